@@ -475,3 +475,28 @@ def test_a_saved_tokenizer_is_loaded(tokenizer: SubwordTokenizer, tmp_path: Path
     (tmp_path / "sentencepiece.model").write_bytes(data + b"\0")
     with pytest.raises(ValueError, match="has changed since"):
         load_text(tmp_path)
+
+
+def test_text_in_memory_is_learned_as_that_of_a_file(tmp_path):
+    sentences = ["the cat sleeps", "a cat sees the dog", "Go!"] * 5
+    (tmp_path / "text").write_text("".join(f"{x}\n" for x in sentences))
+    one, other = (
+        SubwordTokenizer.train(given, 300, true_case=True)
+        for given in ([tmp_path / "text"], sentences)
+    )
+    assert one.settings() == other.settings()
+    assert repr(one) == f"<SubwordTokenizer of {one.vocabulary_size} ids, true_case=True>"
+    assert one.decode(one.encode("the dog sees")) == "the dog sees"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_reading_has_the_ids_of_tokenize(reverse):
+    """Of offsets, TensorFlow Text has another op."""
+    sentences = ["the cat sleeps", "", "caf\u00e9 \u2603  x", "A BIG DOG", " the\u3000cat "]
+    text = SubwordTokenizer.train([sentences * 5], 300, reverse=reverse, true_case=True)
+    odd = [*(x.encode() for x in sentences), b"\xff\xfe the \x80\xc3", b"a\0b"]
+    reading = text.read(tf.constant(odd))
+    assert reading.ids.to_list() == text.tokenize(tf.constant(odd)).to_list()
+    assert (reading.words.row_lengths() + 1).numpy().tolist() == (
+        reading.ids.row_lengths().numpy().tolist()
+    )

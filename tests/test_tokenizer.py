@@ -730,3 +730,70 @@ def test_tokenize_runs_in_a_dataset() -> None:
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
     rows = [row for batch in dataset.map(tokenizer.tokenize) for row in batch.to_list()]
     assert rows == tokenizer.tokenize(texts).to_list()
+
+
+def test_one_string_is_encoded_and_decoded_in_python():
+    text = WordTokenizer.train([["The cat sleeps.", "L'eau est froide."]], 30, "fr")
+    ids = text.encode("The cat sleeps.")
+    assert ids == text.tokenize(["The cat sleeps."])[0].numpy().tolist()
+    assert ids[-1] == text.eos_id
+    assert text.decode(ids) == "The cat sleeps."
+    assert text.decode([]) == text.decode([text.eos_id, *ids]) == ""
+    assert text.encode("") == [text.eos_id]
+    with pytest.raises(ValueError, match=r"WordTokenizer\.encode: text is list, wanted one string"):
+        text.encode(["The cat"])
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, "language='en'"),
+        ({"language": "fr", "reverse": True}, "language='fr', reverse=True"),
+        ({"normalization": None}, "language='en', normalization=None"),
+    ],
+)
+def test_a_tokenizer_is_shown_by_its_size_and_options(options, shown):
+    text = WordTokenizer(Vocabulary(SPECIAL), **options)
+    assert repr(text) == f"<WordTokenizer of 3 ids, {shown}>"
+
+
+def test_text_in_memory_is_learned_as_that_of_files(tmp_path, monkeypatch):
+    """A list of names and a list of sentences are distinguished by their form."""
+    sentences = ["The cat sleeps.", "Go!", "a cat"]
+    (tmp_path / "train.en").write_text("".join(f"{x}\n" for x in sentences))
+    monkeypatch.chdir(tmp_path)
+    learned = [
+        WordTokenizer.train(given, 10).vocabulary.tokens
+        for given in (
+            ["train.en"],
+            [tmp_path / "train.en"],
+            sentences,
+            [sentences],
+            iter(sentences),
+        )
+    ]
+    assert learned == [learned[0]] * 5
+    assert "cat" in learned[0]
+    twice = WordTokenizer.train(["train.en", "train.en"], 10)
+    assert twice.coverage([sentences, tmp_path / "train.en"]).running == 16
+
+
+@pytest.mark.parametrize("names", [["trian.en"], ["train.en", "my trian.en"], ["no such file.txt"]])
+def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, names):
+    (tmp_path / "train.en").write_text("the cat\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        WordTokenizer.train(names, 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("train.en", "files is 'train.en', wanted a list of files or of sentences"),
+        ([b"the cat"], "b'the cat' is neither|0 is neither|116 is neither"),
+        ([["the cat", 3]], "3 is neither a file name nor a sentence"),
+    ],
+)
+def test_other_texts_to_learn_from_are_refused(given, message):
+    with pytest.raises(ValueError, match=rf"WordTokenizer\.train: ({message})"):
+        WordTokenizer.train(given, 10)

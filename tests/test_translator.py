@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import gc
 import itertools
 import json
 import os
+import pickle
 import shutil
 import zipfile
 from typing import Any
@@ -30,6 +33,7 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import KEPT, STRINGS
+from bahdanau_tf.translation.long_lines import translate_lines
 from bahdanau_tf.translation.saved import read_model
 
 ODD = [
@@ -100,7 +104,6 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ("the cat", "is one string, wanted a sequence of strings"),
         (np.array("the cat"), "is one string, wanted a sequence of strings"),
         (tf.constant("the cat"), "is one string, wanted a sequence of strings"),
         (None, "is None, wanted a sequence of strings"),
@@ -116,6 +119,97 @@ def test_sentences_that_are_no_sequence_of_strings_are_refused(translator, sente
     ):
         with pytest.raises(ValueError, match=rf"Translator\.{name} ?{message}"):
             call(sentences)
+
+
+class Counting(WordTokenizer):
+    """Counts the strings that are tokenized, in graphs, too."""
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.count = tf.Variable(0)
+
+    def _located(self, strings):
+        self.count.assign_add(tf.size(strings))
+        return super()._located(strings)
+
+
+@pytest.mark.parametrize("unknown", ["keep", "replace"])
+@pytest.mark.parametrize("prefixes", [None, ["le", ""]])
+def test_no_sentence_is_tokenized_twice(unknown, prefixes):
+    """Not for words, offsets, alignments, prefixes, or to find long lines."""
+    texts = [
+        Counting(Vocabulary([*SPECIAL, *words]), language)
+        for words, language in ((ENGLISH, "en"), (FRENCH, "fr"))
+    ]
+    translator = toy_translator(*texts, decoding=Decoding(2, max_length=5, unknown=unknown))
+    sentences, translations = ["the cat sees Ana.", "a dog."], ["le chat", "un chien dort"]
+
+    def counts(call, *given, **options):
+        for text in texts:
+            text.count.assign(0)
+        call(*given, **options)
+        return [int(text.count) for text in texts]
+
+    of_prefixes = len(prefixes or ())
+    assert counts(translator.translate, sentences, prefixes=prefixes) == [2, of_prefixes]
+    assert counts(translator.align, sentences, translations) == [2, 2]
+    assert counts(translator.score, sentences, translations) == [2, 2]
+    lines = ["A cat sees. The dog sleeps.", "a dog."]  # the first is read in three parts
+    options = {"max_length": 5, "prefixes": prefixes or ()}
+    assert counts(translate_lines, translator, lines, split=True, **options)[0] == 4
+    assert counts(translate_lines, translator, lines, split=False, **options)[0] == 2
+
+
+def test_one_string_gives_one_translation(translator):
+    (wanted,) = translator.translate(["the cat sees"], prefixes=["le"])
+    assert translator.translate("the cat sees", prefixes="le") == wanted
+    assert translator.translate(b"the cat sees", prefixes="le") == wanted
+
+
+def test_fields_of_decoding_are_keywords(translator):
+    sentences = ["the cat sees a dog", "a red cat"]
+    options = {"beam_size": 3, "n_best": 2, "alpha": 0.5}
+    wanted = translator.translate(sentences, dataclasses.replace(translator.decoding, **options))
+    assert translator.translate(sentences, **options) == wanted
+    (best,) = translator.translate(sentences[:1], Decoding(beam_size=4), n_best=3)
+    assert len(best.alternatives) == 2
+    with pytest.raises(ValueError, match=r"translate: beam is not an option of .* beam_size, n"):
+        translator.translate(sentences, beam=3)
+    with pytest.raises(ValueError, match="Decoding: beam_size is 0"):
+        translator.translate(sentences, beam_size=0)
+
+
+def test_results_are_compared_by_value_and_shown_in_one_line(translator):
+    sentences = ["the cat sees a dog", "a red cat", "the cat sees a dog"]
+    one, other, same = translator.translate(sentences, n_best=2)
+    assert one == same
+    assert one != other
+    assert one != dataclasses.replace(one, weights=None)
+    assert one != dataclasses.replace(one, alternatives=[])
+    assert one != "le"
+    assert same in [other, one]
+    assert len({one, other, same}) == 2
+    assert (
+        repr(one) == f"<Translation {one.source!r} -> {one.text!r}, score {one.score:.2f}, 1 more>"
+    )
+    assert len(repr(Translation("a" * 999, "b" * 999))) < 200
+    first, second, third = translator.score(sentences, ["le chat", "le chat", "le chat"])
+    assert first == third
+    assert (first != third) is False
+    assert first != second
+    assert third in [second, first]
+    assert len({first, second, third}) == 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_translator_is_copied_and_pickled_as_it_is_saved(translator, copied):
+    twin = copied(translator)
+    assert twin.model is not translator.model
+    assert twin.decoding == translator.decoding
+    sentences = ["the cat sees a dog", "a red cat"]
+    for mine, its in zip(translator.translate(sentences), twin.translate(sentences), strict=True):
+        assert (mine.text, mine.tokens) == (its.text, its.tokens)
+        assert mine.score == pytest.approx(its.score, abs=1e-5)
 
 
 def test_many_options_are_no_retracing(translator, caplog):

@@ -62,7 +62,7 @@ class Translation:
         return self.text
 
     def __repr__(self) -> str:
-        others = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
+        others = f", {len(self.alternatives)} more" if self.alternatives else ""
         texts = " -> ".join(repr(_shortened(x)) for x in (self.source, self.text))
         return f"<Translation {texts}, score {self.score:.2f}{others}>"
 
