@@ -25,10 +25,17 @@ import tensorflow as tf
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data import ParallelCorpus, dataset, lengths as dataset_lengths, parallel
+from bahdanau_tf.data import ParallelCorpus, dataset, parallel
 from bahdanau_tf.data.batching import Batching, Position, cut
-from bahdanau_tf.data.dataset import CHUNK, _Stream, make_dataset, measure, stream_batches
-from bahdanau_tf.data.lengths import fitting, longer_sides
+from bahdanau_tf.data.dataset import (
+    CHUNK,
+    _Stream,
+    fitting,
+    longer_sides,
+    make_dataset,
+    measure,
+    stream_batches,
+)
 from bahdanau_tf.data.parallel import TextFile
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
 
@@ -373,6 +380,32 @@ def test_lines_before_the_position_are_not_read(
     assert read[: len(rows) - start.line] == rows[start.line :].tolist()
 
 
+# Text in memory.
+
+
+def test_lists_of_sentences_are_read_as_files_are(few: Lines) -> None:
+    texts = [path.read_text().split("\n")[:-1] for path in few.paths]
+    files, memory = ParallelCorpus(*few.paths), ParallelCorpus(*texts)
+    assert files.checksum == memory.checksum
+    assert files.rows.tolist() == memory.rows.tolist()
+    one, other = (make_dataset(x, Numbers(), Numbers()) for x in (few.paths, (*texts,)))
+    assert epoch_of(one) == epoch_of(other)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (["1", "2"], "source has 1 line and target has 2, wanted equal numbers"),
+        ([3], r"target\[0\] is 3, wanted a string of one line"),
+        (["1\n2"], r"target\[0\] is '1\\n2', wanted a string of one line"),
+        ([" "], "source and target have no sentence pair"),
+    ],
+)
+def test_bad_lists_of_sentences_are_refused(target: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"ParallelCorpus: {message}"):
+        ParallelCorpus(["1"], target)
+
+
 # Lines that are skipped.
 
 
@@ -419,7 +452,7 @@ def test_every_character_of_white_space_alone_is_a_blank_line(
     lines = [c for c in [*spaces, "\u3000 \u00a0", *words] if c != "\n"]
     (tmp_path / "text").write_text("\n".join(lines), "utf-8", newline="")
     file = TextFile(tmp_path / "text")
-    assert [*compress(lines, ~file.blank)] == words
+    assert [*compress(lines, ~file.is_blank)] == words
 
 
 def test_a_pair_without_tokens_is_skipped(tmp_path: Path) -> None:
@@ -534,7 +567,7 @@ def test_lines_end_only_at_line_feeds(
     backwards = file.read(reversed(range(len(expected))))
     assert backwards == got[::-1]
     blank = [all(c <= " " or c.isspace() for c in line) for line in expected]
-    assert file.blank.tolist() == blank
+    assert file.is_blank.tolist() == blank
 
 
 @pytest.mark.parametrize("packed", [1, 2])
@@ -649,7 +682,7 @@ def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(
 def test_of_a_large_text_a_sample_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_lengths, "SAMPLE", 20)
+    monkeypatch.setattr(dataset, "MEASURED", 20)
     text = Lines(tmp_path, [(1 + (n >= 50), 1) for n in range(100)])
     corpus = ParallelCorpus(*text.paths)
     lengths = longer_sides(corpus, Numbers(), Numbers())
@@ -723,8 +756,8 @@ import sys, time
 import tensorflow as tf
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.data.lengths import fitting
-from bahdanau_tf.data.lengths import longer_sides
+from bahdanau_tf.data.dataset import fitting
+from bahdanau_tf.data.dataset import longer_sides
 
 class Letters:
     def tokenize(self, strings):

@@ -14,9 +14,8 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.common.doubtful import doubts, few_pairs
 from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.data.columns import check_columns, write_columns
 from bahdanau_tf.data.held_out import TYPICAL, measure
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.flags.chosen import (
     FILE,
     TEXTS_FILE,

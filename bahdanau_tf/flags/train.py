@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.data.columns import SIDES, check_is_text, column_paths, is_table
 from bahdanau_tf.data.held_out import TYPICAL, Facts
+from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
 from bahdanau_tf.flags.chosen import FILE, TEXTS, TEXTS_FILE, given_values, read_flags
 from bahdanau_tf.flags.fields import (
     check_file,

@@ -21,11 +21,11 @@ from google.protobuf import (  # type: ignore[import-untyped]
 )
 
 from bahdanau_tf.system.files import checksum, full_disk_named
+from bahdanau_tf.system.lines import Text
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.splitting import INVISIBLE
 from bahdanau_tf.text.tokenizer import (
     Located,
-    Text,
     Tokenizer,
     Written,
     as_texts,

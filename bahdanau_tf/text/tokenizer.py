@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.system.files import checksum, read_object, write_atomically
-from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import Text, read_lines
 from bahdanau_tf.system.terminal import counted
 from bahdanau_tf.text.rows import (
     append_end,
@@ -249,8 +249,7 @@ def read_settings(
     return name, digest, config
 
 
-# Text to learn from: a file of one sentence a line, or sentences in memory.
-Text = str | os.PathLike[str] | Sequence[str]
+# What looks like the name of a file: no white space, or an extension.
 _NAME = re.compile(r"\S*\w|.*\.[A-Za-z0-9]{1,8}")
 _LOOKED_AT = 100  # strings of a list that may be names of files
 

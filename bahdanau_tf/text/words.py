@@ -15,11 +15,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from bahdanau_tf.system.lines import Text
 from bahdanau_tf.text import blanks, splitting
 from bahdanau_tf.text.languages import RULES, language as rules_of
 from bahdanau_tf.text.rows import as_strings, row_ids, spans
 from bahdanau_tf.text.splitting import NormalForm
-from bahdanau_tf.text.tokenizer import Located, Text, Tokenizer, Written, as_texts, line_batches
+from bahdanau_tf.text.tokenizer import Located, Tokenizer, Written, as_texts, line_batches
 from bahdanau_tf.text.vocabulary import SPECIAL, Coverage, Vocabulary
 
 _NO_SMALL = r"[^\p{Ll}\p{Lt}]*"
