@@ -17,7 +17,7 @@ import sentencepiece
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.text import SubwordTokenizer, load_text, subwords
+from bahdanau_tf.text import SubwordTokenizer, load_text, tokenizer as texts
 
 ODD = [
     "",
@@ -55,14 +55,14 @@ def test_learning_leaves_nothing_if_it_is_killed(tmp_path, monkeypatch):
     temporary, seen = tmp_path / "temporary", []
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    read = subwords.read_lines
+    read = texts.read_lines
 
     def watched(path):
         for line in read(path):
             seen.append([*temporary.iterdir()])
             yield line
 
-    monkeypatch.setattr(subwords, "read_lines", watched)
+    monkeypatch.setattr(texts, "read_lines", watched)
     path = tmp_path / "text"
     path.write_text("\ufb01ne lines\n" * 50)
     text = SubwordTokenizer.train([path], 300)

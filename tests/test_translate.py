@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,10 +57,11 @@ class Shouter:
         return [self._translate(line) for line in lines]
 
     def translate_up_to(
-        self, longest: int, lines: list[str], **options: Any
+        self, longest: int, lines: list[str], batch_size: int, prefixes: list[str] | None
     ) -> list[Translation | None]:
-        whole = self.translate(lines, **options)
-        return [x if len(x.source_tokens) <= longest else None for x in whole]
+        fits = [len(line.split()) <= longest for line in lines]
+        self.prefixes += compress(prefixes or [""] * len(lines), fits)
+        return [self._translate(x) if ok else None for x, ok in zip(lines, fits, strict=True)]
 
     def _translate(self, line: str) -> Translation:
         best, *others = (self._one(line, n) for n in range(self.n_best))
@@ -149,7 +150,7 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "P3"]
     flags = ("--max_source_length=2", "--split_long")
     run("a\nb\nC d. E f. G\nh\n", f"--prefixes={prefixes}", *flags)
-    assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
+    assert run.model.prefixes == ["P0", "", "P3", "P2", "", ""]  # parts come last
 
 
 def test_prefixes_of_a_reversed_target_are_refused_at_once(run, tmp_path, capfd):
@@ -511,6 +512,7 @@ STREAM = """
 import resource
 import sys
 from dataclasses import replace
+from itertools import compress
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import translate

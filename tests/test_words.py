@@ -19,7 +19,6 @@ NOT_YET = (
         for room in (
             "commands",
             "corpora",
-            "data",
             "evaluation",
             "flags",
             "models",
@@ -28,11 +27,8 @@ NOT_YET = (
             "plotting",
             "report",
             "search",
-            "serving",
             "system",
-            "text",
             "training",
-            "translation",
         )
     ),
 )

@@ -51,7 +51,7 @@ class Batching:
         sample_subwords: whether tokenizers split words in a randomly drawn way
             each time; the batches then do not depend on the seed alone.
         sampled_epochs: number of first epochs in which they do; None: all.
-        max_words: largest number of source words between blanks, as the paper
+        max_words: largest number of source words between spaces, as the paper
             counts; longer pairs are dropped. None keeps all.
 
     Raises:

@@ -129,13 +129,13 @@ class Side:
 
     Attributes:
         script: Its script, as `evaluation.script` names it.
-        has_blanks: Whether blanks separate its words.
-        is_tokenized: Whether blanks separate its punctuation, too.
+        has_blanks: Whether spaces separate its words.
+        is_tokenized: Whether spaces separate its punctuation, too.
         size: Number of characters.
         characters: Number of different characters; those of the source also
             count as they are in a line that `true_cased` has changed.
         length: Number of characters that 99.5 % of its lines do not exceed.
-        words: The same in words between blanks.
+        words: The same in words between spaces.
     """
 
     script: str

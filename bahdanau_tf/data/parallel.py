@@ -177,8 +177,8 @@ class ParallelCorpus:
         self.blank = self.lines - len(self.rows)
         if not len(self.rows):
             raise ValueError(
-                f"ParallelCorpus: {self._source.name} and {self._target.name} have no sentence pair: "
-                f"none of their lines ({self.lines:,}) has words on both sides"
+                f"ParallelCorpus: {self._source.name} and {self._target.name} have no sentence "
+                f"pair: none of their lines ({self.lines:,}) has words on both sides"
             )
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()
@@ -227,7 +227,7 @@ def check_is_text(flag: str, path: str) -> None:
     """
     if how := OTHERS.get(_ending(path)):
         raise ValueError(
-            f"--{flag}: {path} is no plain text, wanted a sentence of one side in each line; {how}"
+            f"--{flag}: {path} is not plain text, wanted a sentence of one side in each line; {how}"
         )
 
 
@@ -279,7 +279,7 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
     if not all(map(os.path.exists, written)):
         raise ValueError(
             f"--{name}_source is {table}, but the training in {model_dir} "
-            "began without this table; leave it out to go on, or name another "
+            "began without this table; leave it out to resume, or name another "
             "folder"
         )
     pairs = zip(*map(read_lines, written), strict=True)

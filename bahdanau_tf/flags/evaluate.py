@@ -11,7 +11,7 @@ Japanese without ja-mecab, for Thai and for other scripts without blanks.
 Several systems make a table: BLEU with the margin of its 95 % bootstrap
 interval, chrF2, and p, the probability of a difference from the first row as
 large as this by chance (paired bootstrap). With --source there is BLEU by
-source length, in tokens of the model or, without one, words between blanks;
+source length, in tokens of the model or, without one, words between spaces;
 with a model also BLEU of the sentences that have no word unknown to it, in
 source or reference. The paper forbids unknown words there: --unknown=forbid.
 """

@@ -351,20 +351,20 @@ def written(
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable
-        made = signatures(graph, limits)
+        functions = signatures(graph, limits)
         texts, translations = (
             sentences(text, [WARMUP_WORDS] * max(WARMUP_ROWS))
             for text in (graph.source_text, graph.target_text)
         )
         warmup = [
             request(name, texts[:rows], translations[:rows])
-            for name in sorted(made)
+            for name in sorted(functions)
             for rows in WARMUP_ROWS
         ]
         folder = place / "model"
         modules = [*graph.source_texts, graph.target_text, graph.dictionary]
         with writing(path):
-            write_saved_model(folder, made, modules)
+            write_saved_model(folder, functions, modules)
             slim(folder)
             check_operations(folder)
             write_warmup(folder, warmup)

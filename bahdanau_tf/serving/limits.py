@@ -28,7 +28,7 @@ class Limits:
     Lengths count tokens, end symbols included.
 
     Attributes:
-        max_source_length: S; only the begin of a longer sentence is translated,
+        max_source_length: S; only the start of a longer sentence is translated,
             and only its first 64 S bytes are read.
         max_target_length: T; a longer translation is cut.
         n_best: N, the number of translations of the signature `n_best`, at most
@@ -202,9 +202,9 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
 
     def body(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
         rows, checks = read(strings[i * size : (i + 1) * size])
-        values = [one.values for one in rows]
+        values = [column.values for column in rows]
         parts = [*values, rows[0].row_lengths(), *checks]
-        return i + 1, [one.write(i, part) for one, part in zip(done, parts, strict=True)]
+        return i + 1, [array.write(i, part) for array, part in zip(done, parts, strict=True)]
 
     _, done = tf.while_loop(
         lambda i, _: i < groups,
@@ -218,10 +218,10 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
         ),
         parallel_iterations=1,
     )
-    whole = [one.concat() for one in done]
+    whole = [array.concat() for array in done]
     values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
     return [
-        tf.RaggedTensor.from_row_lengths(one, lengths, validate=False) for one in values
+        tf.RaggedTensor.from_row_lengths(column, lengths, validate=False) for column in values
     ], checks
 
 

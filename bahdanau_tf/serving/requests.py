@@ -143,12 +143,12 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
         )
         if done.returncode:
             raise ValueError(f"{version} cannot be reloaded: {_reason(done)}")
-        found: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
+        replies: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
     return Answers(
-        outputs=[_arrays(one) for one in found["outputs"]],
-        signatures=found["signatures"],
-        load_seconds=found["load_seconds"],
-        timed=found["timed"],
+        outputs=[_arrays(outputs) for outputs in replies["outputs"]],
+        signatures=replies["signatures"],
+        load_seconds=replies["load_seconds"],
+        timed=replies["timed"],
     )
 
 
@@ -164,12 +164,12 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
 def _plain(requests: Sequence[Request]) -> list[reload.Request]:
     return [
         {
-            "signature": one.signature,
+            "signature": asked.signature,
             "inputs": {
-                name: [row.decode("latin-1") for row in rows] for name, rows in one.inputs.items()
+                name: [row.decode("latin-1") for row in rows] for name, rows in asked.inputs.items()
             },
         }
-        for one in requests
+        for asked in requests
     ]
 
 

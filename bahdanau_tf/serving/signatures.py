@@ -20,13 +20,13 @@ does not depend on the other rows.
 Lengths count the end symbol. In `align` it is an empty token after the last
 one, so that the weights of a target token sum to 1 over `source_length` places;
 a translation that is not finished has no end symbol. Other tokens may be empty,
-too: pieces that add a blank, bytes that are not the last of a character. Tokens
+too: pieces that add a space, bytes that are not the last of a character. Tokens
 are in the order of the texts. Offsets (start, end) are in bytes. At most 256
 bytes of a source token are returned, or copied for an unknown word.
 
-`finished`, bool [B], in `n_best` [B, N], tells whether the end symbol was
-reached; otherwise the translation was cut at the limit, and its score is that
-of this part. `truncated`, bool [B], tells whether a row was not translated (or
+`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached;
+otherwise the translation was cut at the limit, and its score is that
+of this part. `truncated`, bool [B], is whether a row was not translated (or
 scored) completely: because it, or a word to be copied, exceeded a limit and was
 cut, or because its (first) translation is not finished.
 
@@ -77,17 +77,17 @@ def signatures(
     text = tf.TensorSpec([None], tf.string, name="text")
     translation = tf.TensorSpec([None], tf.string, name="translation")
     prefix = tf.TensorSpec([None], tf.string, name="prefix")
-    made = {
+    functions = {
         "serving_default": _concrete(served.serving_default, text),
         "greedy": _concrete(served.greedy, text),
         "n_best": _concrete(served.n_best, text),
         "score": _concrete(served.score, text, translation),
     }
     if graph.model.has_alignment:
-        made["align"] = _concrete(served.align, text)
+        functions["align"] = _concrete(served.align, text)
     if not graph.target_text.reverse:
-        made["complete"] = _concrete(served.complete, text, prefix)
-    return made
+        functions["complete"] = _concrete(served.complete, text, prefix)
+    return functions
 
 
 class _Served:
@@ -119,31 +119,31 @@ class _Served:
 
     def n_best(self, text: tf.Tensor) -> Outputs:
         source, cut, words = self.read(text)
-        found = self.best(source, words, self._count(self.count))
+        translated = self.best(source, words, self._count(self.count))
         shape = [None, self.count]
         return {
-            "translations": tf.ensure_shape(found.texts, shape),
-            "scores": tf.ensure_shape(_scores(found), shape),
-            "finished": tf.ensure_shape(_finished(found), shape),
-            "truncated": _truncated(found, cut),
+            "translations": tf.ensure_shape(translated.texts, shape),
+            "scores": tf.ensure_shape(_scores(translated), shape),
+            "finished": tf.ensure_shape(_finished(translated), shape),
+            "truncated": _truncated(translated, cut),
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
         source, cut, reading = self.graph.read_words(as_strings(text))
-        found = self.best(source, self._copied(reading), self._count(1))
+        translated = self.best(source, self._copied(reading), self._count(1))
         words, starts, ends = _in_text_order(self.graph.source_text, *reading[1:])
-        first, last = _in_text_order(self.graph.target_text, found.starts, found.ends)
+        first, last = _in_text_order(self.graph.target_text, translated.starts, translated.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
-        ended = found.result.finished[:, 0] & ~_is_blank(found)
-        translation = found.texts[:, 0]
+        ended = translated.result.finished[:, 0] & ~_is_blank(translated)
+        translation = translated.texts[:, 0]
         tokens = _tokens(translation, first, last)
         always = tf.ones_like(ended)
         return {
             "translation": translation,
-            "finished": _finished(found)[:, 0],
-            "truncated": _truncated(found, cut),
-            "weights": self._weights(found, _count(tokens), _count(words)),
+            "finished": _finished(translated)[:, 0],
+            "truncated": _truncated(translated, cut),
+            "weights": self._weights(translated, _count(tokens), _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
             "source_offsets": _offsets(starts, ends, width, always),
             "source_length": _count(words) + 1,
@@ -199,10 +199,10 @@ class _Served:
         with self.model.loaded():
             return self.graph.translate(source, decoding, words, prefix, with_weights=False)
 
-    def _weights(self, found: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    def _weights(self, translated: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""
-        weights: tf.Tensor = found.result.weights
-        weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
+        weights: tf.Tensor = translated.result.weights
+        weights = tf.where(_is_blank(translated)[:, None, None], 0.0, weights[:, 0])
         if self.graph.target_text.reverse:
             weights = _turned(weights, rows, axis=1)
         if self.graph.source_text.reverse:
@@ -213,13 +213,13 @@ class _Served:
         return tf.ensure_shape(weights, [None, *size])
 
 
-def _first(found: Translated, cut: tf.Tensor) -> Outputs:
+def _first(translated: Translated, cut: tf.Tensor) -> Outputs:
     """The outputs of a signature for the best translation."""
     return {
-        "translation": found.texts[:, 0],
-        "score": _scores(found)[:, 0],
-        "finished": _finished(found)[:, 0],
-        "truncated": _truncated(found, cut),
+        "translation": translated.texts[:, 0],
+        "score": _scores(translated)[:, 0],
+        "finished": _finished(translated)[:, 0],
+        "truncated": _truncated(translated, cut),
     }
 
 
@@ -231,7 +231,7 @@ def _concrete(
 
 def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
     """Turns values of ids, ragged [B, (T)], into the order of the text."""
-    return tuple(turned(one) for one in tokens) if text.reverse else tokens
+    return tuple(turned(values) for values in tokens) if text.reverse else tokens
 
 
 def _turned(weights: tf.Tensor, counts: tf.Tensor, axis: int) -> tf.Tensor:
@@ -248,8 +248,8 @@ def _tokens(
     """Cuts out tokens row by row: `surfaces` needs 60 bytes for each byte."""
 
     def of_row(row: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        text, *spans = (one[tf.newaxis] for one in row)
-        spans = [tf.RaggedTensor.from_tensor(one) for one in spans]
+        text, *spans = (column[tf.newaxis] for column in row)
+        spans = [tf.RaggedTensor.from_tensor(column) for column in spans]
         return valid_utf8(surfaces(text, *spans).values)
 
     return tf.map_fn(
@@ -262,36 +262,36 @@ def _tokens(
 
 def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
     """Inputs that raise, in graph, if their numbers of rows differ."""
-    one, other = (tf.size(as_strings(rows)) for rows in inputs.values())
+    first, second = (tf.size(as_strings(rows)) for rows in inputs.values())
     names = " and ".join(inputs)
     check = tf.debugging.assert_equal(
-        one, other, f"{signature}: {names} must have equal numbers of rows"
+        first, second, f"{signature}: {names} must have equal numbers of rows"
     )
     # Nothing may fail before it, in words of its own.
     with tf.control_dependencies([check]):
         return [tf.identity(rows) for rows in inputs.values()]
 
 
-def _is_blank(found: Translated) -> tf.Tensor:
+def _is_blank(translated: Translated) -> tf.Tensor:
     """Whether a row has no words, so padding as its first token: bool [B].
 
     A hypothesis that is missing has padding, too, but no length.
     """
-    result = found.result
+    result = translated.result
     return (result.tokens[:, 0, 0] == 0) & (result.lengths[:, 0] > 0)
 
 
-def _scores(found: Translated) -> tf.Tensor:
+def _scores(translated: Translated) -> tf.Tensor:
     """Scores [B, N]; a row without words has one translation, of score 0."""
-    scores = found.result.scores
+    scores = translated.result.scores
     nothing = tf.where(_is_first(scores), 0.0, ABSENT)
-    return tf.where(_is_blank(found)[:, None], nothing, scores)
+    return tf.where(_is_blank(translated)[:, None], nothing, scores)
 
 
-def _finished(found: Translated) -> tf.Tensor:
+def _finished(translated: Translated) -> tf.Tensor:
     """Whether each translation is finished: bool [B, N]."""
-    finished = found.result.finished
-    return tf.where(_is_blank(found)[:, None], _is_first(finished), finished)
+    finished = translated.result.finished
+    return tf.where(_is_blank(translated)[:, None], _is_first(finished), finished)
 
 
 def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
@@ -299,8 +299,8 @@ def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
     return tf.range(tf.shape(hypotheses)[1]) == 0
 
 
-def _truncated(found: Translated, cut: tf.Tensor) -> tf.Tensor:
-    return cut | ~_finished(found)[:, 0]
+def _truncated(translated: Translated, cut: tf.Tensor) -> tf.Tensor:
+    return cut | ~_finished(translated)[:, 0]
 
 
 def _count(rows: tf.RaggedTensor) -> tf.Tensor:

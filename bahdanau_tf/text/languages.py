@@ -22,11 +22,11 @@ class Apostrophe(enum.Enum):
 
 
 def _close(closing: str, opening: str, *pairs: str) -> str:
-    """Makes a pattern of pairs of words without a blank between them.
+    """Makes a pattern of pairs of words without a space between them.
 
     Args:
-        closing: Pattern of words without a blank before them.
-        opening: Pattern of words without a blank after them.
+        closing: Pattern of words without a space before them.
+        opening: Pattern of words without a space after them.
         *pairs: Patterns of other such pairs.
 
     Returns:
@@ -46,14 +46,14 @@ class Language:
 
     Attributes:
         apostrophe: Where an apostrophe between two letters is split.
-        abbreviations: Words that keep their full stop, separated by blanks.
+        abbreviations: Words that keep their full stop, separated by spaces.
         numbering: Words that keep their full stop before a number.
-        close: Pattern of pairs of words with no blank between them.
-        no_break: Pattern of pairs whose blank should not break the line.
+        close: Pattern of pairs of words with no space between them.
+        no_break: Pattern of pairs whose space should not break the line.
         scripts: Whether a change of script ends a word.
         quotes: Pattern of quotation marks that both open and close. If empty,
             only the straight mark does, alternately in a line.
-        suffixes: Pattern of words without a blank after such a closing mark.
+        suffixes: Pattern of words without a space after such a closing mark.
     """
 
     apostrophe: Apostrophe = Apostrophe.AROUND

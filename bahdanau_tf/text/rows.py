@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-_BLANKS = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as blanks
+_SPACES = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as spaces
 _SIZES = (0, 0x80, 0x800, 0x10000)  # the least code of 1, 2, 3 and 4 bytes
 _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
 
@@ -27,11 +27,11 @@ def as_strings(strings: tf.Tensor) -> tf.Tensor:
 
 
 def count_words(strings: tf.Tensor) -> tf.Tensor:
-    """Numbers of words between blanks, as of `str.split`, [N] -> int64 [N].
+    """Numbers of words between spaces, as of `str.split`, [N] -> int64 [N].
 
-    `tf.strings.split` by itself takes ASCII blanks only.
+    `tf.strings.split` by itself takes ASCII spaces only.
     """
-    return tf.strings.split(tf.strings.regex_replace(strings, _BLANKS, " ")).row_lengths()
+    return tf.strings.split(tf.strings.regex_replace(strings, _SPACES, " ")).row_lengths()
 
 
 def before(x: tf.Tensor, edge: object) -> tf.Tensor:
@@ -182,18 +182,18 @@ def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTen
             that are replaced together moves behind them.
     """
     lengths = tf.strings.length(texts)
-    begins = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
-    found, places = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace")
-    codes, rows = found.values, row_ids(found)
+    firsts = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
+    decoded, places = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace")
+    codes, rows = decoded.values, row_ids(decoded)
     sizes = sum(tf.cast(codes >= least, tf.int32) for least in _SIZES)
     written = tf.cumsum(sizes, exclusive=True)
-    first = tf.gather(tf.concat([written, [0]], 0), found.row_starts())
+    first = tf.gather(tf.concat([written, [0]], 0), decoded.row_starts())
     written -= tf.gather(first, rows)
-    places = tf.gather(begins, rows) + tf.cast(places.values, tf.int32)
+    places = tf.gather(firsts, rows) + tf.cast(places.values, tf.int32)
     # One character more, since there may be none.
-    codes, written, places = (tf.concat([one, [0]], 0) for one in (codes, written, places))
+    codes, written, places = (tf.concat([values, [0]], 0) for values in (codes, written, places))
     own = row_ids(offsets)
-    wanted = tf.gather(begins, own) + offsets.values
+    wanted = tf.gather(firsts, own) + offsets.values
     at = tf.maximum(tf.searchsorted(places[:-1], wanted, "right") - 1, 0)
     inside = wanted - tf.gather(places, at)
     is_new = tf.gather(codes, at) == _REPLACEMENT

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
 
-# Languages recognised by their script alone; keys are Unicode's names.
+# Languages recognized by their script alone; keys are Unicode's names.
 BY_SCRIPT = {
     "ARMENIAN": "hy",
     "BENGALI": "bn",
@@ -190,12 +190,12 @@ def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
     foreign: set[str] = set().union(*lettered.values())
     sums, own = {}, {}
     for code, small in languages.items():
-        known = lettered[code] | set(small.split())
-        against = sum(words[word] for word in foreign - known)
-        sums[code] = sum(words[word] for word in known) - against
+        own_words = lettered[code] | set(small.split())
+        against = sum(words[word] for word in foreign - own_words)
+        sums[code] = sum(words[word] for word in own_words) - against
         own[code] = sum(
             words[word]
-            for word in known
+            for word in own_words
             if word in lettered[code] or (kinds[word] == 1 and len(word) >= OWN_LENGTH)
         )
     second, first = sorted(sums, key=lambda code: sums[code])[-2:]

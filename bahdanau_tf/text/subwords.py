@@ -49,11 +49,11 @@ def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
     Results are not replaced again. All canonically equal sequences of a
     character become its NFC form, in whatever order its marks come and however
     many are separate; unlike in NFC, not if other marks stand between them.
-    Blanks become U+0020, invisible characters are removed.
+    Spaces become U+0020, invisible characters are removed.
 
     Args:
         half_width: Whether the full-width forms of ASCII become ASCII.
-        lowercase: Whether capitals become small letters.
+        lowercase: Whether text becomes lower case.
 
     Returns:
         The replaced texts, each with its replacement.
@@ -136,8 +136,8 @@ def _model_class() -> Any:
     )
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    found = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
-    return message_factory.GetMessageClass(found)
+    descriptor = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
+    return message_factory.GetMessageClass(descriptor)
 
 
 class Options(TypedDict, total=False):
@@ -217,11 +217,11 @@ def _why(
             os.fspath(x) if isinstance(x, str | os.PathLike) else "a list" for x in files
         )
         return f"no line of 1 to 4,192 bytes to learn from in {names}"
-    found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
-    if found is None:
+    least = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
+    if least is None:
         return str(error)
     return (
-        f"vocabulary_size is {options['vocab_size']}, wanted {found[1]} or "
+        f"vocabulary_size is {options['vocab_size']}, wanted {least[1]} or "
         "more: the number of characters of the text, bytes and special symbols"
     )
 
@@ -251,16 +251,16 @@ def _lines(
         raise
 
 
-BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 
 
 class SubwordTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model.
 
-    The model contains all settings, its normalisation included (see `train`).
-    With any normalisation, several blanks (U+0020) become one, those at both
-    ends are dropped, and U+2581 becomes a blank. With byte fallback, a
+    The model contains all settings, its normalization included (see `train`).
+    With any normalization, several spaces (U+0020) become one, those at both
+    ends are dropped, and U+2581 becomes a space. With byte fallback, a
     character that the model does not know is written as its bytes, so that
     nothing is unknown.
 
@@ -336,7 +336,7 @@ class SubwordTokenizer(Tokenizer):
                 and, with `byte_fallback`, the 256 bytes. A small text gives
                 fewer.
             model_type: "bpe" or "unigram".
-            normalization: "nfc": composed characters, plain blanks, no
+            normalization: "nfc": composed characters, plain spaces, no
                 invisible characters. Or one of SentencePiece's own:
                 "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
@@ -345,7 +345,7 @@ class SubwordTokenizer(Tokenizer):
             max_sentences: If there are more lines, so many are sampled.
             reverse: As in the constructor.
             true_case: As in the constructor.
-            lowercase: With "nfc", whether capitals become small letters.
+            lowercase: With "nfc", whether capitals become lower case.
             half_width: With "nfc", whether the full-width forms of ASCII become
                 ASCII; with None, they do if the text has none of them.
             files_as_written: More such files, for which `true_case` does not
@@ -418,17 +418,17 @@ class SubwordTokenizer(Tokenizer):
     def _joined(self, pieces: tf.RaggedTensor) -> Written:
         plain = tf.strings.regex_replace(pieces.values, "^ ", "", replace_global=False)
         lengths = pieces.with_values(tf.strings.length(plain))
-        blank = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
+        space = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
         starts, _ = spans(lengths, tf.zeros_like(lengths))
-        blank = tf.where(starts.values == 0, 0, blank)
+        space = tf.where(starts.values == 0, 0, space)
         texts = tf.strings.unsorted_segment_join(
-            tf.where(blank == 1, " ", "") + plain,
+            tf.where(space == 1, " ", "") + plain,
             row_ids(pieces),
             pieces.nrows(),
         )
         # A JSON reply cannot hold bytes that are not valid UTF-8.
         valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
-        starts, ends = spans(lengths, pieces.with_values(blank))
+        starts, ends = spans(lengths, pieces.with_values(space))
         return valid, replaced_offsets(texts, starts), replaced_offsets(texts, ends)
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
@@ -468,8 +468,8 @@ class SubwordTokenizer(Tokenizer):
 
     def _known(self, ids: tf.Tensor) -> tf.Tensor:
         """Replaces numbers that are not ids by `unk_id`."""
-        known = (ids >= 0) & (ids < self.vocabulary_size)
-        return tf.where(known, ids, self.unk_id)
+        is_id = (ids >= 0) & (ids < self.vocabulary_size)
+        return tf.where(is_id, ids, self.unk_id)
 
     def _id_of(self, *names: str) -> int:
         tokens: list[bytes] = self._tokens.numpy().tolist()
@@ -480,12 +480,12 @@ class SubwordTokenizer(Tokenizer):
 
 
 def _surfaces(tokens: list[bytes]) -> list[bytes]:
-    """The bytes that each piece stands for; U+2581 becomes a blank."""
+    """The bytes that each piece stands for; U+2581 becomes a space."""
     surfaces = []
     for token in tokens:
         byte = BYTE.fullmatch(token)
         if byte:
             surfaces.append(bytes([int(byte[1], 16)]))
         else:
-            surfaces.append(token.replace(BLANK, b" "))
+            surfaces.append(token.replace(SPACE, b" "))
     return surfaces

@@ -129,7 +129,7 @@ class Vocabulary(tf.Module):
         of both languages.
 
         Args:
-            sentences: Each a list of words, or a line with blanks between its
+            sentences: Each a list of words, or a line with spaces between its
                 words.
             size: Number of ids, the three special symbols included.
 
@@ -254,8 +254,8 @@ class Dictionary(tf.Module):
 
     def lookup(self, words: tf.Tensor) -> tf.Tensor:
         """Looks up words: string, any shape; unlisted words stay."""
-        found = self._table.lookup(words)
-        return tf.where(found == "", words, found)
+        translations = self._table.lookup(words)
+        return tf.where(translations == "", words, translations)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dictionary:

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bahdanau_tf.system.lines import Text
-from bahdanau_tf.text import blanks, splitting
+from bahdanau_tf.text import spaces, splitting
 from bahdanau_tf.text.languages import RULES, language as rules_of
 from bahdanau_tf.text.rows import as_strings, row_ids, spans
 from bahdanau_tf.text.splitting import NormalForm
@@ -31,7 +31,7 @@ _CAPITALS = _NO_SMALL.join(["", _WORD, r"[\s\p{Z}]", _WORD, ""])
 def true_cased(strings: tf.Tensor) -> tf.Tensor:
     """Writes strings all in capitals as sentences: A BIG DOG. A big dog.
 
-    Such a string has two words of two or more capitals and no small letter.
+    Such a string has two words of two or more capitals and no lower-case letter.
     All others stay as they are, and so does a string with a letter whose small
     form has another number of bytes, such as the Turkish U+0130: offsets in the
     result are offsets in the original. Names lose their capital, since nothing
@@ -43,12 +43,12 @@ def true_cased(strings: tf.Tensor) -> tf.Tensor:
     Returns:
         string [B], each of as many bytes as before.
     """
-    begin = tf.strings.regex_replace(
+    start = tf.strings.regex_replace(
         strings, r"(?s)^([^\pL\pN]*\pL?).*$", r"\1", replace_global=False
     )
     length = tf.strings.length(strings)
-    rest = tf.strings.substr(strings, tf.strings.length(begin), length)
-    result = begin + tf.strings.lower(rest, "utf-8")
+    rest = tf.strings.substr(strings, tf.strings.length(start), length)
+    result = start + tf.strings.lower(rest, "utf-8")
     capitals = tf.strings.regex_full_match(strings, _CAPITALS)
     capitals &= tf.strings.regex_full_match(strings, _even())
     # The pattern follows Python's Unicode tables, `lower` TensorFlow's.
@@ -58,7 +58,7 @@ def true_cased(strings: tf.Tensor) -> tf.Tensor:
 
 @functools.cache
 def _even() -> str:
-    """Pattern of text that has as many bytes in small letters."""
+    """Pattern of text that has as many bytes in lower case."""
     uneven = "".join(
         character
         for character in map(chr, range(0x10000))  # beyond, all have four
@@ -72,7 +72,7 @@ def tensorflow_text(user: str) -> ModuleType:
     """Imports TensorFlow Text, or raises an error that says what to install.
 
     Args:
-        user: What needs it; the error begins with it.
+        user: What needs it; the message starts with it.
 
     Returns:
         The module `tensorflow_text`.
@@ -108,25 +108,25 @@ class WordTokenizer(Tokenizer):
 
     `split` returns the words of the Moses tokenizer (without aggressive
     hyphens and escapes). In Japanese and Korean a word also ends where Han,
-    kana, Hangul or digits begin. Each word is normalised after splitting, so
+    kana, Hangul or digits start. Each word is normalized after splitting, so
     that offsets are those of the original text.
 
-    The inverse needs the ids only. A rule of the language says where blanks
+    The inverse needs the ids only. A rule of the language says where spaces
     go; where the rule is wrong for a word, its vocabulary entry carries a
-    sign: U+FFED for no blank before it, U+2423 for a blank before it. A signed
+    sign: U+FFED for no space before it, U+2423 for a space before it. A signed
     word that the vocabulary lacks counts as the word without the sign.
 
     Args:
         vocabulary: The words that have ids.
         language: ISO 639-1 code; languages that are not in `languages.py` have
             the general rules.
-        lowercase: Whether words are written in small letters.
+        lowercase: Whether words are written in lower case.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
         reverse: Whether the last word comes first (Sutskever et al. 2014,
             section 3.3). The end symbol stays last.
-        no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
+        no_break: Whether `detokenize` writes no-break spaces (U+00A0) where
             the language has them, in French before ! ? : ; and inside « »; if
-            not, plain blanks.
+            not, plain spaces.
         true_case: Whether a line all in capitals is read as an ordinary
             sentence, see `true_cased`.
         rules: Version of the languages' rules: 2, or 1 as in tokenizers saved
@@ -211,10 +211,10 @@ class WordTokenizer(Tokenizer):
             files: UTF-8 text, one sentence per line.
             vocabulary_size: Number of ids, special symbols included.
             language: As in the constructor, like the following.
-            lowercase: Whether words are written in small letters.
+            lowercase: Whether words are written in lower case.
             normalization: "NFC", "NFKC" or None.
             reverse: Whether the last word comes first.
-            no_break: Whether `detokenize` writes no-break blanks.
+            no_break: Whether `detokenize` writes no-break spaces.
             true_case: Whether lines all in capitals are read as sentences.
 
         Returns:
@@ -264,7 +264,7 @@ class WordTokenizer(Tokenizer):
             strings: string [B].
 
         Returns:
-            Ragged string [B, (T)], normalised, in the order of the text.
+            Ragged string [B, (T)], normalized, in the order of the text.
         """
         words = self._words(as_strings(strings))
         return words.in_rows(self._text(words))
@@ -291,8 +291,8 @@ class WordTokenizer(Tokenizer):
 
     def _joined(self, words: tf.RaggedTensor) -> Written:
         rows = tf.cast(row_ids(words), tf.int32)
-        gaps = blanks.between(words.values, rows, self._rules, self.no_break)
-        plain = blanks.unsign(words.values)
+        gaps = spaces.between(words.values, rows, self._rules, self.no_break)
+        plain = spaces.unsign(words.values)
         texts = tf.strings.unsorted_segment_join(
             gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
         )
@@ -337,12 +337,12 @@ class WordTokenizer(Tokenizer):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = blanks.blanks_by_rule(text, words.blanks, words.rows, self._rules)
-        return blanks.sign(text, words.blanks, ruled)
+        ruled = spaces.spaces_by_rule(text, words.spaces, words.rows, self._rules)
+        return spaces.sign(text, words.spaces, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
         ids = self.vocabulary.ids(signed.values)
-        plain = self.vocabulary.ids(blanks.unsign(signed.values))
+        plain = self.vocabulary.ids(spaces.unsign(signed.values))
         return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
 
 
@@ -365,12 +365,12 @@ def with_added_words(
     counts = Counter(itertools.chain.from_iterable(sentences))
     order = sorted(counts, key=lambda word: (-counts[word], word))
     signed = tf.constant(order, tf.string)
-    known = {*tokenizer.vocabulary.tokens}
-    plain = [word.decode() for word in blanks.unsign(signed).numpy()]
+    listed = {*tokenizer.vocabulary.tokens}
+    plain = [word.decode() for word in spaces.unsign(signed).numpy()]
     unknown = [
         word
         for word, bare in zip(order, plain, strict=True)
-        if not known & {word, bare} and word not in SPECIAL
+        if not listed & {word, bare} and word not in SPECIAL
     ]
     vocabulary = Vocabulary([*tokenizer.vocabulary.tokens, *unknown[:most]])
     options: Any = tokenizer.settings()["config"]

@@ -117,8 +117,8 @@ def _is_registered(name: str) -> bool:
 
 
 def _is_class_of_keras(module: object, name: object) -> bool:
-    found = _of_keras(module, name)
-    return isinstance(found, type) and issubclass(found, _KINDS) and name not in _RUNNING
+    value = _of_keras(module, name)
+    return isinstance(value, type) and issubclass(value, _KINDS) and name not in _RUNNING
 
 
 def _is_function_of_keras(module: object, name: object) -> bool:

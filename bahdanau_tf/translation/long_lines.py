@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
@@ -73,25 +74,25 @@ def translate_lines(
             no limit.
         split: Whether longer lines are translated sentence by sentence.
         batch_size: Number of sentences translated at once.
-        prefixes: The text with which the translation of each line begins; ()
+        prefixes: The text with which the translation of each line starts; ()
             for none.
     """
     starts = [*prefixes] if any(prefixes) else None
     if max_length is None or not split:
         whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
-        is_long = [max_length is not None and _length(one) > max_length for one in whole]
-        return LinesTranslated(whole, [], [n for n, long in enumerate(is_long) if long])
+        limit = math.inf if max_length is None else max_length
+        return LinesTranslated(whole, [], [n for n, x in enumerate(whole) if _length(x) > limit])
     translations = translator.translate_up_to(
         max_length, lines, batch_size=batch_size, prefixes=starts
     )
-    parts = {n: split_sentences(lines[n]) for n, one in enumerate(translations) if one is None}
+    parts = {n: split_sentences(lines[n]) for n, x in enumerate(translations) if x is None}
     flat = [part for some in parts.values() for part in some]
     if starts is not None:
         starts = [x for n, some in parts.items() for x in [starts[n]] + [""] * (len(some) - 1)]
     of_parts = iter(
         translator.translate(flat, batch_size=batch_size, prefixes=starts) if flat else ()
     )
-    result = LinesTranslated([one for one in translations if one is not None], [], [])
+    result = LinesTranslated([x for x in translations if x is not None], [], [])
     for n, some in parts.items():
         own = [*islice(of_parts, len(some))]
         if len(some) > 1:
@@ -127,12 +128,12 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
 
 
 def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
-    cut = not all(one.finished for one in pair)
-    return cut, -sum(one.score for one in pair)
+    cut = not all(part.finished for part in pair)
+    return cut, -sum(part.score for part in pair)
 
 
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
-    """`first` followed by `second`, whose source begins at byte `start`."""
+    """`first` followed by `second`, whose source starts at byte `start`."""
     before = first.text
     if before and second.text and not ends_wide(before):
         before += " "

@@ -54,7 +54,7 @@ def in_batches(
         batch_size: Number of rows in a batch, if none is long.
 
     Raises:
-        ValueError: A column is no sequence of strings, the columns differ in
+        ValueError: A column is not a sequence of strings, the columns differ in
             length, or `batch_size` is less than 1.
     """
     columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
@@ -69,8 +69,8 @@ def in_batches(
         return dict(zip(places, work(*map(list, batch)), strict=True))
 
     done: dict[int, T] = {}
-    for found in _side_by_side(run, [*_batches(lengths, batch_size)]):
-        done.update(found)
+    for results in _side_by_side(run, [*_batches(lengths, batch_size)]):
+        done.update(results)
     return [done[place] for place in range(len(rows))]
 
 
@@ -108,13 +108,13 @@ def _strings(name: str, column: object) -> list[str | bytes]:
     if not isinstance(column, Iterable):
         raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
     strings: list[str | bytes] = []
-    for place, one in enumerate(column):
-        if not isinstance(one, (str, bytes)):
-            raise ValueError(f"{name}[{place}] is {type(one).__name__}, wanted a string")
-        if isinstance(one, str):
-            _check_encoding(f"{name}[{place}]", one)
+    for place, string in enumerate(column):
+        if not isinstance(string, (str, bytes)):
+            raise ValueError(f"{name}[{place}] is {type(string).__name__}, wanted a string")
+        if isinstance(string, str):
+            _check_encoding(f"{name}[{place}]", string)
         # `str(one)` would be the name of a member of an enumeration.
-        strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
+        strings.append(str.__str__(string) if isinstance(string, str) else bytes(string))
     return strings
 
 
@@ -205,7 +205,7 @@ def _score_batch(
     for row, length in enumerate(np.count_nonzero(ids, axis=1)):
         yield Scored(
             log_prob=float(log_probs[row].sum()),
-            tokens=[_decoded(one) for one in tokens[row, : length - 1]],
+            tokens=[_decoded(token) for token in tokens[row, : length - 1]],
             token_log_probs=log_probs[row, :length],
         )
 
@@ -283,11 +283,11 @@ def _translations(
     graph: TranslationGraph,
     sources: Sequence[_Tokens],
     translated: Translated,
-    given: Sequence[Sentences],
+    inputs: Sequence[Sentences],
 ) -> Iterator[Translation]:
-    """The results of a search; `given` are the sentences, and the prefixes."""
+    """The results of a search; `inputs` are the sentences, and the prefixes."""
     texts = translated.texts.numpy()
-    starts, ends = _places(texts.ravel(), translated.starts, translated.ends, given)
+    starts, ends = _places(texts.ravel(), translated.starts, translated.ends, inputs)
     result = SearchResult(*(None if x is None else x.numpy() for x in translated.result))
     n_best = texts.shape[1]
     for row, source in enumerate(sources):
@@ -318,24 +318,24 @@ def _translation(
     source: _Tokens,
     text: bytes,
     offsets: Offsets,
-    found: SearchResult,
+    result: SearchResult,
 ) -> Translation:
-    """One hypothesis; the arrays of `found` have no axes B and N."""
+    """One hypothesis; the arrays of `result` have no axes B and N."""
     places = _text_order(target, len(offsets))
     offsets = [offsets[place] for place in places]
     written = _decoded(text)
     data = written.encode()
-    weights = found.weights
+    weights = result.weights
     if weights is not None:
-        end = [*range(len(places), int(found.lengths))]
+        end = [*range(len(places), int(result.lengths))]
         weights = weights[[*places, *end]][:, source.places]
     return Translation(
         source=source.text,
         text=written,
         tokens=[_decoded(data[start:end]) for start, end in offsets],
-        score=float(found.scores),
-        log_prob=float(found.log_probs),
-        finished=bool(found.finished),
+        score=float(result.scores),
+        log_prob=float(result.log_probs),
+        finished=bool(result.finished),
         source_tokens=source.tokens,
         source_offsets=source.offsets,
         target_offsets=offsets,
@@ -378,16 +378,16 @@ def _places(
     strings: Sentences,
     starts: tf.RaggedTensor,
     ends: tf.RaggedTensor,
-    given: Sequence[Sentences],
+    inputs: Sequence[Sentences],
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Offsets in strings as those in what `_decoded` makes of them.
 
     Args:
         strings: The strings.
         starts, ends: Ragged int32 [B, (T)].
-        given: The strings of which they are made.
+        inputs: The strings from which they come.
     """
-    if any(isinstance(one, bytes) for column in given for one in column):
+    if any(isinstance(string, bytes) for column in inputs for string in column):
         data = tf.constant(strings, tf.string)
         starts = replaced_offsets(data, starts)
         ends = replaced_offsets(data, ends)
