@@ -4,14 +4,14 @@ r"""Translates text in shards by an export, on any runner of Apache Beam.
         --output=translated --direct_num_workers=2
 
 It needs `pip install "bahdanau_tf[beam]"`. Each file of the input is a shard:
-the folder of the output gets a file of the same name with a line for each of
-its lines, and a report, reports/NAME.json, with the numbers of lines that
-failed, which are empty, and of those that were cut. Both are there only when
-they are complete. A second run translates the shards that are missing, and
-those whose text or model has changed.
+the output folder gets a file of the same name, line for line, and a report,
+reports/NAME.json, with the numbers of the lines that failed (these are empty)
+and of those that were cut. Neither file exists before it is complete. A second
+run translates the shards that are missing, and those whose text or model has
+changed.
 
-All other flags are those of Beam. Without --runner, --direct_num_workers
-processes of this machine translate; 0 is one for each core. The workers of
+All other flags are Beam's. Without --runner, --direct_num_workers
+processes of this machine translate; 0 means one per core. The workers of
 another runner need tensorflow and tensorflow-text, not bahdanau_tf.
 
 In your own pipeline `RunInference(TranslationHandler("served/1"))` translates
@@ -49,10 +49,10 @@ from apache_beam.runners.runner import PipelineResult, PipelineState
 # DirectRunner would try Prism first, which has no processes.
 PROCESSES = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 COUNTED = "translation"  # the namespace of the counters
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-8 never starts like this
 REPORTS = "reports"
 UNFINISHED = "unfinished"
-BEGUN = "begun"  # a file there while a run has not ended
+STARTED = "started"  # this file exists until a run has ended
 
 Translated = dict[str, Any]  # text, whether it was cut, why it failed or ""
 # Elements are plain, so that every runner can send them to another process.
@@ -82,7 +82,7 @@ class Export:
         self._loaded = tf.saved_model.load(path)  # holds the weights
         self._signature = self._loaded.signatures["serving_default"]
         self._constant, self._error = tf.constant, tf.errors.OpError
-        self._run([b"a"])  # an export that cannot run is no fault of a line
+        self._run([b"a"])  # fails here if the export itself cannot run
 
     def translate(self, lines: Sequence[str | bytes], batch_size: int) -> list[Translated]:
         """Translates lines, those of similar length together.
@@ -96,15 +96,15 @@ class Export:
             limit of the export, and why it could not be translated, `failure`.
         """
         encoded = [_utf8(line) for line in lines]
-        found = [_translated(failure=_why_not_utf8(line)) for line in lines]
-        rows = {n: one for n, one in enumerate(encoded) if one is not None}
+        results = [_translated(failure=_why_not_utf8(line)) for line in lines]
+        rows = {n: line for n, line in enumerate(encoded) if line is not None}
         order = sorted(rows, key=lambda n: len(rows[n]))
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             batch = self._halved([rows[n] for n in places])
-            for n, one in zip(places, batch, strict=True):
-                found[n] = one
-        return found
+            for n, result in zip(places, batch, strict=True):
+                results[n] = result
+        return results
 
     def _halved(self, rows: list[bytes]) -> list[Translated]:
         """Halves a batch that fails until the lines that fail are alone."""
@@ -117,11 +117,11 @@ class Export:
         return self._halved(rows[:half]) + self._halved(rows[half:])
 
     def _run(self, rows: list[bytes]) -> list[Translated]:
-        found = self._signature(text=self._constant(rows))
-        texts, cut = found["translation"].numpy(), found["truncated"].numpy()
+        outputs = self._signature(text=self._constant(rows))
+        texts, cut = outputs["translation"].numpy(), outputs["truncated"].numpy()
         return [
-            _translated(text.decode("utf-8", "replace"), cut=bool(one))
-            for text, one in zip(texts, cut, strict=True)
+            _translated(text.decode("utf-8", "replace"), cut=bool(is_cut))
+            for text, is_cut in zip(texts, cut, strict=True)
         ]
 
 
@@ -173,8 +173,7 @@ class TranslationHandler(ModelHandler[str, PredictionResult, Export]):
         model: Export,
         inference_args: dict[str, Any] | None = None,
     ) -> Iterable[PredictionResult]:
-        found = model.translate(batch, self._batch_size)
-        return map(PredictionResult, batch, found)
+        return map(PredictionResult, batch, model.translate(batch, self._batch_size))
 
 
 class _ShardHandler(TranslationHandler):
@@ -210,8 +209,8 @@ class _Unfinished(beam.DoFn):
         checksums = {"model": self._model, "input": _checksum(data)}
         report = _report_file(self._output, name)
         if FileSystems.exists(report):
-            there = FileSystems.exists(FileSystems.join(self._output, name))
-            if there and _read_json(report).items() >= checksums.items():
+            translated = FileSystems.exists(FileSystems.join(self._output, name))
+            if translated and _read_json(report).items() >= checksums.items():
                 _count("kept")
                 return
             # It goes first, so that it never stands beside the translation of
@@ -228,15 +227,15 @@ class _Write(beam.DoFn):
 
     def process(self, done: Done) -> None:
         name, checksums, lines = done
-        text = "".join(f"{one['text']}\n" for one in lines)
+        text = "".join(f"{line['text']}\n" for line in lines)
         numbered = [*enumerate(lines, 1)]
         report = {
             **checksums,
             "lines": len(lines),
             "failed": [
-                {"line": n, "reason": one["failure"]} for n, one in numbered if one["failure"]
+                {"line": n, "reason": line["failure"]} for n, line in numbered if line["failure"]
             ],
-            "cut": [n for n, one in numbered if one["cut"]],
+            "cut": [n for n, line in numbered if line["cut"]],
         }
         self._place(FileSystems.join(self._output, name), text)
         self._place(_report_file(self._output, name), json.dumps(report, indent=1))
@@ -262,8 +261,8 @@ def _report_file(output: str, name: str) -> str:
     return FileSystems.join(output, REPORTS, f"{name}.json")
 
 
-def _begun_file(output: str) -> str:
-    return FileSystems.join(output, UNFINISHED, BEGUN)
+def _started_file(output: str) -> str:
+    return FileSystems.join(output, UNFINISHED, STARTED)
 
 
 def _read_json(path: str) -> dict[str, Any]:
@@ -274,8 +273,8 @@ def _read_json(path: str) -> dict[str, Any]:
 def _lines(data: bytes) -> list[bytes]:
     """The lines of a text, as `bahdanau-tf translate` reads them.
 
-    Each line of a text in UTF-16 begins with its byte order mark: without it
-    most of them would be taken for UTF-8 with NULs.
+    Each line of a text in UTF-16 keeps the byte order mark: without it most
+    lines would pass as UTF-8 with NULs.
     """
     mark = data[:2] if data.startswith(UTF_16) else b""
     lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -290,7 +289,7 @@ def _checksum(data: bytes) -> str:
 
 def _files(pattern: str) -> list[str]:
     (match,) = FileSystems.match([pattern])
-    return sorted(one.path for one in match.metadata_list)
+    return sorted(file.path for file in match.metadata_list)
 
 
 def _names(folder: str) -> set[str]:
@@ -301,36 +300,36 @@ def model_checksum(model: str) -> str:
     """A checksum of all files of an export.
 
     Raises:
-        ValueError: The folder holds no SavedModel.
+        ValueError: The folder has no SavedModel.
     """
     if not FileSystems.exists(FileSystems.join(model, "saved_model.pb")):
         raise ValueError(
-            f"--model: {model} holds no saved_model.pb, wanted the numbered "
+            f"--model: {model} has no saved_model.pb, wanted the numbered "
             "folder that `bahdanau-tf export` printed"
         )
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in _files(FileSystems.join(model, "**")):
         with FileSystems.open(path) as file:
-            found.update(hashlib.sha256(file.read()).digest())
-    return found.hexdigest()
+            checksum.update(hashlib.sha256(file.read()).digest())
+    return checksum.hexdigest()
 
 
 def shards(pattern: str, output: str) -> list[str]:
     """The files of a pattern.
 
     Raises:
-        ValueError: There is none, two have the same name, or one, or another
-            file in the folder of the output, would be overwritten.
+        ValueError: No file matches, two have the same name, or the output
+            would overwrite one of them or another file of its folder.
     """
     files = _files(pattern)
     if not files:
-        raise ValueError(f"--input: there is no file {pattern}")
+        raise ValueError(f"--input: no file matches {pattern}")
     names = Counter(map(posixpath.basename, files))
     name, times = names.most_common(1)[0]
     if times > 1:
         raise ValueError(
             f"--input has {times} files {name}, wanted different names: each "
-            "is that of a translation, too"
+            "is also the name of a translation"
         )
     if taken := names.keys() & {REPORTS, UNFINISHED}:
         raise ValueError(
@@ -338,11 +337,11 @@ def shards(pattern: str, output: str) -> list[str]:
             "has a folder of this name"
         )
     for path in files:
-        there = FileSystems.join(output, posixpath.basename(path))
-        if os.path.realpath(path) == os.path.realpath(there):
+        translation = FileSystems.join(output, posixpath.basename(path))
+        if os.path.realpath(path) == os.path.realpath(translation):
             raise ValueError(f"--output would overwrite {path} of --input")
     # A killed run may have written a translation without its report.
-    if not FileSystems.exists(_begun_file(output)):
+    if not FileSystems.exists(_started_file(output)):
         reported = _names(FileSystems.join(output, REPORTS))
         others = {n for n in _names(output) if f"{n}.json" not in reported}
         if taken := names.keys() & others:
@@ -355,16 +354,16 @@ def shards(pattern: str, output: str) -> list[str]:
 
 
 def make_folders(output: str) -> None:
-    """Makes the folders that are not there, and the sign of a begun run."""
+    """Makes the missing folders, and the file that marks a started run."""
     for folder in (REPORTS, UNFINISHED):
         path = FileSystems.join(output, folder)
         if not FileSystems.exists(path):
             FileSystems.mkdirs(path)
-    FileSystems.create(_begun_file(output)).close()
+    FileSystems.create(_started_file(output)).close()
 
 
 def remove_unfinished(output: str) -> None:
-    """Removes what this and killed runs have left."""
+    """Removes the unfinished files of this run and of killed ones."""
     folder = FileSystems.join(output, UNFINISHED)
     if files := _files(FileSystems.join(folder, "*")):
         FileSystems.delete(files)
@@ -382,7 +381,7 @@ def beam_options(arguments: Sequence[str]) -> PipelineOptions:
     unknown = {*options.get_all_options(retain_unknown_options=True)}
     if unknown := unknown - {*options.get_all_options()}:
         name = min(unknown)
-        raise ValueError(f"--{name} is no flag of this program or of Beam")
+        raise ValueError(f"--{name} is not a flag of this program or of Beam")
     if options.view_as(StandardOptions).runner is None:
         options.view_as(StandardOptions).runner = PROCESSES
         options.view_as(DirectOptions).direct_running_mode = "multi_processing"
@@ -390,9 +389,9 @@ def beam_options(arguments: Sequence[str]) -> PipelineOptions:
 
 
 def counts(result: PipelineResult) -> Counter[str]:
-    """What the workers have counted."""
-    found = result.metrics().query(MetricsFilter().with_namespace(COUNTED))
-    return Counter({one.key.metric.name: one.committed for one in found["counters"]})
+    """The sums of the workers' counters."""
+    metrics = result.metrics().query(MetricsFilter().with_namespace(COUNTED))
+    return Counter({c.key.metric.name: c.committed for c in metrics["counters"]})
 
 
 def main() -> int:
@@ -404,11 +403,10 @@ def main() -> int:
     add("--output", required=True, help="folder for files of the same names")
     add("--batch_size", type=int, default=64, help="lines translated at once")
     flags, arguments = parser.parse_known_args()
-    # Read by the processes that are started: few messages of TensorFlow.
+    # For the worker processes: few messages from TensorFlow.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if flags.batch_size < 1:
-        given = flags.batch_size
-        parser.error(f"--batch_size is {given}, wanted 1 or more")
+        parser.error(f"--batch_size is {flags.batch_size}, wanted 1 or more")
     try:
         pipeline = beam.Pipeline(options=beam_options(arguments))
         model = model_checksum(flags.model)
@@ -428,10 +426,10 @@ def main() -> int:
     if result.wait_until_finish() != PipelineState.DONE:
         return 1
     remove_unfinished(flags.output)
-    found = counts(result)
+    total = counts(result)
     print(
-        f"{found['translated']} shards translated, {found['kept']} were there; "
-        f"{found['failed']} lines failed, {found['cut']} were cut: see "
+        f"{total['translated']} shards translated, {total['kept']} already were; "
+        f"{total['failed']} lines failed, {total['cut']} were cut: see "
         f"{FileSystems.join(flags.output, REPORTS)}"
     )
     return 0

@@ -116,7 +116,7 @@ class GrpcClient:
         request.model_spec.name = self.model
         request.model_spec.signature_name = signature
         for name, strings in inputs.items():
-            values = [one.encode("utf-8") for one in strings]
+            values = [text.encode("utf-8") for text in strings]
             request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string, [len(values)]))
         reply = retrying(lambda: self._send(request), self.attempts)
         try:

@@ -66,19 +66,19 @@ def run_load(
         send: A function that sends one batch.
         batches: The batches, lists of sentences.
         concurrency: The number of threads.
-        seconds: No request is sent after so many seconds.
+        seconds: No request is sent after this many seconds.
 
     Returns:
         The measurements.
     """
     load, lock = Load(), threading.Lock()
-    rest = iter(batches)
-    begin = time.perf_counter()
+    remaining = iter(batches)
+    start = time.perf_counter()
 
     def work() -> None:
-        while time.perf_counter() - begin < seconds:
+        while time.perf_counter() - start < seconds:
             with lock:
-                batch = next(rest, None)
+                batch = next(remaining, None)
             if batch is None:
                 return
             sent = time.perf_counter()
@@ -93,7 +93,7 @@ def run_load(
         thread.start()
     for thread in threads:
         thread.join()
-    load.seconds = time.perf_counter() - begin
+    load.seconds = time.perf_counter() - start
     return load
 
 

@@ -15,16 +15,16 @@ LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
 class ServingError(Exception):
     """The server did not answer as it should; see the message.
 
-    The message may quote the server, so it is one line in which what a terminal
-    would obey is escaped.
+    The message may quote the server, so it is one line, and control characters
+    are escaped.
     """
 
     def __str__(self) -> str:
-        return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in super().__str__())
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
 
 
 class WrongReply(ServingError):
-    """The server answered with something else than was asked for.
+    """The server answered with something that was not asked for.
 
     Args:
         place: The server's address.
@@ -44,7 +44,7 @@ class TryAgain(ServingError):
 
 
 def retrying(call: Callable[[], T], attempts: int, wait: float = 0.2) -> T:
-    """Calls `call` until it returns, with longer and longer pauses.
+    """Calls `call` until it returns, with ever longer pauses.
 
     Args:
         call: A function without arguments. It is called again only if it

@@ -5,9 +5,9 @@
 It answers the predict, status and metadata requests of the REST interface and
 serves the playground; if tensorflow-serving-api is installed, it also answers
 Predict over gRPC. Unlike a model server it has no batching and no versions. It
-listens on the loopback interface only, and over REST it refuses other names in
-the header Host, so that no web page can make its own name point here. The bytes
-and rows of a request are limited, and how many requests run at once.
+listens on the loopback interface only, and over REST it refuses any other name in
+the Host header, so that no web page can point its own name here. It limits the
+bytes and rows of a request, and how many requests run at once.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Model:
         name: Its name in requests.
 
     Raises:
-        OSError: The newest one is no exported model.
-        ValueError: There is none.
+        OSError: The newest version is not an exported model.
+        ValueError: There is no version.
     """
 
     def __init__(self, base: Path, name: str = "translator") -> None:
@@ -85,8 +85,8 @@ class Model:
         self._loaded = tf.saved_model.load(str(folder))
         saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
         self.signature_def = {
-            name: one
-            for name, one in saved.meta_graphs[0].signature_def.items()
+            name: signature
+            for name, signature in saved.meta_graphs[0].signature_def.items()
             if not name.startswith("__")
         }
 
@@ -124,8 +124,8 @@ class Model:
     def metadata(self) -> dict[str, Any]:
         """The reply to a metadata request: the signatures."""
         signatures = {
-            name: json_format.MessageToDict(one, preserving_proto_field_name=True)
-            for name, one in self.signature_def.items()
+            name: json_format.MessageToDict(signature, preserving_proto_field_name=True)
+            for name, signature in self.signature_def.items()
         }
         return {
             "model_spec": {"name": self.name, "version": str(self.version)},
@@ -154,16 +154,16 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
     if not isinstance(signature, str):
         raise Refused(INVALID_ARGUMENT, "'signature_name' must be a string")
     if "instances" in request:
-        given, by_row = _columns(request["instances"]), True
+        values, by_row = _columns(request["instances"]), True
     elif "inputs" in request:
-        given, by_row = request["inputs"], False
+        values, by_row = request["inputs"], False
     else:
         raise Refused(INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key")
     # A list, or a string in base64, is the value of the only input, `text`.
-    if not isinstance(given, dict) or "b64" in given:
-        given = {"text": given}
+    if not isinstance(values, dict) or "b64" in values:
+        values = {"text": values}
     try:
-        inputs = {name: tf.constant(_strings(value), tf.string) for name, value in given.items()}
+        inputs = {name: tf.constant(_strings(value), tf.string) for name, value in values.items()}
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused(INVALID_ARGUMENT, f"JSON Value: {error}") from error
     for tensor in inputs.values():
@@ -187,7 +187,7 @@ def _check_size(shape: tf.TensorShape) -> None:
 def _columns(instances: Any) -> Any:
     """Turns one dictionary per row into one list per input."""
     if not isinstance(instances, list) or not instances:
-        raise Refused(INVALID_ARGUMENT, "'instances' is no list or is empty")
+        raise Refused(INVALID_ARGUMENT, "'instances' is not a list or is empty")
     if not isinstance(instances[0], dict) or "b64" in instances[0]:
         return instances
     try:
@@ -199,7 +199,7 @@ def _columns(instances: Any) -> Any:
 def _strings(value: Any) -> Any:
     """Replaces {"b64": ...} by the decoded bytes, in lists of any depth."""
     if isinstance(value, list):
-        return [_strings(one) for one in value]
+        return [_strings(item) for item in value]
     if isinstance(value, dict) and list(value) == ["b64"]:
         return base64.b64decode(value["b64"], validate=True)
     return value
@@ -212,7 +212,7 @@ def _as_json(array: np.ndarray) -> Any:
 
 
 class RestServer(ThreadingHTTPServer):
-    """Lets many clients connect at the same time."""
+    """Accepts many connections at the same time."""
 
     request_queue_size = WAITING
 
@@ -272,8 +272,8 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             """Answers without reading the body, and closes the connection."""
             self.close_connection = True
             self._send(status, {"error": message})
-            # A client reads no answer before it has sent all, so what comes is
-            # thrown away, at most 1 GiB.
+            # A client reads no answer before it has sent everything, so up to
+            # 1 GiB is read and dropped.
             with contextlib.suppress(OSError):
                 self.connection.shutdown(socket.SHUT_WR)
                 for _ in range(1 << 14):
@@ -281,14 +281,14 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
                         break
 
         def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
-            found, status = PATH.fullmatch(self.path), 200
+            match, status = PATH.fullmatch(self.path), 200
             try:
-                if not found:
+                if not match:
                     raise Refused(
                         INVALID_ARGUMENT,
                         f"Malformed request: {self.command} {self.path}",
                     )
-                name = found[1]
+                name = match[1]
                 if name != model.name:
                     raise Refused(
                         NOT_FOUND,
@@ -315,7 +315,7 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
 
 
 def _read_tensor(tensor: Any) -> tf.Tensor:
-    """Reads an input over gRPC, of which a few bytes may claim many rows."""
+    """Reads an input over gRPC, where a few bytes may claim many rows."""
     try:
         _check_size(tf.TensorShape(tensor.tensor_shape))
         return tf.constant(tf.make_ndarray(tensor))

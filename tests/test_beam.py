@@ -208,7 +208,7 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
     write(text / "06.en", ["a", "poison", "c"])
     last = translate(model, text, "--direct_num_workers=2")
     translated = 12 - len(kept)
-    said = f"{translated} shards translated, {len(kept)} were there; 1 lines"
+    said = f"{translated} shards translated, {len(kept)} already were; 1 lines"
     assert last.startswith(said)
     assert sorted(path.name for path in out.iterdir()) == [
         *sorted(path.name for path in text.iterdir()),
@@ -272,7 +272,7 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
     write(text / "more" / "reports", ["a"])
     for wanted, flags in {
         "saved_model.pb, wanted the numbered": {"model": model.parent},
-        "--input: there is no file": {"input": text / "*.fr"},
+        "--input: no file matches": {"input": text / "*.fr"},
         "2 files 03.en, wanted different names": {"input": text / "**"},
         "--output would overwrite": {"output": text},
         "--batch_size is 0, wanted 1 or more": {"batch_size": 0},

@@ -32,7 +32,7 @@ NOT_YET = (
         )
     ),
 )
-PAGES = ("*.md", "docs/**/*.md", "docs/conf.py", "*/README.md", "bahdanau_tf/**/*.py")
+PAGES = ("*.md", "docs/**/*.md", "docs/conf.py", "*/README.md", "bahdanau_tf/**/*.py", "export/*.py")
 CLEAN = sorted(
     {
         name
