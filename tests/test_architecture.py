@@ -21,7 +21,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     ("keras_register", "system"),
     (
-        "evaluation",
         "layers",
         "losses",
         "optimizers",
@@ -29,7 +28,7 @@ FLOORS = (
         "search",
         "text",
     ),
-    ("data", "models"),
+    ("data", "evaluation", "models"),
     ("corpora", "options"),
     ("translation",),
     ("serving",),

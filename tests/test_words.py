@@ -32,7 +32,14 @@ NOT_YET = (
         )
     ),
 )
-PAGES = ("*.md", "docs/**/*.md", "docs/conf.py", "*/README.md", "bahdanau_tf/**/*.py", "export/*.py")
+PAGES = (
+    "*.md",
+    "docs/**/*.md",
+    "docs/conf.py",
+    "*/README.md",
+    "bahdanau_tf/**/*.py",
+    "export/*.py",
+)
 CLEAN = sorted(
     {
         name

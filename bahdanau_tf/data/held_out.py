@@ -128,7 +128,7 @@ class Side:
     """One language of a parallel text, in composed characters (NFC).
 
     Attributes:
-        script: Its script, as `evaluation.script` names it.
+        script: Its script, as `text.script` names it.
         has_blanks: Whether spaces separate its words.
         is_tokenized: Whether spaces separate its punctuation, too.
         size: Number of characters.
@@ -207,13 +207,13 @@ def _composed(text: bytes) -> str:
 
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:
-    from bahdanau_tf.evaluation import has_blanks, is_tokenized, script
+    from bahdanau_tf.text.script import has_blanks, is_tokenized, script
 
-    begins = [line[:LONGEST] for line in lines]
+    starts = [line[:LONGEST] for line in lines]
     return Side(
-        script=script(begins),
-        has_blanks=has_blanks(begins),
-        is_tokenized=is_tokenized(begins),
+        script=script(starts),
+        has_blanks=has_blanks(starts),
+        is_tokenized=is_tokenized(starts),
         size=size,
         characters=len(characters),
         length=_most(map(len, lines)),
