@@ -117,7 +117,6 @@ def align(
     # The offsets of the export are those in the bytes that it was sent.
     data = tf.constant(texts)
     both = tf.unstack(tf.cast(outputs["source_offsets"], tf.int32), axis=-1)
-    both = map(tf.RaggedTensor.from_tensor, both)
     moved = [
         replaced_offsets(data, tf.RaggedTensor.from_tensor(offsets)).to_tensor() for offsets in both
     ]
