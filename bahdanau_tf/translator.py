@@ -333,11 +333,7 @@ class Translator:
                 stock TensorFlow Serving lacks.
             OSError: The folder cannot be written to.
         """
-        return export(
-            self.graph,
-            path,
-            Limits(max_source_length, max_target_length, n_best),
-        )
+        return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
 
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.

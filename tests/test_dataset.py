@@ -122,9 +122,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 # The elements of a dataset.
 
 
-def test_batches_contain_padded_ids_and_weights_as_keras_expects(
-    few: Lines,
-) -> None:
+def test_batches_contain_padded_ids_and_weights_as_keras_expects(few: Lines) -> None:
     dataset = make_dataset(few.paths, Numbers(), Numbers(), batch_size=7)
     for features, target, weights in dataset:
         assert set(features) == {"source", "target"}
@@ -330,9 +328,7 @@ def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     ]
 
 
-def test_resuming_at_any_position_continues_the_stream(
-    streamed: Streamed,
-) -> None:
+def test_resuming_at_any_position_continues_the_stream(streamed: Streamed) -> None:
     """Also after the last batch of an epoch, where the next one begins."""
     stream = found(streamed.elements)
     # From many positions at once, in one graph.
@@ -444,9 +440,7 @@ def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
     assert (corpus.blank, corpus.rows.tolist()) == (3, [0])
 
 
-def test_every_character_of_white_space_alone_is_a_blank_line(
-    tmp_path: Path,
-) -> None:
+def test_every_character_of_white_space_alone_is_a_blank_line(tmp_path: Path) -> None:
     spaces = [c for c in map(chr, range(0x110000 - 2048)) if c.isspace()]
     words = ["\u0120", "\u3002", "\u2042", "\u16a9", "\u3000\u3042", "\u200b"]
     lines = [c for c in [*spaces, "\u3000 \u00a0", *words] if c != "\n"]
@@ -548,10 +542,7 @@ LINE_CHARACTERS = st.text(st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\uf
 
 @given(text=LINE_CHARACTERS, block=st.integers(1, 9), end=st.booleans())
 def test_lines_end_only_at_line_feeds(
-    tmp_path_factory: pytest.TempPathFactory,
-    text: str,
-    block: int,
-    end: bool,
+    tmp_path_factory: pytest.TempPathFactory, text: str, block: int, end: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "lines"
     path.write_bytes((text + "\n" * end).encode())
@@ -664,9 +655,7 @@ def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
         make_dataset(lines.paths, Long(), Numbers(), max_length=3)
 
 
-def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(
-    tmp_path: Path,
-) -> None:
+def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_path: Path) -> None:
     sizes = [(1 + n % 94, 1) for n in range(100)]
     text = Lines(tmp_path, sizes)
     corpus = ParallelCorpus(*text.paths)
@@ -781,13 +770,7 @@ def test_a_script_can_end_in_the_middle_of_an_epoch(tmp_path):
     for side in ("source", "target"):
         (tmp_path / side).write_text("a b c\n" * 30_000)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            HALF_READ,
-            tmp_path / "source",
-            tmp_path / "target",
-        ],
+        [sys.executable, "-c", HALF_READ, tmp_path / "source", tmp_path / "target"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

@@ -47,10 +47,7 @@ def table_of(seed: int) -> np.ndarray:
 
 
 def searched(
-    table: np.ndarray,
-    decoding: Decoding,
-    prefix: Any,
-    source: np.ndarray = SOURCES,
+    table: np.ndarray, decoding: Decoding, prefix: Any, source: np.ndarray = SOURCES
 ) -> Any:
     logits = tf.constant(table, tf.float32)
 
@@ -90,12 +87,7 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
     """The rows of a batch have different prefixes and limits."""
     table = table_of(seed)
     decoding = Decoding(
-        beam_size=120,
-        n_best=4,
-        alpha=0.6,
-        max_length_ratio=1.5,
-        max_length=4,
-        unknown=unknown,
+        beam_size=120, n_best=4, alpha=0.6, max_length_ratio=1.5, max_length=4, unknown=unknown
     )
     result = searched(table, decoding, PREFIXES)
     for row, padded in enumerate(PREFIXES):
@@ -103,10 +95,7 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
         ratio_limit = int(1.5 * np.count_nonzero(SOURCES[row]))
         limit = min(max(ratio_limit, len(prefix) + 1), 4)
         ranked = sorted(
-            (
-                log_prob(table[row], tokens) / ((5 + len(tokens)) / 6) ** 0.6,
-                tokens,
-            )
+            (log_prob(table[row], tokens) / ((5 + len(tokens)) / 6) ** 0.6, tokens)
             for tokens in allowed(limit, prefix, unknown == "keep")
         )[::-1]
         for n, (score, tokens) in enumerate(ranked[:4]):
@@ -115,9 +104,7 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
             assert bool(result.finished[row, n]) == (tokens[-1] == END)
             np.testing.assert_allclose(result.scores[row, n], score, atol=1e-4)
             np.testing.assert_allclose(
-                result.log_probs[row, n],
-                log_prob(table[row], tokens),
-                atol=1e-4,
+                result.log_probs[row, n], log_prob(table[row], tokens), atol=1e-4
             )
 
 
@@ -228,13 +215,7 @@ def n_best(translator: Translator) -> Decoding:
 
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "a dog."]
 GIVEN = ["Le chat", "le", "l'Zyx voit", "", "un chien rouge"]
-WORDS = [
-    ["Le", "chat"],
-    [],
-    ["l'", "Zyx", "voit"],
-    [],
-    ["un", "chien", "rouge"],
-]
+WORDS = [["Le", "chat"], [], ["l'", "Zyx", "voit"], [], ["un", "chien", "rouge"]]
 
 
 def whole(translation: Translation) -> list[Translation]:

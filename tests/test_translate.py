@@ -34,10 +34,7 @@ class Shouter:
     """
 
     def __init__(
-        self,
-        n_best: int = 1,
-        attention: bool = True,
-        reverse_target: bool = False,
+        self, n_best: int = 1, attention: bool = True, reverse_target: bool = False
     ) -> None:
         self.model = SimpleNamespace(has_alignment=attention)
         self.target_text = SimpleNamespace(reverse=reverse_target)
@@ -47,10 +44,7 @@ class Shouter:
         self.prefixes: list[str] = []
 
     def translate(
-        self,
-        lines: list[str],
-        batch_size: int = 64,
-        prefixes: list[str] | None = None,
+        self, lines: list[str], batch_size: int = 64, prefixes: list[str] | None = None
     ) -> list[Translation]:
         self.windows.append(len(lines))
         self.prefixes += prefixes or [""] * len(lines)
@@ -535,15 +529,7 @@ def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
     environment.pop("PYTHONUNBUFFERED", None)  # as in a user's shell
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            STREAM,
-            "translate",
-            "--model_dir=x",
-            *flags,
-            here,
-        ],
+        [sys.executable, "-c", STREAM, "translate", "--model_dir=x", *flags, here],
         check=False,
         text=True,
         env=environment,
@@ -588,10 +574,7 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
 
     monkeypatch.setattr(Shouter, "translate", translated)
     run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
-    assert said == [
-        "line 2: more than 5000 characters, which takes a while\n",
-        "",
-    ]
+    assert said == ["line 2: more than 5000 characters, which takes a while\n", ""]
 
 
 def test_split_sentences_splits_known_examples():

@@ -489,8 +489,7 @@ def test_weights_that_are_large_only_unpacked_are_not_read(damaged):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["source/vocabulary.txt", "target/tokenizer.json", "translator.json"],
+    "name", ["source/vocabulary.txt", "target/tokenizer.json", "translator.json"]
 )
 def test_pipes_are_not_waited_for(damaged, name):
     (damaged / name).unlink()
@@ -522,13 +521,7 @@ def test_a_damaged_tokenizer_is_named(damaged, spoil, said):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "model.keras",
-        "dictionary.tsv",
-        "source/tokenizer.json",
-        "target/vocabulary.txt",
-    ],
+    "name", ["model.keras", "dictionary.tsv", "source/tokenizer.json", "target/vocabulary.txt"]
 )
 def test_a_missing_file_is_named(damaged, name):
     (damaged / name).unlink()
@@ -637,9 +630,7 @@ def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
     one = Translator(Copyist(), source, target, decoding)
     made, make = [], TranslationGraph.translate
     monkeypatch.setattr(
-        TranslationGraph,
-        "translate",
-        lambda *given, **more: made.append(1) or make(*given, **more),
+        TranslationGraph, "translate", lambda *given, **more: made.append(1) or make(*given, **more)
     )
 
     def texts() -> list[str]:
@@ -715,9 +706,7 @@ def test_score_needs_a_translation_for_each_source(translator):
         translator.score(["a", "b"], ["c"])
 
 
-def test_length_limits_follow_the_source_and_scores_include_coverage(
-    translator,
-):
+def test_length_limits_follow_the_source_and_scores_include_coverage(translator):
     decoding = Decoding(min_length_ratio=2.0, max_length_ratio=2.0, beta=0.5)
     sentences = ["the cat sleeps.", "the red cat sees a red red dog."]
     for best in translator.translate(sentences, decoding):

@@ -222,8 +222,7 @@ def make_dataset(
     stream = _Stream(corpus, source_text, target_text, batching)
     epochs = itertools.count()
     epoch = tf.data.Dataset.from_generator(
-        until_exit(lambda: iter([next(epochs)])),
-        output_signature=tf.TensorSpec([], tf.int64),
+        until_exit(lambda: iter([next(epochs)])), output_signature=tf.TensorSpec([], tf.int64)
     )
     batches = epoch.flat_map(stream.epoch)
     return batches.map(lambda batch, *_: batch).prefetch(tf.data.AUTOTUNE)
@@ -299,9 +298,7 @@ class _Stream:
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
         numbers = tf.data.Dataset.from_generator(
-            _count_from,
-            args=(start.epoch,),
-            output_signature=tf.TensorSpec([], tf.int64),
+            _count_from, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
@@ -310,9 +307,7 @@ class _Stream:
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
-            self.chunks,
-            args=(epoch, line),
-            output_signature=CHUNK_SIGNATURE,
+            self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
         )
         return (
             chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
@@ -375,11 +370,7 @@ class _Stream:
         return Pool(*(tf.gather(part, kept) for part in parts))
 
     def _drawn(
-        self,
-        text: Tokenizer,
-        strings: tf.Tensor,
-        usual: tf.RaggedTensor,
-        epoch: tf.Tensor,
+        self, text: Tokenizer, strings: tf.Tensor, usual: tf.RaggedTensor, epoch: tf.Tensor
     ) -> tf.RaggedTensor:
         """The ids: the usual ones, or sub-words that are drawn."""
         batching = self.batching
@@ -390,18 +381,14 @@ class _Stream:
         if batching.sampled_epochs is None:
             return text.tokenize(strings, **sample)
         return tf.cond(
-            epoch < batching.sampled_epochs,
-            lambda: text.tokenize(strings, **sample),
-            lambda: usual,
+            epoch < batching.sampled_epochs, lambda: text.tokenize(strings, **sample), lambda: usual
         )
 
     def batches(self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
         line = pool.places[0]
         numbered_rows = tf.data.Dataset.from_generator(
-            self.cut,
-            args=(pool.lengths, epoch, line),
-            output_signature=PAIRS,
+            self.cut, args=(pool.lengths, epoch, line), output_signature=PAIRS
         ).enumerate(1)
         return numbered_rows.skip(first).map(
             lambda number, rows: (

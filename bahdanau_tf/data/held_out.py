@@ -78,10 +78,7 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
 
 
 def hold_out(
-    corpus: ParallelCorpus,
-    pairs: int,
-    folder: str | os.PathLike[str],
-    longest: int | None = None,
+    corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str], longest: int | None = None
 ) -> int:
     """Divides a text into a smaller training text and a dev text.
 

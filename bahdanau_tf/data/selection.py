@@ -262,10 +262,7 @@ class CrossEntropyDifference:
     """
 
     def __init__(
-        self,
-        in_domain: Sequence[bytes],
-        out_domain: Sequence[bytes],
-        order: int = ORDER,
+        self, in_domain: Sequence[bytes], out_domain: Sequence[bytes], order: int = ORDER
     ) -> None:
         self._words = WordList.build(map(bytes.decode, in_domain))
         self._inside, self._outside = (

@@ -340,10 +340,7 @@ def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
     words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
     return [
         Request("serving_default", {"text": chosen})
-        for chosen in (
-            *(words[:count] for count in TIMED_ROWS),
-            [max(rows, key=len)],
-        )
+        for chosen in (*(words[:count] for count in TIMED_ROWS), [max(rows, key=len)])
     ]
 
 

@@ -144,11 +144,7 @@ def _nodes(
     nodes: Iterable[tf.compat.v1.NodeDef], owner: str, compiled: bool
 ) -> Iterator[tuple[str, str, bool]]:
     for node in nodes:
-        yield (
-            node.op,
-            f"node {node.name}{owner}",
-            compiled or _is_true(node.attr, XLA),
-        )
+        yield (node.op, f"node {node.name}{owner}", compiled or _is_true(node.attr, XLA))
 
 
 def _is_true(attributes: Mapping[str, tf.compat.v1.AttrValue], name: str) -> bool:

@@ -44,11 +44,7 @@ class Limits:
     n_best: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_source_length", 2),
-            ("max_target_length", 2),
-            ("n_best", 0),
-        ):
+        for name, least in (("max_source_length", 2), ("max_target_length", 2), ("n_best", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"Limits: {name} is {getattr(self, name)}, wanted {least} or more")
 
@@ -299,9 +295,7 @@ class LimitedGraph(TranslationGraph):
         return (self.read_words if self.copies else self.read_ids)(strings)[1]
 
 
-def _all_sources(
-    sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]],
-) -> tuple[Sources, tf.Tensor]:
+def _all_sources(sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]]) -> tuple[Sources, tf.Tensor]:
     ids, cut = zip(*sources, strict=True)
     return joined(ids), tf.reduce_any(tf.stack(cut), axis=0)
 

@@ -123,15 +123,10 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
             shutil.copytree(version, folder / "model")
         except shutil.Error as error:
             raise OSError(
-                errno.ENOSPC,
-                "cannot copy the export; set TMPDIR to a folder with room",
-                name,
+                errno.ENOSPC, "cannot copy the export; set TMPDIR to a folder with room", name
             ) from error
         script = shutil.copy(Path(reload.__file__), folder)
-        plain: reload.Asked = {
-            "requests": _plain(asked),
-            "timed": _plain(timed),
-        }
+        plain: reload.Asked = {"requests": _plain(asked), "timed": _plain(timed)}
         (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
         done = subprocess.run(
             [sys.executable, script, name, str(os.getpid())],

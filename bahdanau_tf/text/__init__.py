@@ -21,9 +21,7 @@ __all__ = [
 ]
 
 
-def load_text(
-    directory: str | os.PathLike[str],
-) -> WordTokenizer | SubwordTokenizer:
+def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     """Loads the tokenizer that `save` wrote into a folder.
 
     Args:
@@ -45,9 +43,7 @@ def load_text(
         ) from error
 
 
-def _load_text(
-    directory: str | os.PathLike[str],
-) -> WordTokenizer | SubwordTokenizer:
+def _load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
     if name not in classes:

@@ -71,9 +71,7 @@ def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
     return tf.RaggedTensor.from_row_splits(
-        tf.gather(rows.values, tf.where(mask.values)[:, 0]),
-        tf.gather(kept, splits),
-        validate=False,
+        tf.gather(rows.values, tf.where(mask.values)[:, 0]), tf.gather(kept, splits), validate=False
     )
 
 
@@ -145,10 +143,7 @@ def spans(
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
     ends -= tf.gather(ends_before, row_ids(lengths))
-    return (
-        lengths.with_values(ends - lengths.values),
-        lengths.with_values(ends),
-    )
+    return (lengths.with_values(ends - lengths.values), lengths.with_values(ends))
 
 
 def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:

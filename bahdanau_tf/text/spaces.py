@@ -57,9 +57,7 @@ class Quotes(NamedTuple):
         opened = before(opens, False) & ~new_row
         expected = must_open | ~(must_close | opened)
         return cls(
-            is_mark,
-            _scattered(opens, places, is_mark),
-            _scattered(expected, places, is_mark),
+            is_mark, _scattered(opens, places, is_mark), _scattered(expected, places, is_mark)
         )
 
     @classmethod
@@ -151,11 +149,7 @@ def spaces_by_rule(
 
 
 def _spaces(
-    words: tf.Tensor,
-    close: tf.Tensor,
-    quotes: Quotes,
-    rows: tf.Tensor,
-    language: Language,
+    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
     close |= quotes.is_mark & ~quotes.expected
     close |= before(quotes.opens, False)

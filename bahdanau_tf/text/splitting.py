@@ -167,11 +167,7 @@ class _Text(NamedTuple):
 
     @classmethod
     def read(
-        cls,
-        codes: tf.Tensor,
-        kinds: tf.Tensor,
-        rows: tf.Tensor,
-        after_space: tf.Tensor,
+        cls, codes: tf.Tensor, kinds: tf.Tensor, rows: tf.Tensor, after_space: tf.Tensor
     ) -> _Text:
         """Finds the neighbours; each of several dots in a row is `DOTS`."""
         kinds = tf.where(kinds == Kind.MARK, int(Kind.LETTER), kinds)
@@ -233,18 +229,13 @@ def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[
     with tf.init_scope():
         characters = Characters(form, invisible)
         # Of its own, as it is the same for all languages.
-        read = tf.function(
-            lambda strings: read_characters(strings, characters),
-            autograph=False,
-        )
+        read = tf.function(lambda strings: read_characters(strings, characters), autograph=False)
 
         def split_words(strings: tf.Tensor) -> Words:
             return split(read(strings), language)
 
         function: Callable[[tf.Tensor], Words] = tf.function(
-            split_words,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
+            split_words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
         ).get_concrete_function()
     return function
 

@@ -151,11 +151,7 @@ class Options(TypedDict, total=False):
     normalization_rule_tsv: str
 
 
-def learned(
-    files: Iterable[Text],
-    true_cased_files: Iterable[Text],
-    options: Options,
-) -> bytes:
+def learned(files: Iterable[Text], true_cased_files: Iterable[Text], options: Options) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
     Args:
@@ -206,11 +202,7 @@ def learned(
     return without_rules_path(model.getvalue())
 
 
-def _why(
-    error: RuntimeError,
-    files: list[Text],
-    options: Options,
-) -> str:
+def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
         names = " and ".join(
@@ -233,9 +225,7 @@ def has_full_width(files: Iterable[Text]) -> bool:
 
 
 def _lines(
-    files: Iterable[Text],
-    true_cased_files: Iterable[Text],
-    unread: list[ValueError],
+    files: Iterable[Text], true_cased_files: Iterable[Text], unread: list[ValueError]
 ) -> Iterator[str]:
     """The lines to learn from; a ValueError is also added to `unread`.
 
@@ -290,12 +280,7 @@ class SubwordTokenizer(Tokenizer):
     FILE = "sentencepiece.model"
     OPTIONS = ("reverse", "true_case")
 
-    def __init__(
-        self,
-        model_proto: bytes,
-        reverse: bool = False,
-        true_case: bool = False,
-    ) -> None:
+    def __init__(self, model_proto: bytes, reverse: bool = False, true_case: bool = False) -> None:
         super().__init__()
         self.model_proto = model_proto
         self._checksum = checksum(model_proto)
@@ -383,11 +368,7 @@ class SubwordTokenizer(Tokenizer):
         return cls(model_proto, reverse, true_case)
 
     def tokenize(
-        self,
-        strings: tf.Tensor,
-        sample: bool = False,
-        alpha: float = 0.1,
-        nbest: int = -1,
+        self, strings: tf.Tensor, sample: bool = False, alpha: float = 0.1, nbest: int = -1
     ) -> tf.RaggedTensor:
         """Turns strings into ids.
 
@@ -422,9 +403,7 @@ class SubwordTokenizer(Tokenizer):
         starts, _ = spans(lengths, tf.zeros_like(lengths))
         space = tf.where(starts.values == 0, 0, space)
         texts = tf.strings.unsorted_segment_join(
-            tf.where(space == 1, " ", "") + plain,
-            row_ids(pieces),
-            pieces.nrows(),
+            tf.where(space == 1, " ", "") + plain, row_ids(pieces), pieces.nrows()
         )
         # A JSON reply cannot hold bytes that are not valid UTF-8.
         valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
@@ -442,10 +421,7 @@ class SubwordTokenizer(Tokenizer):
 
     @classmethod
     def load(
-        cls,
-        directory: str | os.PathLike[str],
-        checksum: str,
-        config: dict[str, Any],
+        cls, directory: str | os.PathLike[str], checksum: str, config: dict[str, Any]
     ) -> SubwordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
         return cls(read_checked(Path(directory, cls.FILE), checksum), **config)

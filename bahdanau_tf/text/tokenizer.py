@@ -232,9 +232,7 @@ class Tokenizer(tf.Module):
         )
 
 
-def read_settings(
-    directory: str | os.PathLike[str],
-) -> tuple[str, str, dict[str, Any]]:
+def read_settings(directory: str | os.PathLike[str]) -> tuple[str, str, dict[str, Any]]:
     """Reads class, SHA-256 and options from tokenizer.json.
 
     Raises:

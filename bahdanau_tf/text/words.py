@@ -220,10 +220,7 @@ class WordTokenizer(Tokenizer):
         Returns:
             The tokenizer.
         """
-        options = (
-            *(language, lowercase, normalization),
-            *(reverse, no_break, true_case),
-        )
+        options = (*(language, lowercase, normalization), *(reverse, no_break, true_case))
         empty = cls(Vocabulary(SPECIAL), *options)
         sentences = empty.sentences(as_texts("WordTokenizer.train", files))
         return cls(Vocabulary.build(sentences, vocabulary_size), *options)
@@ -234,9 +231,7 @@ class WordTokenizer(Tokenizer):
         They are what `Vocabulary.build` and `Vocabulary.coverage` count.
         """
         signed = tf.function(
-            self.split_signed,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
+            self.split_signed, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
         )
         for strings in line_batches(as_texts("WordTokenizer.sentences", files)):
             for sentence in signed(strings).to_list():
@@ -297,8 +292,7 @@ class WordTokenizer(Tokenizer):
             gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
         )
         starts, ends = spans(
-            words.with_values(tf.strings.length(plain)),
-            words.with_values(tf.strings.length(gaps)),
+            words.with_values(tf.strings.length(plain)), words.with_values(tf.strings.length(gaps))
         )
         return texts, starts, ends
 
@@ -311,10 +305,7 @@ class WordTokenizer(Tokenizer):
 
     @classmethod
     def load(
-        cls,
-        directory: str | os.PathLike[str],
-        checksum: str,
-        config: dict[str, Any],
+        cls, directory: str | os.PathLike[str], checksum: str, config: dict[str, Any]
     ) -> WordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
         config = {"rules": 1, **config}  # version 1 is not written down
@@ -346,11 +337,7 @@ class WordTokenizer(Tokenizer):
         return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
 
 
-def with_added_words(
-    tokenizer: WordTokenizer,
-    files: Iterable[Text],
-    most: int,
-) -> WordTokenizer:
+def with_added_words(tokenizer: WordTokenizer, files: Iterable[Text], most: int) -> WordTokenizer:
     """Adds the most frequent unknown words of text files.
 
     Args:

@@ -118,9 +118,7 @@ class TranslationGraph(tf.Module):
         self.lexicon = lexicon
 
     @cached_property
-    def _functions(
-        self,
-    ) -> OrderedDict[Hashable, tf.types.experimental.ConcreteFunction]:
+    def _functions(self) -> OrderedDict[Hashable, tf.types.experimental.ConcreteFunction]:
         """The last functions used; cached so that TensorFlow tracks none."""
         return OrderedDict()
 
@@ -142,9 +140,7 @@ class TranslationGraph(tf.Module):
             if key not in self._functions:
                 with uncollected():
                     self._functions[key] = tf.function(
-                        function,
-                        input_signature=inputs,
-                        autograph=False,
+                        function, input_signature=inputs, autograph=False
                     ).get_concrete_function()
             self._functions.move_to_end(key)
             traced: Callable[..., Result] = self._functions[key]
@@ -280,8 +276,7 @@ class TranslationGraph(tf.Module):
         flat = [shape[0] * shape[1], shape[2]]
         instead = self._instead(words if replaces else None, prefix, result)
         texts, starts, ends = self.target_text.detokenize_with_offsets(
-            tf.reshape(tokens, flat),
-            None if instead is None else tf.reshape(instead, flat),
+            tf.reshape(tokens, flat), None if instead is None else tf.reshape(instead, flat)
         )
         return Translated(tf.reshape(texts, shape[:2]), starts, ends, result)
 
@@ -366,14 +361,7 @@ class TranslationGraph(tf.Module):
         return reading, target, tf.reduce_sum(log_probs, axis=1), weights
 
 
-PARTS = (
-    "model",
-    "source_texts",
-    "target_text",
-    "decoding",
-    "dictionary",
-    "lexicon",
-)
+PARTS = ("model", "source_texts", "target_text", "decoding", "dictionary", "lexicon")
 
 
 class Owner(Protocol):

@@ -117,9 +117,7 @@ def sentence_vectors(
     return vectors
 
 
-def in_a_plane(
-    vectors: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], float]:
+def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
     """Projects vectors `[N, d]` on their two principal components.
 
     Returns:

@@ -275,13 +275,7 @@ def choose_weight(
     for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
         best = tuple(_best(hypotheses, weight) for hypotheses in lists)
         if best not in scores:
-            scores[best] = bleu(
-                best,
-                references,
-                tokenize=tokenize,
-                lowercase=lowercase,
-                nfc=nfc,
-            )
+            scores[best] = bleu(best, references, tokenize=tokenize, lowercase=lowercase, nfc=nfc)
         choices.append(Choice(weight, scores[best]))
     return max(choices, key=lambda choice: choice.score.score)
 

@@ -38,11 +38,7 @@ def check_replaceable(directory: str | os.PathLike[str]) -> None:
 
 def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
     """Writes `translator.json`: the number of sources, and the decoding."""
-    description = {
-        "format_version": FORMAT_VERSION,
-        "sources": sources,
-        "decoding": vars(decoding),
-    }
+    description = {"format_version": FORMAT_VERSION, "sources": sources, "decoding": vars(decoding)}
     text = json.dumps(description, indent=2) + "\n"
     write_atomically(folder / DESCRIPTION, text.encode())
 

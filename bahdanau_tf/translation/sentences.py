@@ -32,10 +32,7 @@ Sentences = Sequence[str | bytes]
 
 
 def in_batches(
-    caller: str,
-    columns: Mapping[str, Sentences],
-    work: Callable[..., Iterator[T]],
-    batch_size: int,
+    caller: str, columns: Mapping[str, Sentences], work: Callable[..., Iterator[T]], batch_size: int
 ) -> list[T]:
     """Runs `work` on batches of similar lengths; results in input order.
 
@@ -167,10 +164,7 @@ def translate_up_to(
 
 
 def score(
-    graph: TranslationGraph,
-    sources: Sentences,
-    targets: Sentences,
-    batch_size: int = BATCH_SIZE,
+    graph: TranslationGraph, sources: Sentences, targets: Sentences, batch_size: int = BATCH_SIZE
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
     columns = {"sources": sources, "targets": targets}
@@ -179,10 +173,7 @@ def score(
 
 
 def align(
-    graph: TranslationGraph,
-    sources: Sentences,
-    targets: Sentences,
-    batch_size: int = BATCH_SIZE,
+    graph: TranslationGraph, sources: Sentences, targets: Sentences, batch_size: int = BATCH_SIZE
 ) -> list[Translation]:
     """Aligns given translations; as `Translator.align`."""
     if not graph.model.has_alignment:
@@ -314,11 +305,7 @@ def _translations(
 
 
 def _translation(
-    target: Tokenizer,
-    source: _Tokens,
-    text: bytes,
-    offsets: Offsets,
-    result: SearchResult,
+    target: Tokenizer, source: _Tokens, text: bytes, offsets: Offsets, result: SearchResult
 ) -> Translation:
     """One hypothesis; the arrays of `result` have no axes B and N."""
     places = _text_order(target, len(offsets))
@@ -375,10 +362,7 @@ def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator
 
 
 def _places(
-    strings: Sentences,
-    starts: tf.RaggedTensor,
-    ends: tf.RaggedTensor,
-    inputs: Sequence[Sentences],
+    strings: Sentences, starts: tf.RaggedTensor, ends: tf.RaggedTensor, inputs: Sequence[Sentences]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Offsets in strings as those in what `_decoded` makes of them.
 

@@ -128,10 +128,7 @@ class Lexicon:
 
 
 def learn_lexicon(
-    model: TranslationModel,
-    batches: Iterable[Batch],
-    words: int = 10,
-    first: int = 2000,
+    model: TranslationModel, batches: Iterable[Batch], words: int = 10, first: int = 2000
 ) -> Lexicon:
     """Learns a lexicon from a model's attention on known translations.
 
@@ -369,7 +366,5 @@ def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> C
 def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
     """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
     return tf.gather(
-        logits,
-        tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]),
-        batch_dims=2,
+        logits, tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]), batch_dims=2
     )
