@@ -144,7 +144,8 @@ class Vocabulary(tf.Module):
                 f"Vocabulary.build: size={size} has no room for the special "
                 f"symbols {', '.join(SPECIAL)}; wanted {len(SPECIAL)} or more."
             )
-        counts = Counter(itertools.chain.from_iterable(map(_words, sentences)))
+        rows = (x.split() if isinstance(x, str) else x for x in sentences)
+        counts = Counter(itertools.chain.from_iterable(rows))
         for symbol in SPECIAL:
             del counts[symbol]
         order = sorted(counts, key=lambda word: (-counts[word], word))
@@ -197,10 +198,6 @@ def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
             f"{checksum(data)}, wanted {expected}."
         )
     return data
-
-
-def _words(sentence: str | Sequence[str]) -> Sequence[str]:
-    return sentence.split() if isinstance(sentence, str) else sentence
 
 
 def _check(tokens: list[str]) -> None:

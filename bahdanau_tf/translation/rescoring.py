@@ -202,7 +202,8 @@ def combine(
     Raises:
         ValueError: `weight` is out of range or the lengths differ.
     """
-    _check_weight(weight)
+    if not 0 <= weight <= 1:
+        raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
     ranked = [
         replace(
             hypothesis,
@@ -212,11 +213,6 @@ def combine(
         for hypothesis, log_prob in zip(hypotheses, log_probs, strict=True)
     ]
     return sorted(ranked, key=lambda hypothesis: -hypothesis.score)
-
-
-def _check_weight(weight: float) -> None:
-    if not 0 <= weight <= 1:
-        raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
 
 
 def _mixed(score: float, log_prob: float, weight: float) -> float:
