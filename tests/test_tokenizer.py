@@ -743,6 +743,7 @@ def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, nam
     [
         ("train.en", "files is 'train.en', wanted a list of files or of sentences"),
         ([b"the cat"], "b'the cat' is neither|0 is neither|116 is neither"),
+        ([3], "3 is neither a file name nor a sentence"),
         ([["the cat", 3]], "3 is neither a file name nor a sentence"),
     ],
 )

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import tensorflow as tf
 
@@ -222,14 +222,12 @@ class Tokenizer(tf.Module):
 
     def __repr__(self) -> str:
         arguments = inspect.signature(type(self).__init__).parameters
-        options = [
-            f"{name}={value!r}"
-            for name in self.OPTIONS
-            if (value := getattr(self, name)) != arguments[name].default or name == "language"
-        ]
-        return (
-            f"<{', '.join([f'{type(self).__name__} of {self.vocabulary_size:,} ids', *options])}>"
-        )
+        shown = f"{type(self).__name__} of {self.vocabulary_size:,} ids"
+        for name in self.OPTIONS:
+            value = getattr(self, name)
+            if value != arguments[name].default or name == "language":
+                shown += f", {name}={value!r}"
+        return f"<{shown}>"
 
 
 def read_settings(directory: str | os.PathLike[str]) -> tuple[str, str, dict[str, Any]]:
@@ -273,11 +271,12 @@ def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
         raise ValueError(f"{owner}: files is {texts!r}, wanted a list of files or of sentences")
     items: list[Text] = []
     for item in texts:
-        parts = [item] if isinstance(item, str | os.PathLike) else [*item]
+        is_path = isinstance(item, str | os.PathLike) or not isinstance(item, Iterable)
+        parts: list[Any] = [item] if is_path else [*cast(Iterable[Any], item)]
         for part in parts:
             if not isinstance(part, str | os.PathLike):
                 raise ValueError(f"{owner}: {part!r} is neither a file name nor a sentence")
-        items.append(item if isinstance(item, str | os.PathLike) else [*map(str, parts)])
+        items.append(item if is_path else [*map(str, parts)])
     if not all(isinstance(item, str) for item in items):
         return items
     strings = [str(item) for item in items]
