@@ -179,9 +179,9 @@ def trace(
     ```
     """
     model = _checked(translator.model, text, candidates)
-    pieces = translator.source_text.tokenize_with_offsets([text])[0][0]
-    words = [piece.decode("utf-8", "replace") for piece in pieces.numpy()]
-    source = translator.source_text.tokenize([text]).to_tensor()
+    reading = translator.source_text.read([text])
+    words = [piece.decode("utf-8", "replace") for piece in reading.words[0].numpy()]
+    source = reading.ids.to_tensor()
     columns = [*range(len(words))]
     if translator.source_text.reverse:
         columns.reverse()

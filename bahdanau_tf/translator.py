@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import keras
 
@@ -15,8 +17,7 @@ from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.text import Dictionary, load_text
-from bahdanau_tf.text.tokenizer import SavableTokenizer
+from bahdanau_tf.text import Dictionary, Tokenizer, load_text
 from bahdanau_tf.translation import Lexicon, Scored, Translation, TranslationGraph
 from bahdanau_tf.translation.graph import part
 from bahdanau_tf.translation.saved import (
@@ -30,7 +31,7 @@ from bahdanau_tf.translation.saved import (
     write_description,
     write_model,
 )
-from bahdanau_tf.translation.sentences import align, score, translate
+from bahdanau_tf.translation.sentences import align, score, translate, translate_up_to
 
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
@@ -77,10 +78,8 @@ class Translator:
     """
 
     model: TranslationModel = part("model", "The translation model.")
-    source_texts: tuple[SavableTokenizer, ...] = part(
-        "source_texts", "The tokenizers of the source."
-    )
-    target_text: SavableTokenizer = part("target_text", "The tokenizer of the target.")
+    source_texts: tuple[Tokenizer, ...] = part("source_texts", "The tokenizers of the source.")
+    target_text: Tokenizer = part("target_text", "The tokenizer of the target.")
     decoding: Decoding = part("decoding", "How to search, if a call does not specify it.")
     dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
     lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
@@ -89,8 +88,8 @@ class Translator:
     def __init__(
         self,
         model: TranslationModel,
-        source_text: SavableTokenizer | Sequence[SavableTokenizer],
-        target_text: SavableTokenizer,
+        source_text: Tokenizer | Sequence[Tokenizer],
+        target_text: Tokenizer,
         decoding: Decoding = Decoding(),
         dictionary: Dictionary | None = None,
         lexicon: Lexicon | None = None,
@@ -107,8 +106,20 @@ class Translator:
         target = _named(self.target_text)
         return f"<Translator: {model}; source {sources}; target {target}>"
 
+    def __reduce__(self) -> tuple[Callable[..., Translator], tuple[object, ...]]:
+        """A translator is pickled and copied as `save` writes it."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.save(folder)
+            files = {
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in folder.rglob("*")
+                if path.is_file()
+            }
+        return _unpacked, (type(self), files)
+
     @property
-    def source_text(self) -> SavableTokenizer:
+    def source_text(self) -> Tokenizer:
         """The tokenizer of source 0, to which alignments refer."""
         return self.source_texts[0]
 
@@ -130,7 +141,7 @@ class Translator:
         if not translators:
             raise ValueError("Translator.ensemble: there are no translators, wanted one or more")
         first = translators[0]
-        texts: list[SavableTokenizer] = []
+        texts: list[Tokenizer] = []
         sources = []
         for translator in translators:
             if translator.target_text.settings() != first.target_text.settings():
@@ -139,13 +150,13 @@ class Translator:
                     "tokenizers differ, wanted one for all"
                 )
             text = translator.source_text
-            known = [one.settings() for one in texts]
-            if text.settings() not in known:
+            settings = [own.settings() for own in texts]
+            if text.settings() not in settings:
                 texts.append(text)
-                known.append(text.settings())
-            sources.append(known.index(text.settings()))
+                settings.append(text.settings())
+            sources.append(settings.index(text.settings()))
         return cls(
-            Ensemble([one.model for one in translators], average, sources),
+            Ensemble([member.model for member in translators], average, sources),
             texts,
             first.target_text,
             first.decoding,
@@ -153,6 +164,19 @@ class Translator:
             first.lexicon,
         )
 
+    @overload
+    def translate(
+        self,
+        sentences: str | bytes,
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: str | None = None,
+        constraints: Sequence[Constraint] = (),
+        **options: Any,
+    ) -> Translation: ...
+
+    @overload
     def translate(
         self,
         sentences: Sequence[str | bytes],
@@ -161,11 +185,23 @@ class Translator:
         *,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
-    ) -> list[Translation]:
+        **options: Any,
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        sentences: str | bytes | Sequence[str | bytes],
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: str | Sequence[str] | None = None,
+        constraints: Sequence[Constraint] = (),
+        **options: Any,
+    ) -> Translation | list[Translation]:
         """Translates sentences.
 
         Args:
-            sentences: The sentences, of any length and in any order.
+            sentences: The sentences, of any length and in any order; or one.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences translated at once; those of similar
                 length are put together.
@@ -180,24 +216,45 @@ class Translator:
                 after the prefix; ids are those of `target_text`, and
                 `history.rows` counts within a batch. Each tuple of constraints
                 has its own graph, so pass the same objects again.
+            **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:
             A `Translation` for each sentence, in order; the others of the n
-            best are its `alternatives`.
+            best are its `alternatives`. For one string one `Translation`.
 
         Raises:
-            ValueError: `sentences` or `prefixes` is one string, not a sequence
-                of strings; their numbers differ; or prefixes are given and the
-                target tokenizer is reversed.
+            ValueError: `sentences` or `prefixes` is not a sequence of strings;
+                their numbers differ; an option is unknown or out of range; or
+                prefixes are given and the target tokenizer is reversed.
+
+        Example:
+
+        ```python
+        translator.translate("A man sleeps.", beam_size=10, n_best=3)
+        ```
         """
+        if isinstance(sentences, str | bytes):
+            rest: dict[str, Any] = {"constraints": constraints, **options}
+            rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
+            return self.translate([sentences], decoding, batch_size, **rest)[0]
         return translate(
             self.graph,
             sentences,
-            decoding or self.decoding,
+            _changed(decoding or self.decoding, options),
             batch_size,
             prefixes,
             constraints,
         )
+
+    def translate_up_to(
+        self,
+        longest: int,
+        sentences: Sequence[str | bytes],
+        batch_size: int = BATCH_SIZE,
+        prefixes: Sequence[str] | None = None,
+    ) -> list[Translation | None]:
+        """As `translate`, but None for sentences of more tokens than `longest`."""
+        return translate_up_to(longest, self.graph, sentences, self.decoding, batch_size, prefixes)
 
     def score(
         self,
@@ -278,11 +335,7 @@ class Translator:
                 stock TensorFlow Serving lacks.
             OSError: The folder cannot be written to.
         """
-        return export(
-            self.graph,
-            path,
-            Limits(max_source_length, max_target_length, n_best),
-        )
+        return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
 
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.
@@ -348,7 +401,32 @@ class Translator:
         )
 
 
-def _named(text: SavableTokenizer) -> str:
+def _changed(decoding: Decoding, options: Mapping[str, object]) -> Decoding:
+    """A decoding with some fields changed.
+
+    Raises:
+        ValueError: There is no such field, or a value is out of range.
+    """
+    names = [field.name for field in fields(Decoding)]
+    if unknown := options.keys() - {*names}:
+        raise ValueError(
+            f"Translator.translate: {min(unknown)} is not an option of Decoding, "
+            f"wanted one of {', '.join(names)}"
+        )
+    return replace(decoding, **options)  # type: ignore[arg-type]
+
+
+def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) -> Translator:
+    """Loads a translator from the contents of its files, for pickle and copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, contents in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(contents)
+        return translator_class.load(folder)
+
+
+def _named(text: Tokenizer) -> str:
     return f"{type(text).__name__} of {text.vocabulary_size:,} ids"
 
 

@@ -21,7 +21,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     ("system",),
     (
-        "evaluation",
         "layers",
         "losses",
         "optimizers",
@@ -30,7 +29,7 @@ FLOORS = (
         "text",
     ),
     ("options",),
-    ("data", "models"),
+    ("data", "evaluation", "models"),
     ("corpora",),
     ("translation",),
     ("serving",),

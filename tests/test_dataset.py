@@ -25,10 +25,17 @@ import tensorflow as tf
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data import ParallelCorpus, dataset, lengths as dataset_lengths, parallel
+from bahdanau_tf.data import ParallelCorpus, dataset, parallel
 from bahdanau_tf.data.batching import Position, cut
-from bahdanau_tf.data.dataset import CHUNK, _Stream, make_dataset, measure, stream_batches
-from bahdanau_tf.data.lengths import fitting, longer_sides
+from bahdanau_tf.data.dataset import (
+    CHUNK,
+    _Stream,
+    fitting,
+    longer_sides,
+    make_dataset,
+    measure,
+    stream_batches,
+)
 from bahdanau_tf.data.parallel import TextFile
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
@@ -116,9 +123,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 # The elements of a dataset.
 
 
-def test_batches_contain_padded_ids_and_weights_as_keras_expects(
-    few: Lines,
-) -> None:
+def test_batches_contain_padded_ids_and_weights_as_keras_expects(few: Lines) -> None:
     dataset = make_dataset(few.paths, Numbers(), Numbers(), batch_size=7)
     for features, target, weights in dataset:
         assert set(features) == {"source", "target"}
@@ -324,9 +329,7 @@ def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     ]
 
 
-def test_resuming_at_any_position_continues_the_stream(
-    streamed: Streamed,
-) -> None:
+def test_resuming_at_any_position_continues_the_stream(streamed: Streamed) -> None:
     """Also after the last batch of an epoch, where the next one begins."""
     stream = found(streamed.elements)
     # From many positions at once, in one graph.
@@ -374,6 +377,32 @@ def test_lines_before_the_position_are_not_read(
     assert read[: len(rows) - start.line] == rows[start.line :].tolist()
 
 
+# Text in memory.
+
+
+def test_lists_of_sentences_are_read_as_files_are(few: Lines) -> None:
+    texts = [path.read_text().split("\n")[:-1] for path in few.paths]
+    files, memory = ParallelCorpus(*few.paths), ParallelCorpus(*texts)
+    assert files.checksum == memory.checksum
+    assert files.rows.tolist() == memory.rows.tolist()
+    one, other = (make_dataset(x, Numbers(), Numbers()) for x in (few.paths, (*texts,)))
+    assert epoch_of(one) == epoch_of(other)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (["1", "2"], "source has 1 line and target has 2, wanted equal numbers"),
+        ([3], r"target\[0\] is 3, wanted a string of one line"),
+        (["1\n2"], r"target\[0\] is '1\\n2', wanted a string of one line"),
+        ([" "], "source and target have no sentence pair"),
+    ],
+)
+def test_bad_lists_of_sentences_are_refused(target: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"ParallelCorpus: {message}"):
+        ParallelCorpus(["1"], target)
+
+
 # Lines that are skipped.
 
 
@@ -412,15 +441,13 @@ def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
     assert (corpus.blank, corpus.rows.tolist()) == (3, [0])
 
 
-def test_every_character_of_white_space_alone_is_a_blank_line(
-    tmp_path: Path,
-) -> None:
+def test_every_character_of_white_space_alone_is_a_blank_line(tmp_path: Path) -> None:
     spaces = [c for c in map(chr, range(0x110000 - 2048)) if c.isspace()]
     words = ["\u0120", "\u3002", "\u2042", "\u16a9", "\u3000\u3042", "\u200b"]
     lines = [c for c in [*spaces, "\u3000 \u00a0", *words] if c != "\n"]
     (tmp_path / "text").write_text("\n".join(lines), "utf-8", newline="")
     file = TextFile(tmp_path / "text")
-    assert [*compress(lines, ~file.blank)] == words
+    assert [*compress(lines, ~file.is_blank)] == words
 
 
 def test_a_pair_without_tokens_is_skipped(tmp_path: Path) -> None:
@@ -516,10 +543,7 @@ LINE_CHARACTERS = st.text(st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\uf
 
 @given(text=LINE_CHARACTERS, block=st.integers(1, 9), end=st.booleans())
 def test_lines_end_only_at_line_feeds(
-    tmp_path_factory: pytest.TempPathFactory,
-    text: str,
-    block: int,
-    end: bool,
+    tmp_path_factory: pytest.TempPathFactory, text: str, block: int, end: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "lines"
     path.write_bytes((text + "\n" * end).encode())
@@ -535,7 +559,7 @@ def test_lines_end_only_at_line_feeds(
     backwards = file.read(reversed(range(len(expected))))
     assert backwards == got[::-1]
     blank = [all(c <= " " or c.isspace() for c in line) for line in expected]
-    assert file.blank.tolist() == blank
+    assert file.is_blank.tolist() == blank
 
 
 @pytest.mark.parametrize("packed", [1, 2])
@@ -632,9 +656,7 @@ def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
         make_dataset(lines.paths, Long(), Numbers(), max_length=3)
 
 
-def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(
-    tmp_path: Path,
-) -> None:
+def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_path: Path) -> None:
     sizes = [(1 + n % 94, 1) for n in range(100)]
     text = Lines(tmp_path, sizes)
     corpus = ParallelCorpus(*text.paths)
@@ -650,7 +672,7 @@ def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(
 def test_of_a_large_text_a_sample_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_lengths, "SAMPLE", 20)
+    monkeypatch.setattr(dataset, "MEASURED", 20)
     text = Lines(tmp_path, [(1 + (n >= 50), 1) for n in range(100)])
     corpus = ParallelCorpus(*text.paths)
     lengths = longer_sides(corpus, Numbers(), Numbers())
@@ -724,8 +746,8 @@ import sys, time
 import tensorflow as tf
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.data.lengths import fitting
-from bahdanau_tf.data.lengths import longer_sides
+from bahdanau_tf.data.dataset import fitting
+from bahdanau_tf.data.dataset import longer_sides
 
 class Letters:
     def tokenize(self, strings):
@@ -749,13 +771,7 @@ def test_a_script_can_end_in_the_middle_of_an_epoch(tmp_path):
     for side in ("source", "target"):
         (tmp_path / side).write_text("a b c\n" * 30_000)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            HALF_READ,
-            tmp_path / "source",
-            tmp_path / "target",
-        ],
+        [sys.executable, "-c", HALF_READ, tmp_path / "source", tmp_path / "target"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

@@ -204,24 +204,8 @@ def error_of(client: Any, **inputs: Any) -> str:
 
 
 def test_clients_translate_strings_in_order(client, model):
-    sentences = [
-        "a b",
-        "",
-        "고양이가 잔다",
-        "שלום עולם",
-        "tab\tx",
-        'q"\\u0',
-        "\0 z",
-    ]
-    wanted = [
-        "B A",
-        "",
-        "잔다 고양이가",
-        "עולם שלום",
-        "X TAB",
-        'Q"\\U0',
-        "Z \0",
-    ]
+    sentences = ["a b", "", "고양이가 잔다", "שלום עולם", "tab\tx", 'q"\\u0', "\0 z"]
+    wanted = ["B A", "", "잔다 고양이가", "עולם שלום", "X TAB", 'Q"\\U0', "Z \0"]
     assert client().translate(sentences) == wanted
     assert client().translate([]) == []
     assert len(model.calls) == 1
@@ -242,11 +226,7 @@ def test_clients_refuse_one_string(client):
 def test_clients_call_any_signature(client):
     found = client().predict("align", text=["a b", "c"])
     assert np.asarray(found["weights"]).shape == (2, WIDTH, WIDTH)
-    assert np.asarray(found["source_offsets"])[0, :3].tolist() == [
-        [0, 1],
-        [2, 3],
-        [3, 3],
-    ]
+    assert np.asarray(found["source_offsets"])[0, :3].tolist() == [[0, 1], [2, 3], [3, 3]]
     assert list(found["truncated"]) == [False, False]
 
 
@@ -466,8 +446,7 @@ def test_rest_client_is_a_command(rest):
 
 
 @pytest.mark.parametrize(
-    ("name", "client"),
-    [("rest_client", "RestClient"), ("grpc_client", "GrpcClient")],
+    ("name", "client"), [("rest_client", "RestClient"), ("grpc_client", "GrpcClient")]
 )
 def test_clients_write_a_line_for_each_of_their_input(name, client, monkeypatch, capsys):
     """Whatever a vocabulary of bytes writes; not if the input is no UTF-8."""
@@ -571,11 +550,7 @@ PREDICT = "POST /v1/models/translator:predict"
     ("headers", "body", "status"),
     [
         (["Host: localhost"], [], 411),
-        (
-            ["Host: localhost", "Transfer-Encoding: chunked"],
-            [b"0\r\n\r\n"],
-            411,
-        ),
+        (["Host: localhost", "Transfer-Encoding: chunked"], [b"0\r\n\r\n"], 411),
         (["Host: localhost", "Content-Length: -1"], [], 400),
         (["Host: localhost", "Content-Length: 1_0"], [b"0123456789"], 400),
         (["Host: localhost", "Content-Length: " + "9" * 5000], [], 400),
@@ -709,9 +684,7 @@ def test_wrong_folders_are_said_in_one_sentence(tmp_path, monkeypatch, capsys):
 
 def health(url: str) -> tuple[int, str]:
     found = subprocess.run(
-        ["bash", str(KIT / "health_check.sh"), *url[7:].split(":")],
-        capture_output=True,
-        text=True,
+        ["bash", str(KIT / "health_check.sh"), *url[7:].split(":")], capture_output=True, text=True
     )
     return found.returncode, found.stdout + found.stderr
 

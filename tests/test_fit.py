@@ -14,7 +14,7 @@ import bahdanau_tf
 from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data.columns import SIDES
+from bahdanau_tf.data.parallel import SIDES
 from bahdanau_tf.training import loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")

@@ -315,7 +315,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         ),
         (["--dev_source=x"], "--dev_source and --dev_target go together"),
         (["--dev_source=/nowhere.tsv"], "--dev_source: there is no file"),
-        (["--dev_source=pairs.jsonl"], "pairs.jsonl is no plain text, wanted"),
+        (["--dev_source=pairs.jsonl"], "pairs.jsonl is not plain text, wanted"),
         (["--train_target=x.NDJSON.gz"], "`jq -r .en FILE` writes the field"),
         (["--train_source=x.tmx"], "docs/train.md has the lines of Python"),
         (["--train_source=x.csv"], ".tsv file, which --train_source (or"),

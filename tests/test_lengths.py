@@ -23,6 +23,6 @@ def test_lengths_are_counted_as_in_training(pieces):
     assert source_lengths([pieces], lines) == (counted, "sub-words")
     words = WordTokenizer(Vocabulary(["[PAD]", "[UNK]", "[END]"]))
     assert source_lengths([pieces, words], lines) == ([2, 3], "tokens")
-    assert source_lengths([], lines) == ([2, 2], "words between blanks")
+    assert source_lengths([], lines) == ([2, 2], "words between spaces")
     by_words = source_lengths([pieces, words], lines, by_words=True)
-    assert by_words == ([2, 2], "words between blanks")
+    assert by_words == ([2, 2], "words between spaces")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from toys import translated
 
 from bahdanau_tf import (
     Decoding,
@@ -43,14 +44,7 @@ SOURCE_SIZE, TARGET_SIZE = 11, 12
 def make_translator(seed: int = 7, lexicon: Lexicon | None = None, **options: Any) -> Translator:
     source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
-    model = RNNSearch(
-        SOURCE_SIZE,
-        TARGET_SIZE,
-        units=8,
-        embedding_dim=6,
-        maxout_units=6,
-        **options,
-    )
+    model = RNNSearch(SOURCE_SIZE, TARGET_SIZE, units=8, embedding_dim=6, maxout_units=6, **options)
     randomized(model, seed, scale=0.7)
     decoding = Decoding(max_length=6)
     return Translator(model, source, target, decoding, lexicon=lexicon)
@@ -100,7 +94,7 @@ def batches(seed: int = 3) -> list[Any]:
 
 
 def found(translator: Translator, decoding: Decoding, sentences: Any = SENTENCES) -> Translated:
-    return translator.graph.translate_graph(tf.constant(sentences, tf.string), decoding)
+    return translated(translator, decoding, sentences)
 
 
 def assert_equal(one: Translated, other: Translated) -> None:
@@ -167,12 +161,7 @@ def plainly_found(decoding: Decoding) -> Translated:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"factored_output": False},
-        {"tie_embeddings": True},
-        {"dtype": "mixed_bfloat16"},
-    ],
+    [{}, {"factored_output": False}, {"tie_embeddings": True}, {"dtype": "mixed_bfloat16"}],
     ids=str,
 )
 def test_probabilities_are_the_softmax_over_the_shortlist(options):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from toys import translated
 
 from bahdanau_tf import (
     Decoding,
@@ -156,8 +157,7 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
 
 def searched(translator: Translator, decoding: Decoding) -> Translated:
     """Two translations, eagerly: a graph costs more than such a search."""
-    sentences = tf.constant(["one two", "three"])
-    return translator.graph.translate_graph(sentences, decoding)
+    return translated(translator, decoding, ["one two", "three"])
 
 
 @pytest.mark.slow

@@ -61,10 +61,7 @@ OUTPUTS = {
     },
     "score": {"log_prob", "length", "truncated"},
 }  # fmt: skip
-INPUTS = {
-    "complete": ("text", "prefix"),
-    "score": ("text", "translation"),
-}
+INPUTS = {"complete": ("text", "prefix"), "score": ("text", "translation")}
 CONSTANT_DIMENSIONS = {
     "translations": [3],
     "scores": [3],
@@ -211,10 +208,7 @@ def test_scores_equal_the_softmax_of_the_logits(served, translator):
     for row, (text, target) in enumerate(zip(SHORT, targets, strict=True)):
         source, ids = (
             tokenizer.tokenize(tf.constant([one])).to_tensor()
-            for tokenizer, one in (
-                (translator.source_text, text),
-                (translator.target_text, target),
-            )
+            for tokenizer, one in ((translator.source_text, text), (translator.target_text, target))
         )
         logits = translator.model({"source": source, "target": ids})[0]
         logits = logits.numpy().astype(np.float64)
@@ -310,11 +304,7 @@ def test_no_contents_of_a_row_are_an_error(served, translator, signature):
 @pytest.mark.parametrize("signature", OUTPUTS)
 def test_requests_may_be_merged_padded_and_split(served, signature):
     """As a server does: a repeated row fills a batch to an allowed size."""
-    requests = [
-        ["cat"],
-        ["here cat", "", "the cat " * 50],
-        [b"\xff the\x80 dog", "a dog sleeps."],
-    ]
+    requests = [["cat"], ["here cat", "", "the cat " * 50], [b"\xff the\x80 dog", "a dog sleeps."]]
     merged = [row for request in requests for row in request]
     padded = merged + [requests[-1][0]] * (8 - len(merged))
     together = served(signature, *inputs_of(signature, padded))
@@ -391,13 +381,11 @@ def test_the_first_words_are_kept(reverse):
     begin = tf.constant(["the red cat", "a cat", "the red cat", ""])
     assert limited.tokenize(rows).to_list() == text.tokenize(begin).to_list()
     for found, wanted in zip(
-        limited.tokenize_with_offsets(rows),
-        text.tokenize_with_offsets(begin),
-        strict=True,
+        limited.tokenize_with_offsets(rows), text.tokenize_with_offsets(begin), strict=True
     ):
         assert found.to_list() == wanted.to_list()
-    assert limited.is_cut(rows).numpy().tolist() == [True, False, False, False]
-    assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
+    assert limited.read_ids(rows)[1].numpy().tolist() == [True, False, False, False]
+    assert limited.read_ids(tf.constant([" " * 257]))[1].numpy().all()
 
 
 def test_a_long_word_is_cut():
@@ -408,7 +396,7 @@ def test_a_long_word_is_cut():
     assert words.to_list() == [[begin, b"cat"], [begin]]
     assert starts.to_list() == [[0, 401], [0]]
     assert ends.to_list() == [[256, 404], [256]]
-    assert limited.cuts_words(rows).numpy().tolist() == [True, False]
+    assert limited.read_words(rows).word_cut.numpy().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -421,7 +409,7 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     def read(some: list[str]) -> list[Any]:
         strings = tf.constant(some, tf.string)
         words = limited.tokenize_with_offsets(strings)
-        found = [limited.tokenize(strings), *words, limited.is_cut(strings)]
+        found = [limited.tokenize(strings), *words, limited.read_ids(strings)[1]]
         columns = [
             one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy() for one in found
         ]
@@ -433,8 +421,7 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)],
+    ("option", "value"), [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)]
 )
 def test_limits_name_a_bad_option(option, value):
     with pytest.raises(ValueError, match=f"Limits: {option} is {value}"):
@@ -657,8 +644,7 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
 def test_a_model_that_is_not_finite_gives_no_translation(corpus, tmp_path):
     """Not an empty one of score 0, as a row without words has."""
     translator = toy_translator(
-        *(WordTokenizer.train([corpus], 60) for _ in range(2)),
-        Decoding(beam_size=2, max_length=4),
+        *(WordTokenizer.train([corpus], 60) for _ in range(2)), Decoding(beam_size=2, max_length=4)
     )
     for weight in translator.model.trainable_weights:
         weight.assign(tf.fill(weight.shape, np.nan))
@@ -694,9 +680,7 @@ def test_the_form_of_outputs_is_checked():
 
 def korean_and_japanese(corpus: Path) -> Translator:
     return make_translator(
-        WordTokenizer.train([corpus], 60, "ja"),
-        WordTokenizer.train([corpus], 60, "ko"),
-        RNNEncDec,
+        WordTokenizer.train([corpus], 60, "ja"), WordTokenizer.train([corpus], 60, "ko"), RNNEncDec
     )
 
 
@@ -719,11 +703,7 @@ def sampled(corpus: Path) -> Translator:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus"
-    lines = [
-        "the red cat sleeps . ",
-        "猫 は 眠る。 犬 も",
-        "고양이가 잔다 . 개도",
-    ]
+    lines = ["the red cat sleeps . ", "猫 は 眠る。 犬 も", "고양이가 잔다 . 개도"]
     path.write_text("\n".join(lines * 20) + "\n", "utf-8")
     return path
 
@@ -801,8 +781,7 @@ def test_the_process_that_reloads_an_export_ends_with_its_parent(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, reload.__file__, folder],
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", PARENT, reload.__file__, folder], stdout=subprocess.PIPE
     ) as parent:
         assert parent.stdout.readline() == b"started\n"
         parent.kill()
@@ -829,8 +808,7 @@ def test_the_facts_of_an_export_have_its_limits_and_what_was_compared(
     assert translator.decoding.max_length == 20
     answered = Answers([], ["greedy"], 1.0, [[0.2, 0.1]] * 3)
     served = limits.LimitedGraph(
-        translator.graph,
-        dataclasses.replace(LIMITS, max_target_length=longest),
+        translator.graph, dataclasses.replace(LIMITS, max_target_length=longest)
     )
     facts = "\n".join(doctor._facts(version, answered, 21, served))
     assert f"it reads 24 tokens of a text and writes {written}," in facts

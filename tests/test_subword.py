@@ -17,7 +17,7 @@ import sentencepiece
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.text import SubwordTokenizer, load_text, subwords
+from bahdanau_tf.text import SubwordTokenizer, load_text, tokenizer as texts
 
 ODD = [
     "",
@@ -55,14 +55,14 @@ def test_learning_leaves_nothing_if_it_is_killed(tmp_path, monkeypatch):
     temporary, seen = tmp_path / "temporary", []
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    read = subwords.read_lines
+    read = texts.read_lines
 
     def watched(path):
         for line in read(path):
             seen.append([*temporary.iterdir()])
             yield line
 
-    monkeypatch.setattr(subwords, "read_lines", watched)
+    monkeypatch.setattr(texts, "read_lines", watched)
     path = tmp_path / "text"
     path.write_text("\ufb01ne lines\n" * 50)
     text = SubwordTokenizer.train([path], 300)
@@ -100,9 +100,7 @@ def tokenizer(request: pytest.FixtureRequest, corpus: list[Path]) -> SubwordToke
     return SubwordTokenizer.train(corpus, 330, request.param)
 
 
-def test_special_symbols_have_the_ids_0_to_2(
-    tokenizer: SubwordTokenizer,
-) -> None:
+def test_special_symbols_have_the_ids_0_to_2(tokenizer: SubwordTokenizer) -> None:
     ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id
     assert ids == (0, 1, 2)
     assert tokenizer.vocabulary_size == 330
@@ -132,9 +130,7 @@ def test_the_vocabulary_is_joint(tokenizer: SubwordTokenizer) -> None:
     assert "é".encode() in tokens  # only in the French file
 
 
-def test_detokenize_inverts_tokenize_for_unusual_text(
-    tokenizer: SubwordTokenizer,
-) -> None:
+def test_detokenize_inverts_tokenize_for_unusual_text(tokenizer: SubwordTokenizer) -> None:
     ids = tokenizer.tokenize(ODD)
     assert not tf.reduce_any(ids == tokenizer.unk_id)
     back = tokenizer.detokenize(ids).numpy()
@@ -143,10 +139,7 @@ def test_detokenize_inverts_tokenize_for_unusual_text(
     assert padded.tolist() == back.tolist()
 
 
-@given(
-    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="▁"))),
-    st.booleans(),
-)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="▁"))), st.booleans())
 @settings(max_examples=25)
 def test_detokenize_inverts_tokenize_for_any_text(
     tokenizer: SubwordTokenizer, texts: list[str], reverse: bool
@@ -183,9 +176,7 @@ def test_offsets_of_any_bytes_cut_out_the_tokens(
         assert not collapsed(b"".join(gaps).decode())
 
 
-def test_offsets_belong_to_the_text_also_in_reverse(
-    tokenizer: SubwordTokenizer,
-) -> None:
+def test_offsets_belong_to_the_text_also_in_reverse(tokenizer: SubwordTokenizer) -> None:
     text = "She  sells l'été!"
     surfaces, starts, _ = tokenizer.tokenize_with_offsets([text])
     assert b"".join(surfaces[0].numpy()).replace(b" ", b"") == text.replace(" ", "").encode()
@@ -261,10 +252,7 @@ def test_equivalent_texts_have_the_same_ids(tokenizer: SubwordTokenizer, text: s
 def test_full_width_forms_are_kept_unless_half_width(tmp_path: Path) -> None:
     text = "Ｔシャツ を １枚 買った。"
     (tmp_path / "text").write_text(20 * f"{text}\n", "utf-8")
-    for half_width, back in (
-        (None, text),
-        (True, "Tシャツ を 1枚 買った。"),
-    ):
+    for half_width, back in ((None, text), (True, "Tシャツ を 1枚 買った。")):
         tokenizer = SubwordTokenizer.train([tmp_path / "text"], 280, half_width=half_width)
         strings = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
         assert strings[0].decode() == back
@@ -275,10 +263,7 @@ def test_lowercase_and_case_folding(corpus: list[Path]) -> None:
     small = "été été full ß ǆ σ"
     for options, wanted in (
         ({"lowercase": True}, small),
-        (
-            {"normalization": "nfkc_cf"},
-            small.replace("ǆ", "dž"),
-        ),
+        ({"normalization": "nfkc_cf"}, small.replace("ǆ", "dž")),
     ):
         tokenizer = SubwordTokenizer.train(corpus, 330, **options)
         back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
@@ -324,11 +309,7 @@ def test_an_empty_batch_has_no_tokens(tokenizer: SubwordTokenizer) -> None:
     assert tokenizer.tokenize(none).to_list() == []
     assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == 0
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
-    assert [c.to_list() for c in tokenizer.tokenize_with_offsets(none)] == [
-        [],
-        [],
-        [],
-    ]
+    assert [c.to_list() for c in tokenizer.tokenize_with_offsets(none)] == [[], [], []]
 
 
 def test_one_string_is_refused(tokenizer: SubwordTokenizer) -> None:
@@ -338,25 +319,20 @@ def test_one_string_is_refused(tokenizer: SubwordTokenizer) -> None:
 
 def test_a_scalar_is_refused_in_the_graph(tokenizer: SubwordTokenizer) -> None:
     graph = tf.function(
-        lambda x: tokenizer.tokenize(x).values,
-        [tf.TensorSpec(None, tf.string)],
-        autograph=False,
+        lambda x: tokenizer.tokenize(x).values, [tf.TensorSpec(None, tf.string)], autograph=False
     )
     with pytest.raises(tf.errors.InvalidArgumentError):
         graph(tf.constant("hello"))
 
 
-def test_numbers_outside_the_vocabulary_are_unknown(
-    tokenizer: SubwordTokenizer,
-) -> None:
+def test_numbers_outside_the_vocabulary_are_unknown(tokenizer: SubwordTokenizer) -> None:
     ids = tf.constant([[-1, 330, 0, 2, 5], [2, 330, 330, 330, 330]])
     assert tokenizer.ids_to_tokens(ids)[0, 1] == b"[UNK]"
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK][UNK]", b""]
 
 
 @pytest.mark.parametrize(
-    ("unit", "size"),
-    [("word ", 1_000_000), ("é", 200_000), ("a.b'c,d ", 200_000), (" ", 10**6)],
+    ("unit", "size"), [("word ", 1_000_000), ("é", 200_000), ("a.b'c,d ", 200_000), (" ", 10**6)]
 )
 def test_a_line_of_a_megabyte_is_tokenized(
     tokenizer: SubwordTokenizer, unit: str, size: int
@@ -368,14 +344,10 @@ def test_a_line_of_a_megabyte_is_tokenized(
     assert back == collapsed(text)
 
 
-def test_a_tensorflow_seed_does_not_break_the_tokenizer(
-    tokenizer: SubwordTokenizer,
-) -> None:
+def test_a_tensorflow_seed_does_not_break_the_tokenizer(tokenizer: SubwordTokenizer) -> None:
     texts = ["She sells l'été!"]
     graph = tf.function(
-        tokenizer.tokenize,
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
+        tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
     before = graph(texts).to_list()
     tf.random.set_seed(1)
@@ -408,9 +380,7 @@ def test_nfkc_normalises_text_but_not_offsets(corpus: list[Path]) -> None:
     assert b"".join(surfaces[0].numpy()) == texts[0].encode()
 
 
-def test_without_byte_fallback_a_new_character_is_unknown(
-    corpus: list[Path],
-) -> None:
+def test_without_byte_fallback_a_new_character_is_unknown(corpus: list[Path]) -> None:
     tokenizer = SubwordTokenizer.train(corpus, 60, byte_fallback=False)
     ids = tokenizer.tokenize(["한"])
     assert tokenizer.unk_id in ids.to_list()[0]
@@ -475,3 +445,28 @@ def test_a_saved_tokenizer_is_loaded(tokenizer: SubwordTokenizer, tmp_path: Path
     (tmp_path / "sentencepiece.model").write_bytes(data + b"\0")
     with pytest.raises(ValueError, match="has changed since"):
         load_text(tmp_path)
+
+
+def test_text_in_memory_is_learned_as_that_of_a_file(tmp_path):
+    sentences = ["the cat sleeps", "a cat sees the dog", "Go!"] * 5
+    (tmp_path / "text").write_text("".join(f"{x}\n" for x in sentences))
+    one, other = (
+        SubwordTokenizer.train(given, 300, true_case=True)
+        for given in ([tmp_path / "text"], sentences)
+    )
+    assert one.settings() == other.settings()
+    assert repr(one) == f"<SubwordTokenizer of {one.vocabulary_size} ids, true_case=True>"
+    assert one.decode(one.encode("the dog sees")) == "the dog sees"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_reading_has_the_ids_of_tokenize(reverse):
+    """Of offsets, TensorFlow Text has another op."""
+    sentences = ["the cat sleeps", "", "caf\u00e9 \u2603  x", "A BIG DOG", " the\u3000cat "]
+    text = SubwordTokenizer.train([sentences * 5], 300, reverse=reverse, true_case=True)
+    odd = [*(x.encode() for x in sentences), b"\xff\xfe the \x80\xc3", b"a\0b"]
+    reading = text.read(tf.constant(odd))
+    assert reading.ids.to_list() == text.tokenize(tf.constant(odd)).to_list()
+    assert (reading.words.row_lengths() + 1).numpy().tolist() == (
+        reading.ids.row_lengths().numpy().tolist()
+    )

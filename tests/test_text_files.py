@@ -23,7 +23,7 @@ from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.lines import count_lines, read_lines, seekable, written
-from bahdanau_tf.text import Dictionary, SubwordTokenizer, WordTokenizer, words
+from bahdanau_tf.text import Dictionary, SubwordTokenizer, WordTokenizer, tokenizer
 
 
 def packed_in_parts(data: bytes) -> bytes:
@@ -303,10 +303,11 @@ def test_batches_are_limited_in_lines_and_characters(
     path = tmp_path_factory.getbasetemp() / "lines"
     path.write_text("".join(f"{line}\n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "MOST_LINES", 7)
-        patch.setattr(words, "MOST_CHARACTERS", 60)
+        patch.setattr(tokenizer, "MOST_LINES", 7)
+        patch.setattr(tokenizer, "MOST_CHARACTERS", 60)
         batches = [
-            [line.decode() for line in batch.numpy()] for batch in words.line_batches([path, path])
+            [line.decode() for line in batch.numpy()]
+            for batch in tokenizer.line_batches([path, path])
         ]
     assert list(itertools.chain(*batches)) == lines * 2
     assert all(map(fits, batches))

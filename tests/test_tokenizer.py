@@ -34,10 +34,7 @@ NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0))) + "".join(
 )
 KEEPS_NONCHARACTERS = tf.strings.unicode_encode([0xFFFE], "UTF-8").numpy() == "\ufffe".encode()
 ANY_TEXT = st.text(
-    st.characters(
-        codec="utf-8",
-        exclude_characters="" if KEEPS_NONCHARACTERS else NONCHARACTERS,
-    )
+    st.characters(codec="utf-8", exclude_characters="" if KEEPS_NONCHARACTERS else NONCHARACTERS)
 )
 ODD = [
     "",
@@ -60,13 +57,7 @@ ODD = [
     "私はTomです。ラーメン３杯",
     "\U0001d518\U0001d52b",
 ]
-BROKEN = [
-    b"\xff",
-    b"a\xc3",
-    b"\xed\xa0\x80 \xed\xb0\x80",
-    b"\xf0\x9f x",
-    b"\xc0",
-]
+BROKEN = [b"\xff", b"a\xc3", b"\xed\xa0\x80 \xed\xb0\x80", b"\xf0\x9f x", b"\xc0"]
 
 
 def empty(language: str = "en", **options: object) -> WordTokenizer:
@@ -162,9 +153,7 @@ def judge(request: pytest.FixtureRequest) -> sacremoses.MosesTokenizer:
     return sacremoses.MosesTokenizer(request.param)
 
 
-@given(
-    st.lists(st.builds("{}{}{}".format, STARTS, STEMS, ENDS), max_size=8),
-)
+@given(st.lists(st.builds("{}{}{}".format, STARTS, STEMS, ENDS), max_size=8))
 @settings(max_examples=50)
 def test_words_equal_those_of_sacremoses(
     judge: sacremoses.MosesTokenizer, words: list[str]
@@ -180,9 +169,7 @@ def lines_of(path: Path, step: int) -> list[str]:
 def check_split(path: Path, language: str, wanted: float, step: int) -> None:
     judge = sacremoses.MosesTokenizer(language)
     split = tf.function(
-        empty(language).split,
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
+        empty(language).split, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
     )
     lines = lines_of(path, step)
     same = 0
@@ -254,11 +241,7 @@ def test_detokenize_inverts_tokenize_on_a_whole_corpus(
 
 @pytest.mark.parametrize(
     ("language", "form"),
-    [
-        *((language, "NFC") for language in LANGUAGES),
-        ("en", None),
-        ("ko", None),
-    ],
+    [*((language, "NFC") for language in LANGUAGES), ("en", None), ("ko", None)],
 )
 def test_detokenize_inverts_tokenize_for_unusual_text(language: str, form: str | None) -> None:
     """Rules of languages and normal forms do not know of each other."""
@@ -291,11 +274,7 @@ def test_detokenize_inverts_tokenize_for_any_text(
     assert [collapsed(text, None) for text in back] == [collapsed(text, form) for text in texts]
 
 
-@given(
-    st.lists(st.binary(), min_size=1),
-    st.sampled_from(LANGUAGES),
-    st.booleans(),
-)
+@given(st.lists(st.binary(), min_size=1), st.sampled_from(LANGUAGES), st.booleans())
 @settings(max_examples=25)
 def test_offsets_of_any_bytes_cut_out_the_words(
     strings: list[bytes], language: str, reverse: bool
@@ -377,9 +356,7 @@ def test_only_a_single_quotation_mark_has_a_sign() -> None:
 
 @given(st.lists(QUOTED, min_size=20, max_size=40))
 @settings(max_examples=5)
-def test_detokenize_inverts_tokenize_for_nested_quotations(
-    texts: list[str],
-) -> None:
+def test_detokenize_inverts_tokenize_for_nested_quotations(texts: list[str]) -> None:
     for language in ("en", "de"):
         tokenizer = knowing(texts, language)
         back = tokenizer.detokenize(tokenizer.tokenize(texts)).numpy()
@@ -396,9 +373,7 @@ def test_invisible_characters_do_not_change_the_ids() -> None:
     assert starts[0, 0] == len("\ufeff".encode())
 
 
-def test_a_tokenizer_of_an_older_version_is_read_unchanged(
-    tmp_path: Path,
-) -> None:
+def test_a_tokenizer_of_an_older_version_is_read_unchanged(tmp_path: Path) -> None:
     texts = ['„Ja“ \ufeffund "a" ("b") c."', "wo\xadrt"]
     old = knowing(texts, "de", rules=1)
     # Version 1 has no rule for German marks; invisible characters are words.
@@ -483,11 +458,7 @@ def test_a_scalar_is_refused_in_the_graph() -> None:
     tokenizer = empty()
     any_shape = [tf.TensorSpec(None, tf.string)]
     for method in (tokenizer.tokenize, tokenizer.split):
-        graph = tf.function(
-            lambda x, method=method: method(x).values,
-            any_shape,
-            autograph=False,
-        )
+        graph = tf.function(lambda x, method=method: method(x).values, any_shape, autograph=False)
         with pytest.raises(tf.errors.InvalidArgumentError):
             graph(tf.constant("hello"))
 
@@ -503,11 +474,7 @@ def test_ids_of_words_with_and_without_signs() -> None:
         [2],
     ]
     ids = tf.constant([[4, 5, 2, 4], [0, 4, 0, 6], [9, 4, 3, 0]])
-    assert tokenizer.detokenize(ids).numpy().tolist() == [
-        b"ab",
-        b"a b",
-        b"[UNK] a.",
-    ]
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"ab", b"a b", b"[UNK] a."]
     assert tokenizer.ids_to_tokens(ids[:1]).numpy().tolist() == [
         [b"a", "￭b".encode(), b"[END]", b"a"]
     ]
@@ -560,12 +527,7 @@ def test_train_counts_the_words_of_all_files(tmp_path: Path) -> None:
 def test_a_saved_tokenizer_is_loaded(tmp_path: Path) -> None:
     texts = ["L'Été, ça va ?"]
     tokenizer = knowing(
-        texts,
-        "fr",
-        lowercase=True,
-        normalization="NFKC",
-        reverse=True,
-        no_break=True,
+        texts, "fr", lowercase=True, normalization="NFKC", reverse=True, no_break=True
     )
     tokenizer.save(tmp_path / "text")
     again = load_text(tmp_path / "text")
@@ -598,9 +560,7 @@ def test_an_unknown_normalization_is_refused() -> None:
         empty(normalization="NFX")
 
 
-def test_missing_tensorflow_text_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_missing_tensorflow_text_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def not_found(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -611,15 +571,10 @@ def test_missing_tensorflow_text_is_reported(
     assert words_of(empty(normalization=None), "a b") == [["a", "b"]]
 
 
-def test_another_version_of_tensorflow_text_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_version_of_tensorflow_text_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", lambda name: "2.9.1")
     minor = ".".join(tf.__version__.split(".")[:2])
-    with pytest.raises(
-        ImportError,
-        match=f"needs tensorflow-text {minor} .* 2.9.1 is installed",
-    ):
+    with pytest.raises(ImportError, match=f"needs tensorflow-text {minor} .* 2.9.1 is installed"):
         empty()
 
 
@@ -647,10 +602,7 @@ class Exported(tf.Module):
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self.source.tokenize(strings)
 
-    @tf.function(
-        input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
-        autograph=False,
-    )
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)], autograph=False)
     def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         tokens = self.source.detokenize(ids)
         return self.target.detokenize(self.target.tokenize(tokens))
@@ -730,3 +682,71 @@ def test_tokenize_runs_in_a_dataset() -> None:
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
     rows = [row for batch in dataset.map(tokenizer.tokenize) for row in batch.to_list()]
     assert rows == tokenizer.tokenize(texts).to_list()
+
+
+def test_one_string_is_encoded_and_decoded_in_python():
+    text = WordTokenizer.train([["The cat sleeps.", "L'eau est froide."]], 30, "fr")
+    ids = text.encode("The cat sleeps.")
+    assert ids == text.tokenize(["The cat sleeps."])[0].numpy().tolist()
+    assert ids[-1] == text.eos_id
+    assert text.decode(ids) == "The cat sleeps."
+    assert text.decode([]) == text.decode([text.eos_id, *ids]) == ""
+    assert text.encode("") == [text.eos_id]
+    with pytest.raises(ValueError, match=r"WordTokenizer\.encode: text is list, wanted one string"):
+        text.encode(["The cat"])
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, "language='en'"),
+        ({"language": "fr", "reverse": True}, "language='fr', reverse=True"),
+        ({"normalization": None}, "language='en', normalization=None"),
+    ],
+)
+def test_a_tokenizer_is_shown_by_its_size_and_options(options, shown):
+    text = WordTokenizer(Vocabulary(SPECIAL), **options)
+    assert repr(text) == f"<WordTokenizer of 3 ids, {shown}>"
+
+
+def test_text_in_memory_is_learned_as_that_of_files(tmp_path, monkeypatch):
+    """A list of names and a list of sentences are distinguished by their form."""
+    sentences = ["The cat sleeps.", "Go!", "a cat"]
+    (tmp_path / "train.en").write_text("".join(f"{x}\n" for x in sentences))
+    monkeypatch.chdir(tmp_path)
+    learned = [
+        WordTokenizer.train(given, 10).vocabulary.tokens
+        for given in (
+            ["train.en"],
+            [tmp_path / "train.en"],
+            sentences,
+            [sentences],
+            iter(sentences),
+        )
+    ]
+    assert learned == [learned[0]] * 5
+    assert "cat" in learned[0]
+    twice = WordTokenizer.train(["train.en", "train.en"], 10)
+    assert twice.coverage([sentences, tmp_path / "train.en"]).running == 16
+
+
+@pytest.mark.parametrize("names", [["trian.en"], ["train.en", "my trian.en"], ["no such file.txt"]])
+def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, names):
+    (tmp_path / "train.en").write_text("the cat\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        WordTokenizer.train(names, 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("train.en", "files is 'train.en', wanted a list of files or of sentences"),
+        ([b"the cat"], "b'the cat' is neither|0 is neither|116 is neither"),
+        ([3], "3 is neither a file name nor a sentence"),
+        ([["the cat", 3]], "3 is neither a file name nor a sentence"),
+    ],
+)
+def test_other_texts_to_learn_from_are_refused(given, message):
+    with pytest.raises(ValueError, match=rf"WordTokenizer\.train: ({message})"):
+        WordTokenizer.train(given, 10)

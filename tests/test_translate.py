@@ -9,20 +9,20 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import translate
-from bahdanau_tf.commands.long_lines import translate_lines
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.long_lines import translate_lines
 
 
 class Shouter:
@@ -33,32 +33,28 @@ class Shouter:
     """
 
     def __init__(
-        self,
-        n_best: int = 1,
-        attention: bool = True,
-        reverse_target: bool = False,
+        self, n_best: int = 1, attention: bool = True, reverse_target: bool = False
     ) -> None:
         self.model = SimpleNamespace(has_alignment=attention)
-        self.source_text = self
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
 
-    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        rows = [[*line.split(), b"end"] for line in lines.numpy()]
-        return tf.ragged.constant(rows, ragged_rank=1)
-
     def translate(
-        self,
-        lines: list[str],
-        batch_size: int = 64,
-        prefixes: list[str] | None = None,
+        self, lines: list[str], batch_size: int = 64, prefixes: list[str] | None = None
     ) -> list[Translation]:
         self.windows.append(len(lines))
         self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
+
+    def translate_up_to(
+        self, longest: int, lines: list[str], batch_size: int, prefixes: list[str] | None
+    ) -> list[Translation | None]:
+        fits = [len(line.split()) <= longest for line in lines]
+        self.prefixes += compress(prefixes or [""] * len(lines), fits)
+        return [self._translate(x) if ok else None for x, ok in zip(lines, fits, strict=True)]
 
     def _translate(self, line: str) -> Translation:
         best, *others = (self._one(line, n) for n in range(self.n_best))
@@ -147,7 +143,7 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "P3"]
     flags = ("--max_source_length=2", "--split_long")
     run("a\nb\nC d. E f. G\nh\n", f"--prefixes={prefixes}", *flags)
-    assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
+    assert run.model.prefixes == ["P0", "", "P3", "P2", "", ""]  # parts come last
 
 
 def test_prefixes_of_a_reversed_target_are_refused_at_once(run, tmp_path, capfd):
@@ -509,6 +505,7 @@ STREAM = """
 import resource
 import sys
 from dataclasses import replace
+from itertools import compress
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import translate
@@ -531,15 +528,7 @@ def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
     environment.pop("PYTHONUNBUFFERED", None)  # as in a user's shell
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            STREAM,
-            "translate",
-            "--model_dir=x",
-            *flags,
-            here,
-        ],
+        [sys.executable, "-c", STREAM, "translate", "--model_dir=x", *flags, here],
         check=False,
         text=True,
         env=environment,
@@ -584,10 +573,7 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
 
     monkeypatch.setattr(Shouter, "translate", translated)
     run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
-    assert said == [
-        "line 2: more than 5,000 characters; this will take a while\n",
-        "",
-    ]
+    assert said == ["line 2: more than 5,000 characters; this will take a while\n", ""]
 
 
 def test_split_sentences_splits_known_examples():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import gc
 import itertools
 import json
 import os
+import pickle
 import shutil
 import zipfile
 from typing import Any
@@ -29,7 +32,8 @@ from bahdanau_tf import (
     token_log_probs,
 )
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.graph import KEPT
+from bahdanau_tf.translation.graph import KEPT, STRINGS
+from bahdanau_tf.translation.long_lines import translate_lines
 from bahdanau_tf.translation.saved import read_model
 
 ODD = [
@@ -100,7 +104,6 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ("the cat", "is one string, wanted a sequence of strings"),
         (np.array("the cat"), "is one string, wanted a sequence of strings"),
         (tf.constant("the cat"), "is one string, wanted a sequence of strings"),
         (None, "is None, wanted a sequence of strings"),
@@ -118,11 +121,102 @@ def test_sentences_that_are_no_sequence_of_strings_are_refused(translator, sente
             call(sentences)
 
 
+class Counting(WordTokenizer):
+    """Counts the strings that are tokenized, in graphs, too."""
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.count = tf.Variable(0)
+
+    def _located(self, strings):
+        self.count.assign_add(tf.size(strings))
+        return super()._located(strings)
+
+
+@pytest.mark.parametrize("unknown", ["keep", "replace"])
+@pytest.mark.parametrize("prefixes", [None, ["le", ""]])
+def test_no_sentence_is_tokenized_twice(unknown, prefixes):
+    """Not for words, offsets, alignments, prefixes, or to find long lines."""
+    texts = [
+        Counting(Vocabulary([*SPECIAL, *words]), language)
+        for words, language in ((ENGLISH, "en"), (FRENCH, "fr"))
+    ]
+    translator = toy_translator(*texts, decoding=Decoding(2, max_length=5, unknown=unknown))
+    sentences, translations = ["the cat sees Ana.", "a dog."], ["le chat", "un chien dort"]
+
+    def counts(call, *given, **options):
+        for text in texts:
+            text.count.assign(0)
+        call(*given, **options)
+        return [int(text.count) for text in texts]
+
+    of_prefixes = len(prefixes or ())
+    assert counts(translator.translate, sentences, prefixes=prefixes) == [2, of_prefixes]
+    assert counts(translator.align, sentences, translations) == [2, 2]
+    assert counts(translator.score, sentences, translations) == [2, 2]
+    lines = ["A cat sees. The dog sleeps.", "a dog."]  # the first is read in three parts
+    options = {"max_length": 5, "prefixes": prefixes or ()}
+    assert counts(translate_lines, translator, lines, split=True, **options)[0] == 4
+    assert counts(translate_lines, translator, lines, split=False, **options)[0] == 2
+
+
+def test_one_string_gives_one_translation(translator):
+    (wanted,) = translator.translate(["the cat sees"], prefixes=["le"])
+    assert translator.translate("the cat sees", prefixes="le") == wanted
+    assert translator.translate(b"the cat sees", prefixes="le") == wanted
+
+
+def test_fields_of_decoding_are_keywords(translator):
+    sentences = ["the cat sees a dog", "a red cat"]
+    options = {"beam_size": 3, "n_best": 2, "alpha": 0.5}
+    wanted = translator.translate(sentences, dataclasses.replace(translator.decoding, **options))
+    assert translator.translate(sentences, **options) == wanted
+    (best,) = translator.translate(sentences[:1], Decoding(beam_size=4), n_best=3)
+    assert len(best.alternatives) == 2
+    with pytest.raises(ValueError, match=r"translate: beam is not an option of .* beam_size, n"):
+        translator.translate(sentences, beam=3)
+    with pytest.raises(ValueError, match="Decoding: beam_size is 0"):
+        translator.translate(sentences, beam_size=0)
+
+
+def test_results_are_compared_by_value_and_shown_in_one_line(translator):
+    sentences = ["the cat sees a dog", "a red cat", "the cat sees a dog"]
+    one, other, same = translator.translate(sentences, n_best=2)
+    assert one == same
+    assert one != other
+    assert one != dataclasses.replace(one, weights=None)
+    assert one != dataclasses.replace(one, alternatives=[])
+    assert one != "le"
+    assert same in [other, one]
+    assert len({one, other, same}) == 2
+    assert (
+        repr(one) == f"<Translation {one.source!r} -> {one.text!r}, score {one.score:.2f}, 1 more>"
+    )
+    assert len(repr(Translation("a" * 999, "b" * 999))) < 200
+    first, second, third = translator.score(sentences, ["le chat", "le chat", "le chat"])
+    assert first == third
+    assert (first != third) is False
+    assert first != second
+    assert third in [second, first]
+    assert len({first, second, third}) == 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_translator_is_copied_and_pickled_as_it_is_saved(translator, copied):
+    twin = copied(translator)
+    assert twin.model is not translator.model
+    assert twin.decoding == translator.decoding
+    sentences = ["the cat sees a dog", "a red cat"]
+    for mine, its in zip(translator.translate(sentences), twin.translate(sentences), strict=True):
+        assert (mine.text, mine.tokens) == (its.text, its.tokens)
+        assert mine.score == pytest.approx(its.score, abs=1e-5)
+
+
 def test_many_options_are_no_retracing(translator, caplog):
     """TensorFlow would warn: it counts functions of one line as one."""
     with caplog.at_level("WARNING", logger="tensorflow"):
         for number in range(20):
-            run = translator.graph.function(number, lambda text: text, 1)
+            run = translator.graph.function(number, lambda text: text, STRINGS)
             run(tf.constant([""]))
     assert "retracing" not in caplog.text
 
@@ -258,7 +352,7 @@ def test_only_the_last_graphs_are_kept():
             traced.append(number)
             return tf.strings.length(x) + number
 
-        made = graph.function(number, function, 1)
+        made = graph.function(number, function, STRINGS)
         assert made(tf.constant(["ab"])).numpy().tolist() == [2 + number]
 
     for number in range(KEPT):
@@ -280,7 +374,7 @@ def test_graphs_are_made_without_garbage_collection():
         found.append(gc.isenabled())
         return x
 
-    run = make_translator().graph.function("its name", function, 1)
+    run = make_translator().graph.function("its name", function, STRINGS)
     run(tf.constant(["a"]))
     assert found == [False]
     assert gc.isenabled()
@@ -395,8 +489,7 @@ def test_weights_that_are_large_only_unpacked_are_not_read(damaged):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["source/vocabulary.txt", "target/tokenizer.json", "translator.json"],
+    "name", ["source/vocabulary.txt", "target/tokenizer.json", "translator.json"]
 )
 def test_pipes_are_not_waited_for(damaged, name):
     (damaged / name).unlink()
@@ -428,13 +521,7 @@ def test_a_damaged_tokenizer_is_named(damaged, spoil, said):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "model.keras",
-        "dictionary.tsv",
-        "source/tokenizer.json",
-        "target/vocabulary.txt",
-    ],
+    "name", ["model.keras", "dictionary.tsv", "source/tokenizer.json", "target/vocabulary.txt"]
 )
 def test_a_missing_file_is_named(damaged, name):
     (damaged / name).unlink()
@@ -541,11 +628,9 @@ def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     decoding = Decoding(beam_size=1, unknown="replace")
     one = Translator(Copyist(), source, target, decoding)
-    made, make = [], TranslationGraph.translate_graph
+    made, make = [], TranslationGraph.translate
     monkeypatch.setattr(
-        TranslationGraph,
-        "translate_graph",
-        lambda *given: made.append(1) or make(*given),
+        TranslationGraph, "translate", lambda *given, **more: made.append(1) or make(*given, **more)
     )
 
     def texts() -> list[str]:
@@ -570,7 +655,7 @@ def test_setting_a_tokenizer_of_another_size_is_refused(translator):
 
 
 def test_replacing_unknown_words_needs_attention(without_attention):
-    with pytest.raises(ValueError, match="RNNEncDec has no attention"):
+    with pytest.raises(ValueError, match="Translator: the model has no attention"):
         without_attention.translate(["the cat."], Decoding(unknown="replace"))
 
 
@@ -621,9 +706,7 @@ def test_score_needs_a_translation_for_each_source(translator):
         translator.score(["a", "b"], ["c"])
 
 
-def test_length_limits_follow_the_source_and_scores_include_coverage(
-    translator,
-):
+def test_length_limits_follow_the_source_and_scores_include_coverage(translator):
     decoding = Decoding(min_length_ratio=2.0, max_length_ratio=2.0, beta=0.5)
     sentences = ["the cat sleeps.", "the red cat sees a red red dog."]
     for best in translator.translate(sentences, decoding):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
-from bahdanau_tf.translation.graph import TranslationGraph
+from bahdanau_tf import Decoding, RNNSearch, Translator, Vocabulary, WordTokenizer
+from bahdanau_tf.translation.graph import Translated, TranslationGraph
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -24,11 +26,7 @@ def french(**options: Any) -> WordTokenizer:
 
 
 def toy_model(
-    source: Any,
-    target: Any,
-    model_class: type = RNNSearch,
-    seed: int = 7,
-    **options: Any,
+    source: Any, target: Any, model_class: type = RNNSearch, seed: int = 7, **options: Any
 ) -> Any:
     """A model whose weights are large enough to prefer some words."""
     model = model_class(
@@ -55,9 +53,16 @@ def toy_translator(
     return Translator(model, source, target, *more, **options)
 
 
+def translated(translator: Translator, decoding: Decoding, sentences: Sequence[str]) -> Translated:
+    """What the translator's graph makes of sentences, in tensors."""
+    graph = translator.graph
+    source, reading = graph.read(tf.constant(sentences, tf.string))
+    return graph.translate(source, decoding, reading.words)
+
+
 def search_eagerly(patch: pytest.MonkeyPatch) -> None:
     """Translators search and score without tracing a graph.
 
     For a few short sentences tracing costs more than the search.
     """
-    patch.setattr(TranslationGraph, "function", lambda graph, key, function, n: function)
+    patch.setattr(TranslationGraph, "function", lambda graph, key, function, *inputs: function)

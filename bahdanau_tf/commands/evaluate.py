@@ -183,7 +183,7 @@ def _read_hypotheses(
 
 def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -> None:
     """Reports how many sentences are longer than those of the training."""
-    from bahdanau_tf.commands.long_lines import trained_limit
+    from bahdanau_tf.translation.long_lines import trained_limit
 
     limit = trained_limit(folders)
     count = sum(len(one.source_tokens) > limit for one in translations) if limit else 0

@@ -71,8 +71,8 @@ from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
-    from bahdanau_tf.commands.long_lines import LinesTranslated
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.long_lines import LinesTranslated
     from bahdanau_tf.translator import Translator
 
 CHANGE_NO_LINE = (
@@ -178,7 +178,7 @@ PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
-    from bahdanau_tf.commands.long_lines import translate_lines
+    from bahdanau_tf.translation.long_lines import translate_lines
 
     part = _Part.of(flags)
     limit, too_long = _limit(flags)
@@ -277,7 +277,7 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
     Raises:
         ValueError: --split_long is given, but no limit is known.
     """
-    from bahdanau_tf.commands.long_lines import trained_limit
+    from bahdanau_tf.translation.long_lines import trained_limit
 
     if (longest := flags.max_source_length) is not None:
         return longest, f"longer than --max_source_length={longest}"

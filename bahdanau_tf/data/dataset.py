@@ -16,25 +16,80 @@ from __future__ import annotations
 import atexit
 import functools
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import lru_cache
-from typing import Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position, cut
-from bahdanau_tf.data.lengths import advice, longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
+from bahdanau_tf.system.lines import Text
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import WordTokenizer
+
+MEASURED = 20_000  # pairs that are looked at; all of a text that has no more
+MOST_PAIRS = 0.9  # the share of the pairs for which a limit is advised
+
+
+def longer_sides(
+    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer
+) -> np.ndarray:
+    """int64 [pairs]: the tokens of the longer side, 0 if a side has none.
+
+    Of a large text it is a sample, evenly spread. The end symbol does not
+    count.
+    """
+    rows = corpus.rows[:: -(-len(corpus) // MEASURED)]
+    lengths = []
+    for sides in corpus.read_in_chunks(rows):
+        source, target = (
+            text.tokenize(tf.constant(lines)).row_lengths().numpy() - 1
+            for text, lines in zip((source_text, target_text), sides, strict=True)
+        )
+        longer = np.maximum(source, target)
+        lengths.append(np.where(np.minimum(source, target) > 0, longer, 0))
+    return np.concatenate(lengths)
+
+
+def fitting(lengths: np.ndarray, pairs: int, max_length: int) -> str:
+    """Says how many pairs fit, and what to do if many do not.
+
+    Args:
+        lengths: Those of `longer_sides`.
+        pairs: Number of pairs of the text.
+        max_length: As in `Batching`.
+    """
+    fit = int(np.count_nonzero((lengths > 0) & (lengths <= max_length)))
+    count = f"{fit:,}"
+    if len(lengths) < pairs:
+        count = f"about {100 * fit / len(lengths):.1f} %"
+    verb = "has" if count == "1" else "have"
+    return (
+        f"{count} of {amount(pairs, 'sentence pair')} {verb} 1 to "
+        f"{max_length} tokens on both sides{advice(lengths, max_length)}"
+    )
+
+
+def advice(lengths: np.ndarray, max_length: int) -> str:
+    """What helps if many pairs are too long, after "; "; "" if few are."""
+    most = int(np.quantile(lengths, MOST_PAIRS, method="higher"))
+    if most <= max_length:
+        return ""
+    return (
+        f"; --max_length={-(-most // 10) * 10} holds {100 * MOST_PAIRS:.0f} % of "
+        "the pairs but takes more memory and time; it is better to give a "
+        "sentence in each line, not a paragraph"
+    )
+
 
 QUIET = 0.05  # seconds without a step after which we assume there are no more
 PATIENCE = 10.0  # seconds to wait for that at most
@@ -131,20 +186,10 @@ class Pool(NamedTuple):
 
 
 def make_dataset(
-    corpus: ParallelCorpus | tuple[str | os.PathLike[str], ...],
+    corpus: ParallelCorpus | tuple[Text, Text],
     source_text: Tokenizer,
     target_text: Tokenizer,
-    *,
-    batch_size: int = Batching.batch_size,
-    max_length: int | None = Batching.max_length,
-    pool_batches: int = Batching.pool_batches,
-    shuffle_pool: bool = Batching.shuffle_pool,
-    token_budget: int | None = Batching.token_budget,
-    shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle,
-    seed: int = Batching.seed,
-    sample_subwords: bool = Batching.sample_subwords,
-    sampled_epochs: int | None = Batching.sampled_epochs,
-    max_words: int | None = Batching.max_words,
+    **options: Any,
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
@@ -154,19 +199,11 @@ def make_dataset(
     with `token_budget` and the shuffle "each_epoch" epochs differ in it.
 
     Args:
-        corpus: the corpus, or the paths of its source and target.
+        corpus: the corpus; or its source and target, each a path or a list of
+            sentences.
         source_text: tokenizer of the source.
         target_text: tokenizer of the target.
-        batch_size: this and the following are those of `Batching`.
-        max_length: see `Batching`.
-        pool_batches: see `Batching`.
-        shuffle_pool: see `Batching`.
-        token_budget: see `Batching`.
-        shuffle: see `Batching`.
-        seed: see `Batching`.
-        sample_subwords: see `Batching`.
-        sampled_epochs: see `Batching`.
-        max_words: see `Batching`.
+        **options: those of `Batching`, such as `batch_size`.
 
     Returns:
         Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
@@ -176,27 +213,17 @@ def make_dataset(
     Raises:
         OSError: a file cannot be read.
         ValueError: the files do not match (see `ParallelCorpus`), or an option
-            is out of range.
+            is unknown or out of range.
     """
-    batching = Batching(
-        batch_size=batch_size,
-        max_length=max_length,
-        pool_batches=pool_batches,
-        shuffle_pool=shuffle_pool,
-        token_budget=token_budget,
-        shuffle=shuffle,
-        seed=seed,
-        sample_subwords=sample_subwords,
-        sampled_epochs=sampled_epochs,
-        max_words=max_words,
-    )
+    if unknown := options.keys() - {field.name for field in fields(Batching)}:
+        raise ValueError(f"make_dataset: {min(unknown)} is not an option of Batching")
+    batching = Batching(**options)
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
     stream = _Stream(corpus, source_text, target_text, batching)
     epochs = itertools.count()
     epoch = tf.data.Dataset.from_generator(
-        until_exit(lambda: iter([next(epochs)])),
-        output_signature=tf.TensorSpec([], tf.int64),
+        until_exit(lambda: iter([next(epochs)])), output_signature=tf.TensorSpec([], tf.int64)
     )
     batches = epoch.flat_map(stream.epoch)
     return batches.map(lambda batch, *_: batch).prefetch(tf.data.AUTOTUNE)
@@ -237,22 +264,7 @@ def stream_numbered_batches(
     batching: Batching = Batching(),
     start: Position = Position(),
 ) -> tf.data.Dataset:
-    """As `stream_batches`, also with the lines of each batch.
-
-    Args:
-        corpus: the corpus.
-        source_text: tokenizer of the source.
-        target_text: tokenizer of the target.
-        batching: how pairs become batches.
-        start: where the stream begins.
-
-    Returns:
-        Dataset of triples: the batch; the `Position` after it; int64 [B], the
-        numbers of its lines in the files, from 0.
-
-    Raises:
-        ValueError: no pair of the corpus has an allowed length.
-    """
+    """As `stream_batches`, with int64 [B], the numbers of each batch's lines, from 0."""
     stream = _Stream(corpus, source_text, target_text, batching)
     return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
 
@@ -287,9 +299,7 @@ class _Stream:
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
         numbers = tf.data.Dataset.from_generator(
-            _count_from,
-            args=(start.epoch,),
-            output_signature=tf.TensorSpec([], tf.int64),
+            _count_from, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
@@ -298,9 +308,7 @@ class _Stream:
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
-            self.chunks,
-            args=(epoch, line),
-            output_signature=CHUNK_SIGNATURE,
+            self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
         )
         return (
             chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
@@ -363,11 +371,7 @@ class _Stream:
         return Pool(*(tf.gather(part, kept) for part in parts))
 
     def _drawn(
-        self,
-        text: Tokenizer,
-        strings: tf.Tensor,
-        usual: tf.RaggedTensor,
-        epoch: tf.Tensor,
+        self, text: Tokenizer, strings: tf.Tensor, usual: tf.RaggedTensor, epoch: tf.Tensor
     ) -> tf.RaggedTensor:
         """The ids: the usual ones, or sub-words that are drawn."""
         batching = self.batching
@@ -378,18 +382,14 @@ class _Stream:
         if batching.sampled_epochs is None:
             return text.tokenize(strings, **sample)
         return tf.cond(
-            epoch < batching.sampled_epochs,
-            lambda: text.tokenize(strings, **sample),
-            lambda: usual,
+            epoch < batching.sampled_epochs, lambda: text.tokenize(strings, **sample), lambda: usual
         )
 
     def batches(self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
         line = pool.places[0]
         numbered_rows = tf.data.Dataset.from_generator(
-            self.cut,
-            args=(pool.lengths, epoch, line),
-            output_signature=PAIRS,
+            self.cut, args=(pool.lengths, epoch, line), output_signature=PAIRS
         ).enumerate(1)
         return numbered_rows.skip(first).map(
             lambda number, rows: (

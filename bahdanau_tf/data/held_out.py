@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ LARGEST = 20  # a line of more than one in so many pairs is not held out
 def source_keys(corpus: ParallelCorpus) -> np.ndarray:
     """uint64 [pairs]: the same number for the same source line."""
     keys = (
-        int.from_bytes(_digest(line), "big")
+        int.from_bytes(hashlib.blake2b(line.strip(), digest_size=8).digest(), "big")
         for source, _ in corpus.read_in_chunks(corpus.rows)
         for line in source
     )
@@ -35,10 +35,6 @@ def _longer_sides(corpus: ParallelCorpus) -> np.ndarray:
         for pair in zip(*sides, strict=True)
     )
     return np.fromiter(longer, np.int64, len(corpus))
-
-
-def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line.strip(), digest_size=8).digest()
 
 
 def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None) -> np.ndarray:
@@ -78,10 +74,7 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
 
 
 def hold_out(
-    corpus: ParallelCorpus,
-    pairs: int,
-    folder: str | os.PathLike[str],
-    longest: int | None = None,
+    corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str], longest: int | None = None
 ) -> int:
     """Divides a text into a smaller training text and a dev text.
 
@@ -110,12 +103,8 @@ def hold_out(
 def _write(corpus: ParallelCorpus, rows: np.ndarray, *paths: Path) -> None:
     with open(paths[0], "wb") as source, open(paths[1], "wb") as target:
         for sides in corpus.read_in_chunks(rows):
-            source.writelines(_ended(sides[0]))
-            target.writelines(_ended(sides[1]))
-
-
-def _ended(lines: Iterable[bytes]) -> Iterable[bytes]:
-    return (line + b"\n" for line in lines)
+            for file, lines in zip((source, target), sides, strict=True):
+                file.writelines(line + b"\n" for line in lines)
 
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
@@ -154,13 +143,13 @@ def _composed(text: bytes) -> str:
 
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:
-    from bahdanau_tf.evaluation import has_blanks, is_tokenized, script
+    from bahdanau_tf.text.script import has_blanks, is_tokenized, script
 
-    begins = [line[:LONGEST] for line in lines]
+    starts = [line[:LONGEST] for line in lines]
     return Side(
-        script=script(begins),
-        has_blanks=has_blanks(begins),
-        is_tokenized=is_tokenized(begins),
+        script=script(starts),
+        has_blanks=has_blanks(starts),
+        is_tokenized=is_tokenized(starts),
         size=size,
         characters=len(characters),
         length=_most(map(len, lines)),

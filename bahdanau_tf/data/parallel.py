@@ -5,71 +5,80 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
-from bahdanau_tf.system.lines import check_line, end_of_line, seekable
+from bahdanau_tf.system.files import replaced_directory
+from bahdanau_tf.system.lines import Text, check_line, end_of_line, read_lines, seekable
 from bahdanau_tf.system.terminal import amount
 
+SIDES = ("source", "target")
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
-STRIDE = 16  # only the begin of every so many lines is kept in memory
-_BLANKS = "".join(one for one in map(chr, range(0x3001)) if one <= " " or one.isspace())
-_IN_BLANKS = np.isin(np.arange(256), list(_BLANKS.encode()))
+STRIDE = 16  # only the start of every so many lines is kept in memory
+_SPACES = "".join(x for x in map(chr, range(0x3001)) if x <= " " or x.isspace())
+_IN_SPACES = np.isin(np.arange(256), list(_SPACES.encode()))
 
 
 class TextFile:
-    """The lines of a UTF-8 file, by number.
+    """The lines of a text, by number.
 
     The lines are those of `read_lines`. Only the offset of every 16th line is
     kept in memory. A gzip file is unpacked to a temporary file without a name,
-    which exists as long as this object.
+    which exists as long as this object; a list is written to one.
 
     Args:
-        path: the file.
+        text: a UTF-8 file, or a list of sentences.
+        side: names a list in messages.
 
     Attributes:
-        path: the file.
-        blank: bool [lines], True for lines of white space only.
+        name: the path, or `side`.
+        is_blank: bool [lines], True for lines of white space only.
         digest: BLAKE2b digest of the text.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is not UTF-8, a line is too long, it is a damaged gzip
-            file, or a pipe.
+            file, or a pipe; or a sentence is not a string of one line.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, text: Text, side: str = "text") -> None:
+        if isinstance(text, str | os.PathLike):
+            self.name, content = os.fspath(text), seekable(text)
+        else:
+            self.name, content = side, _in_file(text, side)
         opened = contextlib.ExitStack()
         weakref.finalize(self, opened.close)
-        file = opened.enter_context(seekable(path))
+        file = opened.enter_context(content)
         self._descriptor = file.fileno()
         digest = hashlib.blake2b()
         starts, blank, lines = [], [], 0
-        name = f"ParallelCorpus: {self.path}"
+        name = f"ParallelCorpus: {self.name}"
         place = file.tell()
         while block := file.read(BLOCK) + end_of_line(file):
             digest.update(block)
-            begins = _line_begins(block)
-            sizes = np.diff(np.append(begins, len(block)))
+            here = _line_starts(block)
+            sizes = np.diff(np.append(here, len(block)))
             longest = int(sizes.argmax())
             check_line(int(sizes[longest]), lines + longest + 1, name)
             self._check_encoding(block, lines)
-            starts.append(place + begins[-lines % STRIDE :: STRIDE])
-            blank.append(_is_blank(block, begins))
+            starts.append(place + here[-lines % STRIDE :: STRIDE])
+            blank.append(_is_blank(block, here))
             place += len(block)
-            lines += len(begins)
+            lines += len(here)
         self.digest = digest.digest()
-        self.blank = np.concatenate([np.zeros(0, bool), *blank])
+        self.is_blank = np.concatenate([np.zeros(0, bool), *blank])
         self._starts = np.concatenate([*starts, [place]])
 
     def __len__(self) -> int:
-        return len(self.blank)
+        return len(self.is_blank)
 
     def read(self, rows: Iterable[int]) -> list[bytes]:
         """The lines with these numbers, counted from 0."""
@@ -92,44 +101,59 @@ class TextFile:
         except UnicodeDecodeError as error:
             line = lines_before + block.count(b"\n", 0, error.start) + 1
             raise ValueError(
-                f"ParallelCorpus: {self.path}, line {line} is not valid UTF-8"
+                f"ParallelCorpus: {self.name}, line {line} is not valid UTF-8"
             ) from error
 
 
-def _line_begins(block: bytes) -> np.ndarray:
+@contextlib.contextmanager
+def _in_file(sentences: Sequence[str], side: str) -> Iterator[BinaryIO]:
+    """Writes sentences to a temporary file without a name, one a line."""
+    with tempfile.TemporaryFile() as file:
+        for place, sentence in enumerate(sentences):
+            if not isinstance(sentence, str) or "\n" in sentence:
+                raise ValueError(
+                    f"ParallelCorpus: {side}[{place}] is {sentence!r}, wanted a string of one line"
+                )
+            file.write(f"{sentence}\n".encode())
+        file.seek(0)
+        yield cast(BinaryIO, file)
+
+
+def _line_starts(block: bytes) -> np.ndarray:
     """int64 [lines]: the offsets of the lines in a block."""
     feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
     last = len(feeds) - block.endswith(b"\n")
     return np.append(0, feeds[:last] + 1)
 
 
-def _is_blank(block: bytes, begins: np.ndarray) -> np.ndarray:
+def _is_blank(block: bytes, starts: np.ndarray) -> np.ndarray:
     """bool [lines]: True for lines of white space and control characters."""
     codes = np.frombuffer(block, np.uint8)
-    blank = np.maximum.reduceat(codes, begins) <= ord(" ")
+    blank = np.maximum.reduceat(codes, starts) <= ord(" ")
     # Few lines have only bytes that white space has in UTF-8; these are read.
-    may_be = np.logical_and.reduceat(_IN_BLANKS[codes], begins) & ~blank
-    ends = np.append(begins[1:], len(block))
+    may_be = np.logical_and.reduceat(_IN_SPACES[codes], starts) & ~blank
+    ends = np.append(starts[1:], len(block))
     for line in np.flatnonzero(may_be):
-        text = block[begins[line] : ends[line]].decode()
-        blank[line] = not text.strip(_BLANKS)
+        text = block[starts[line] : ends[line]].decode()
+        blank[line] = not text.strip(_SPACES)
     return blank
 
 
 class ParallelCorpus:
-    """Two text files whose lines are translations of each other.
+    """Two texts whose lines are translations of each other.
 
     The constructor reads both once to index them; afterwards only the requested
     lines are read. Memory is about 5 bytes per line.
 
     Args:
-        source: the text to translate, UTF-8, plain or .gz.
+        source: the text to translate, a UTF-8 file, plain or .gz, or a list of
+            sentences.
         target: its translation.
 
     Attributes:
         lines: number of lines of each file.
-        blank: number of lines that are blank on one side or both; they are
-            not pairs.
+        `blank`: number of pairs of lines of which one or both have only white
+            space; they do not count as pairs.
         rows: uint32 [pairs], the numbers of the other lines.
         checksum: BLAKE2b digest of both texts, in hexadecimal digits.
 
@@ -139,22 +163,22 @@ class ParallelCorpus:
             not valid UTF-8.
     """
 
-    def __init__(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    def __init__(self, source: Text, target: Text) -> None:
         with ThreadPoolExecutor(max_workers=2) as threads:
-            self._source, self._target = threads.map(TextFile, (source, target))
+            self._source, self._target = threads.map(TextFile, (source, target), SIDES)
         self.lines = len(self._source)
         if self.lines != len(self._target):
             raise ValueError(
-                f"ParallelCorpus: {source} has {amount(self.lines, 'line')} "
-                f"and {target} has {len(self._target):,}, wanted equal numbers"
+                f"ParallelCorpus: {self._source.name} has {amount(self.lines, 'line')} "
+                f"and {self._target.name} has {len(self._target):,}, wanted equal numbers"
             )
-        blank = self._source.blank | self._target.blank
+        blank = self._source.is_blank | self._target.is_blank
         self.rows = np.flatnonzero(~blank).astype(np.uint32)
         self.blank = self.lines - len(self.rows)
         if not len(self.rows):
             raise ValueError(
-                f"ParallelCorpus: {source} and {target} have no sentence pair: "
-                f"none of their lines ({self.lines:,}) has words on both sides"
+                f"ParallelCorpus: {self._source.name} and {self._target.name} have no sentence "
+                f"pair: none of their lines ({self.lines:,}) has words on both sides"
             )
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()
@@ -171,3 +195,109 @@ class ParallelCorpus:
         """As `read`, but with few lines in memory at once."""
         for first in range(0, len(rows), CHUNK):
             yield self.read(rows[first : first + CHUNK])
+
+
+_JSON = (
+    "`jq -r .en FILE` writes the field en of each line, if it is called so, "
+    "and likewise the other side; or make a .tsv file as in docs/train.md"
+)
+_XML = "docs/train.md has the lines of Python that make a .tsv file of it"
+_TABLE = "save its two columns as a .tsv file, which --train_source (or --dev_source) alone reads"
+OTHERS = {
+    **dict.fromkeys((".jsonl", ".ndjson"), _JSON),
+    **dict.fromkeys((".tmx", ".xlf", ".xliff"), _XML),
+    **dict.fromkeys((".csv", ".xlsx", ".parquet"), _TABLE),
+}
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of tab-separated values, plain or .gz."""
+    return _ending(path) == ".tsv"
+
+
+def check_is_text(flag: str, path: str) -> None:
+    """Raises if a file is named after a format that holds both sides.
+
+    Args:
+        flag: "train_source" and the like.
+        path: The file.
+
+    Raises:
+        ValueError: The message says how to make two text files of it.
+    """
+    if how := OTHERS.get(_ending(path)):
+        raise ValueError(
+            f"--{flag}: {path} is not plain text, wanted a sentence of one side in each line; {how}"
+        )
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    return Path(os.fspath(path).lower().removesuffix(".gz")).suffix
+
+
+def column_paths(model_dir: Path, name: str) -> dict[str, str]:
+    """Where `write_columns` writes the two columns, by flag."""
+    folder = _folder(model_dir, name)
+    return {f"{name}_{side}": str(folder / side) for side in SIDES}
+
+
+def _folder(model_dir: Path, name: str) -> Path:
+    return model_dir / f"{name}_columns"
+
+
+def write_columns(table: str, model_dir: Path, name: str) -> None:
+    """Writes the columns of a table as two text files.
+
+    Args:
+        table: The file.
+        model_dir: The folder of the training.
+        name: "train" or "dev".
+
+    Raises:
+        ValueError: A line has not two columns, or is not UTF-8.
+        OSError: A file cannot be read or written.
+    """
+    with replaced_directory(_folder(model_dir, name)) as new:
+        source, target = (new / side for side in SIDES)
+        with (
+            open(source, "w", encoding="utf-8", newline="\n") as sources,
+            open(target, "w", encoding="utf-8", newline="\n") as targets,
+        ):
+            for pair in _rows(table, name):
+                sources.write(f"{pair[0]}\n")
+                targets.write(f"{pair[1]}\n")
+
+
+def check_columns(table: str, model_dir: Path, name: str) -> None:
+    """Checks that `write_columns` has written the columns of this table.
+
+    Raises:
+        ValueError: They are of another one, or there are none.
+        OSError: A file cannot be read.
+    """
+    written = column_paths(model_dir, name).values()
+    if not all(map(os.path.exists, written)):
+        raise ValueError(
+            f"--{name}_source is {table}, but the training in {model_dir} "
+            "began without this table; leave it out to resume, or name another "
+            "folder"
+        )
+    pairs = zip(*map(read_lines, written), strict=True)
+    if any(a != b for a, b in zip_longest(_rows(table, name), pairs)):
+        raise ValueError(
+            f"--{name}_source: {table} has other pairs than when the training "
+            f"in {model_dir} began; give those, or name another folder"
+        )
+
+
+def _rows(table: str, name: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_lines(table), 1):
+        cells = line.split("\t") if line.strip() else ["", ""]
+        if len(cells) != len(SIDES):
+            raise ValueError(
+                f"--{name}_source: {table}, line {number} has "
+                f"{amount(len(cells), 'column')}, wanted two, a sentence and "
+                "its translation with a tab between them; `cut -f1,2` makes a "
+                "file of the first two columns"
+            )
+        yield cells[0].rstrip("\r"), cells[1]

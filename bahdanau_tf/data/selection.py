@@ -165,12 +165,12 @@ class NGramModel:
             float64 [T], 1 for `BEGIN`.
         """
         histories = np.zeros_like(ids)
-        found = np.full(len(ids), 1 / (self._size - 1))  # BEGIN never follows
+        probability = np.full(len(ids), 1 / (self._size - 1))  # BEGIN never follows
         for length, level in enumerate(self._levels, 1):
             numbers = level.find(self._keys(histories, ids, length))
-            found = level.share[numbers] + level.rest[histories] * found
+            probability = level.share[numbers] + level.rest[histories] * probability
             histories = _shifted(numbers)
-        return np.where(ids == BEGIN, 1.0, found)
+        return np.where(ids == BEGIN, 1.0, probability)
 
     def cross_entropy(self, ids: np.ndarray) -> np.ndarray:
         """−1/N · Σᵢ log₂ p(wᵢ | h) of each sentence, `END` among its N words.
@@ -230,10 +230,10 @@ def _level(keys: np.ndarray, counts: np.ndarray, size: int, histories: int) -> _
     history = keys // size
     total = np.bincount(history, counts, histories)
     kinds = np.bincount(history, counts > 0, histories)
-    known = total > 0  # histories after which a word was seen
-    total[~known] = 1
+    is_seen = total > 0  # histories after which a word was seen
+    total[~is_seen] = 1
     share = np.maximum(counts - discount, 0) / total[history]
-    rest = np.where(known, discount * kinds / total, 1.0)
+    rest = np.where(is_seen, discount * kinds / total, 1.0)
     return _Level(keys, np.append(share, 0.0), np.append(rest, 1.0))
 
 
@@ -262,10 +262,7 @@ class CrossEntropyDifference:
     """
 
     def __init__(
-        self,
-        in_domain: Sequence[bytes],
-        out_domain: Sequence[bytes],
-        order: int = ORDER,
+        self, in_domain: Sequence[bytes], out_domain: Sequence[bytes], order: int = ORDER
     ) -> None:
         self._words = WordList.build(map(bytes.decode, in_domain))
         self._inside, self._outside = (

@@ -13,7 +13,7 @@ from bahdanau_tf.evaluation.alignments import (
     read_pharaoh,
     write_pharaoh,
 )
-from bahdanau_tf.evaluation.measure import bleu_tokenizer, has_blanks, is_tokenized, script
+from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import (
     METRICS,
@@ -37,6 +37,7 @@ from bahdanau_tf.evaluation.subsets import (
     without_unknown_words,
 )
 from bahdanau_tf.evaluation.tables import Table
+from bahdanau_tf.text.script import has_blanks, is_tokenized, script
 
 __all__ = [
     "METRICS",

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.stepwise import Output, TranslationModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
@@ -25,7 +25,9 @@ def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -
 
 
 def log_probs_and_alignment(
-    model: TranslationModel, source: Nest, target: tf.Tensor, output: Output | None = None
+    model: TranslationModel,
+    source: Nest,
+    target: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
     """What a model makes of known target words, given one after the other.
 
@@ -35,7 +37,6 @@ def log_probs_and_alignment(
         model: A translation model.
         source: int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
         target: int32 [B, T_y] with the end symbol, padded with 0.
-        output: Output weights in place of the model's own.
 
     Returns:
         log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on padding; α, float32 [B,
@@ -46,8 +47,7 @@ def log_probs_and_alignment(
     labels = tf.gather(flat, words)
     inputs = {"source": source, "target": target}
     features, weights = model.features(inputs, words=words)
-    if output is None:
-        output = model.output_weights()
+    output = model.output_weights()
     size = max(CHUNK_LOGITS // model.target_vocabulary_size, 1)
     # At least one chunk, even without words: `concat` of no chunk would fail.
     chunks = tf.maximum(-(-tf.size(words) // size), 1)

@@ -70,8 +70,8 @@ def translations(
         if match is None:
             yield f"row {row}: {text!r}, not {hypotheses[0].text!r}"
         else:
-            found = {name: value[row] for name, value in outputs.items()}
-            yield from _ends(found, match, cut[row], row)
+            row_outputs = {name: value[row] for name, value in outputs.items()}
+            yield from _ends(row_outputs, match, cut[row], row)
 
 
 def n_best(
@@ -97,8 +97,9 @@ def n_best(
                 yield f"row {row}, {n}: score {total}, not {ranked[n].score}"
             # Hypotheses that tie with the last may be missing from the list.
             elif not _close(total, ranked[-1].score) and not any(
-                (one.text.encode(), one.finished) == (text, finished) and _close(total, one.score)
-                for one in ranked
+                (rival.text.encode(), rival.finished) == (text, finished)
+                and _close(total, rival.score)
+                for rival in ranked
             ):
                 yield (
                     f"row {row}, {n}: {text!r}, finished {finished}, not "
@@ -113,72 +114,74 @@ def align(
     texts: Sequence[bytes],
 ) -> Iterator[str]:
     """Compares outputs of `align` for texts; as `translations`."""
-    # The export tells places in the bytes that it was given.
+    # The offsets of the export are those in the bytes that it was sent.
     data = tf.constant(texts)
     both = tf.unstack(tf.cast(outputs["source_offsets"], tf.int32), axis=-1)
-    moved = [replaced_offsets(data, tf.RaggedTensor.from_tensor(one)).to_tensor() for one in both]
+    moved = [
+        replaced_offsets(data, tf.RaggedTensor.from_tensor(offsets)).to_tensor() for offsets in both
+    ]
     outputs = {**outputs, "source_offsets": tf.stack(moved, -1).numpy()}
     for row, hypotheses in enumerate(wanted):
-        found = {name: value[row] for name, value in outputs.items()}
-        match = _best_as(hypotheses, found["translation"])
+        row_outputs = {name: value[row] for name, value in outputs.items()}
+        match = _best_as(hypotheses, row_outputs["translation"])
         if match is None:
-            yield f"row {row}: {found['translation']!r}"
+            yield f"row {row}: {row_outputs['translation']!r}"
             continue
-        yield from _ends(found, match, cut[row], row)
+        yield from _ends(row_outputs, match, cut[row], row)
         for side, tokens, offsets in (
             ("source", match.source_tokens, match.source_offsets),
             ("target", match.tokens, match.target_offsets),
         ):
             count = len(tokens)
-            given = [one.decode() for one in found[f"{side}_tokens"][:count]]
-            if given != tokens:
-                yield f"row {row}: {side} tokens {given}, not {tokens}"
-            if found[f"{side}_offsets"][:count].tolist() != [list(pair) for pair in offsets]:
+            served_tokens = [token.decode() for token in row_outputs[f"{side}_tokens"][:count]]
+            if served_tokens != tokens:
+                yield f"row {row}: {side} tokens {served_tokens}, not {tokens}"
+            if row_outputs[f"{side}_offsets"][:count].tolist() != [list(pair) for pair in offsets]:
                 yield f"row {row}: {side}_offsets differ"
-        yield from _weights(found, match, row)
+        yield from _weights(row_outputs, match, row)
 
 
 def scores(outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray) -> Iterator[str]:
     """Compares outputs of `score`; as `translations`."""
-    for row, one in enumerate(wanted):
-        found = {name: value[row] for name, value in outputs.items()}
-        if not _close(found["log_prob"], one.log_prob):
-            yield (f"row {row}: log_prob {found['log_prob']}, not {one.log_prob}")
-        if found["length"] != len(one.token_log_probs):
-            yield f"row {row}: length {found['length']}"
-        if found["truncated"] != cut[row]:
-            yield f"row {row}: truncated is {found['truncated']}"
+    for row, scored in enumerate(wanted):
+        row_outputs = {name: value[row] for name, value in outputs.items()}
+        if not _close(row_outputs["log_prob"], scored.log_prob):
+            yield (f"row {row}: log_prob {row_outputs['log_prob']}, not {scored.log_prob}")
+        if row_outputs["length"] != len(scored.token_log_probs):
+            yield f"row {row}: length {row_outputs['length']}"
+        if row_outputs["truncated"] != cut[row]:
+            yield f"row {row}: truncated is {row_outputs['truncated']}"
 
 
-def _ends(found: Outputs, match: Translation, cut: bool, row: int) -> Iterator[str]:
-    if found["finished"] != match.finished:
-        yield f"row {row}: finished is {found['finished']}"
-    if found["truncated"] != (cut or not match.finished):
-        yield f"row {row}: truncated is {found['truncated']}"
+def _ends(outputs: Outputs, match: Translation, cut: bool, row: int) -> Iterator[str]:
+    if outputs["finished"] != match.finished:
+        yield f"row {row}: finished is {outputs['finished']}"
+    if outputs["truncated"] != (cut or not match.finished):
+        yield f"row {row}: truncated is {outputs['truncated']}"
 
 
-def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:
-    wanted = np.zeros_like(found["weights"])
+def _weights(outputs: Outputs, match: Translation, row: int) -> Iterator[str]:
+    wanted = np.zeros_like(outputs["weights"])
     weights = np.zeros((0, 1)) if match.weights is None else match.weights
     height, width = weights.shape
     wanted[:height, :width] = weights
-    if not np.allclose(found["weights"], wanted, atol=TOLERANCE):
+    if not np.allclose(outputs["weights"], wanted, atol=TOLERANCE):
         yield f"row {row}: weights differ"
-    if (found["target_length"], found["source_length"]) != (height, width):
+    if (outputs["target_length"], outputs["source_length"]) != (height, width):
         yield f"row {row}: lengths differ from those of the weights"
 
 
 def _best_as(hypotheses: Sequence[Translation], text: bytes) -> Translation | None:
     """The hypothesis with that text, if its score equals the best one's."""
-    for one in hypotheses:
-        near = _close(one.score, hypotheses[0].score)
-        if near and one.text.encode() == text:
-            return one
+    for hypothesis in hypotheses:
+        near = _close(hypothesis.score, hypotheses[0].score)
+        if near and hypothesis.text.encode() == text:
+            return hypothesis
     return None
 
 
-def _close(one: float, other: float) -> bool:
-    return abs(one - other) <= TOLERANCE * max(1.0, abs(other))
+def _close(score: float, other: float) -> bool:
+    return abs(score - other) <= TOLERANCE * max(1.0, abs(other))
 
 
 TIMED_ROWS = (1, 32)
@@ -225,26 +228,26 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
     asked = [*compared, *empty, *warmup]
     timed = _timed(graph.source_text, wanted.texts)
     try:
-        found = answers(version, asked, timed)
+        replies = answers(version, asked, timed)
     except ValueError as error:
         return Report([], [str(error)])
     differences = [
-        f"{one.signature}: {what}"
-        for one, outputs in zip(asked, found.outputs, strict=True)
-        for what in form(outputs, len(one.inputs["text"]))
+        f"{query.signature}: {what}"
+        for query, outputs in zip(asked, replies.outputs, strict=True)
+        for what in form(outputs, len(query.inputs["text"]))
     ]
-    if found.signatures != names:
-        differences.append(f"the signatures are {found.signatures}")
+    if replies.signatures != names:
+        differences.append(f"the signatures are {replies.signatures}")
     gradients = count_nodes(version).gradients
     if gradients:
         differences.append(f"{gradients} nodes compute gradients, which no server calls")
     if not differences:
         differences = [
             f"{name}: {what}"
-            for name, outputs in zip(names, found.outputs, strict=False)
+            for name, outputs in zip(names, replies.outputs, strict=False)
             for what in wanted.differ(name, outputs)
         ]
-    facts = _facts(version, found, len(wanted.texts), served)
+    facts = _facts(version, replies, len(wanted.texts), served)
     return Report(facts, differences)
 
 
@@ -296,6 +299,7 @@ class _Wanted:
 
         target_text = served.target_text
         turned = target_text.reverse
+        read_targets = target_text.read_words(tf.constant(targets))
         best = found(many)
         return cls(
             texts=texts,
@@ -307,8 +311,8 @@ class _Wanted:
             scored=score(served, texts, targets),
             cut=served.is_cut(tf.constant(texts)).numpy(),
             ids_cut=served.read_ids(tf.constant(texts))[1].numpy(),
-            target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
-            word_cut=target_text.cuts_words(tf.constant(targets)).numpy(),
+            target_cut=read_targets.cut.numpy(),
+            word_cut=read_targets.word_cut.numpy(),
         )
 
     @property
@@ -336,24 +340,21 @@ def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
     words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
     return [
         Request("serving_default", {"text": chosen})
-        for chosen in (
-            *(words[:count] for count in TIMED_ROWS),
-            [max(rows, key=len)],
-        )
+        for chosen in (*(words[:count] for count in TIMED_ROWS), [max(rows, key=len)])
     ]
 
 
 def _facts(version: Path, answers: Answers, rows: int, served: LimitedGraph) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
-    found = operations(version)
+    ops = operations(version)
     nodes = count_nodes(version)
-    text_ops = sorted(TEXT_OPS.intersection(found))
+    text_ops = sorted(TEXT_OPS.intersection(ops))
     facts = [
         f"Size: {size / 1e6:.1f} MB.",
         f"Signatures: {', '.join(answers.signatures)}.",
         f"Limits: it reads {served.source_texts[0].max_length} tokens of a "
         f"text and writes {served.decoding.max_length}, end symbols included.",
-        f"Ops: {len(found)} kinds, of TensorFlow Text {', '.join(text_ops) or 'none'}.",
+        f"Ops: {len(ops)} kinds, of TensorFlow Text {', '.join(text_ops) or 'none'}.",
         f"Nodes: {nodes.total}; of signatures, what they share counted for "
         "each: " + ", ".join(f"{name} {n}" for name, n in nodes.signatures.items()) + ".",
         f"Loaded in {answers.load_seconds:.2f} s by a new process with "

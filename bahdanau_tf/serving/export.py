@@ -144,11 +144,7 @@ def _nodes(
     nodes: Iterable[tf.compat.v1.NodeDef], owner: str, compiled: bool
 ) -> Iterator[tuple[str, str, bool]]:
     for node in nodes:
-        yield (
-            node.op,
-            f"node {node.name}{owner}",
-            compiled or _is_true(node.attr, XLA),
-        )
+        yield (node.op, f"node {node.name}{owner}", compiled or _is_true(node.attr, XLA))
 
 
 def _is_true(attributes: Mapping[str, tf.compat.v1.AttrValue], name: str) -> bool:
@@ -351,20 +347,20 @@ def written(
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable
-        made = signatures(graph, limits)
+        functions = signatures(graph, limits)
         texts, translations = (
             sentences(text, [WARMUP_WORDS] * max(WARMUP_ROWS))
             for text in (graph.source_text, graph.target_text)
         )
         warmup = [
             request(name, texts[:rows], translations[:rows])
-            for name in sorted(made)
+            for name in sorted(functions)
             for rows in WARMUP_ROWS
         ]
         folder = place / "model"
         modules = [*graph.source_texts, graph.target_text, graph.dictionary]
         with writing(path):
-            write_saved_model(folder, made, modules)
+            write_saved_model(folder, functions, modules)
             slim(folder)
             check_operations(folder)
             write_warmup(folder, warmup)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.text.rows import append_end, as_strings, surfaces
-from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.tokenizer import Reading, Tokenizer, Written
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import Sources, joined
 
@@ -27,7 +28,7 @@ class Limits:
     Lengths count tokens, end symbols included.
 
     Attributes:
-        max_source_length: S; only the begin of a longer sentence is translated,
+        max_source_length: S; only the start of a longer sentence is translated,
             and only its first 64 S bytes are read.
         max_target_length: T; a longer translation is cut.
         n_best: N, the number of translations of the signature `n_best`, at most
@@ -43,36 +44,29 @@ class Limits:
     n_best: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_source_length", 2),
-            ("max_target_length", 2),
-            ("n_best", 0),
-        ):
+        for name, least in (("max_source_length", 2), ("max_target_length", 2), ("n_best", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"Limits: {name} is {getattr(self, name)}, wanted {least} or more")
 
 
-class Words(NamedTuple):
-    """The words of texts, one for each id but the end symbol.
+class CutReading(NamedTuple):
+    """What is read of texts within limits.
 
     Attributes:
-        words: Ragged string [B, (T)]; only the first 256 bytes of each, since
-            it may be copied for each unknown word of a translation. Invalid
-            UTF-8 is U+FFFD, since a server writes strings into JSON without a
-            check.
-        starts: Ragged int32 [B, (T)], the offset of each one's first byte.
-        ends: Ragged int32 [B, (T)], that after its last byte.
-        cut: bool [B], whether a word of the text is returned only in part.
+        reading: Of each word only the first 256 bytes, since it may be copied
+            for each unknown word of a translation. Invalid UTF-8 is U+FFFD,
+            since a server writes strings into JSON without a check.
+        cut: bool [B], whether only a part of the text is read.
+        word_cut: bool [B], whether a word of the text is returned only in part.
     """
 
-    words: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
+    reading: Reading
     cut: tf.Tensor
+    word_cut: tf.Tensor
 
 
-class LimitedText(tf.Module):
-    """A tokenizer that reads only the begin of a string that is too long.
+class LimitedText(Tokenizer):
+    """A tokenizer that reads only the start of a string that is too long.
 
     Bytes are cut first, so that a line of megabytes costs little, then tokens.
     A `TranslationGraph` can use it in place of the tokenizer; offsets are those
@@ -92,53 +86,45 @@ class LimitedText(tf.Module):
         self.vocabulary_size = text.vocabulary_size
         self.pad_id, self.unk_id = text.pad_id, text.unk_id
         self.eos_id = text.eos_id
-        self.ids_to_tokens = text.ids_to_tokens
         # tf.functions, so that signatures share these large graphs.
-        self._all = tf.function(self._read_all, autograph=False)
+        self._first = tf.function(self._read_first, autograph=False)
         self._ids = self._function(self._ids_of, [tf.int32], 1)
         self._words = self._function(self._words_of, [tf.int32, tf.string, tf.int32, tf.int32], 2)
         self._detokenize = tf.function(text.detokenize_with_offsets, autograph=False)
 
+    def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """As that of the tokenizer."""
+        return self.text.ids_to_tokens(ids)
+
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into at most `max_length` ids: ragged [B, (T)]."""
-        return self.read(strings)[0]
+        return self.read_ids(strings)[0]
 
-    def read(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    def read(self, strings: tf.Tensor) -> Reading:
+        """What is read of strings within the limits."""
+        return self.read_words(strings).reading
+
+    def read_ids(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """`tokenize`, and whether only a part of each string is read."""
         (ids,), (cut,) = self._ids(as_strings(strings))
         return self._whole(strings, ids, cut)
 
-    def read_words(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor, Words]:
-        """`read`, and the words."""
-        columns, (cut, word_cut) = self._words(as_strings(strings))
-        ids, words, starts, ends = columns
+    def read_words(self, strings: tf.Tensor) -> CutReading:
+        """`read`, and what of each string is not read."""
+        (ids, *located), (cut, word_cut) = self._words(as_strings(strings))
         ids, cut = self._whole(strings, ids, cut)
-        return ids, cut, Words(words, starts, ends, word_cut)
-
-    def tokenize_with_offsets(
-        self, strings: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each word is."""
-        words, starts, ends, _ = self.read_words(strings)[2]
-        return words, starts, ends
+        return CutReading(Reading(ids, *located), cut, word_cut)
 
     def detokenize_with_offsets(
-        self, ids: tf.Tensor, replacements: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        self,
+        ids: tf.Tensor | tf.RaggedTensor,
+        replacements: tf.Tensor | tf.RaggedTensor | None = None,
+    ) -> Written:
         """As that of the tokenizer; one graph with and without replacements."""
         if replacements is None:
             replacements = tf.fill(tf.shape(ids), "")
-        found: tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
-        found = self._detokenize(ids, replacements)
-        return found
-
-    def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
-        """Whether only a part of each string is read: bool [B]."""
-        return self.read(strings)[1]
-
-    def cuts_words(self, strings: tf.Tensor) -> tf.Tensor:
-        """Whether `tokenize_with_offsets` cuts a word of a row: bool [B]."""
-        return self.read_words(strings)[2].cut
+        written: Written = self._detokenize(ids, replacements)
+        return written
 
     def _whole(
         self, strings: tf.Tensor, ids: tf.RaggedTensor, cut: tf.Tensor
@@ -155,42 +141,39 @@ class LimitedText(tf.Module):
         )
         return function
 
-    def _read_all(
+    def _read_first(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """Ids and where their words are, and whether there are more of them.
-
-        Both in one function, so that a text is split once.
-        """
-        ids = self.text.tokenize(strings)[:, :-1]
-        _, starts, ends = self.text.tokenize_with_offsets(strings)
-        cut = ids.row_lengths() >= self.max_length
-        return *map(self._first, (ids, starts, ends)), cut
+        """The first ids and where their words are, and whether there are more."""
+        ids, _, starts, ends = self.text.read(strings)
+        ids = ids[:, :-1]
+        count = self.max_length - 1  # with room for the end symbol
+        some = slice(-count, None) if self.reverse else slice(count)
+        return ids[:, some], starts[:, some], ends[:, some], ids.row_lengths() > count
 
     def _ids_of(self, strings: tf.Tensor) -> Columns:
-        ids, _, _, cut = self._all(strings)
+        ids, _, _, cut = self._first(strings)
         return [ids], [cut]
 
     def _words_of(self, strings: tf.Tensor) -> Columns:
-        ids, starts, ends, cut = self._all(strings)
-        words = _cut_out(strings, starts, ends)
-        return [ids, words.words, words.starts, words.ends], [cut, words.cut]
-
-    def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The first words of the text, with room for the end symbol."""
-        count = self.max_length - 1
-        return words[:, -count:] if self.reverse else words[:, :count]
+        ids, starts, ends, cut = self._first(strings)
+        words, ends, word_cut = _cut_out(strings, starts, ends)
+        return [ids, words, starts, ends], [cut, word_cut]
 
 
 @tf.function(autograph=False)
-def _cut_out(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> Words:
-    """The words at given places; one graph for all tokenizers."""
+def _cut_out(
+    strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+    """The words at some places, their ends, and whether one of a row is cut.
+
+    One graph for all tokenizers.
+    """
     words = surfaces(strings, starts, ends)
     short = first_bytes(words.values, WORD_BYTES)
-    given = starts.values + tf.strings.length(short)
-    cut = tf.reduce_any(ends.with_values(given < ends.values), axis=1)
-    words = words.with_values(valid_utf8(short))
-    return Words(words, starts, ends.with_values(given), cut)
+    last = starts.values + tf.strings.length(short)
+    cut = tf.reduce_any(ends.with_values(last < ends.values), axis=1)
+    return words.with_values(valid_utf8(short)), ends.with_values(last), cut
 
 
 def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths: int) -> Columns:
@@ -215,9 +198,9 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
 
     def body(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
         rows, checks = read(strings[i * size : (i + 1) * size])
-        values = [one.values for one in rows]
+        values = [column.values for column in rows]
         parts = [*values, rows[0].row_lengths(), *checks]
-        return i + 1, [one.write(i, part) for one, part in zip(done, parts, strict=True)]
+        return i + 1, [array.write(i, part) for array, part in zip(done, parts, strict=True)]
 
     _, done = tf.while_loop(
         lambda i, _: i < groups,
@@ -231,10 +214,10 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
         ),
         parallel_iterations=1,
     )
-    whole = [one.concat() for one in done]
+    whole = [array.concat() for array in done]
     values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
     return [
-        tf.RaggedTensor.from_row_lengths(one, lengths, validate=False) for one in values
+        tf.RaggedTensor.from_row_lengths(column, lengths, validate=False) for column in values
     ], checks
 
 
@@ -276,10 +259,12 @@ class LimitedGraph(TranslationGraph):
     source_texts: tuple[LimitedText, ...]
     target_text: LimitedText
 
-    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
+    def __init__(
+        self, graph: TranslationGraph, limits: Limits, model: TranslationModel | None = None
+    ) -> None:
         most = min(graph.decoding.max_length, limits.max_target_length)
         super().__init__(
-            graph.model,
+            model or graph.model,
             [LimitedText(text, limits.max_source_length) for text in graph.source_texts],
             LimitedText(graph.target_text, limits.max_target_length),
             replace(graph.decoding, max_length=most),
@@ -292,35 +277,27 @@ class LimitedGraph(TranslationGraph):
         """Whether words of the source replace unknown ones."""
         return self.decoding.unknown == "replace"
 
-    def read(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor]:
-        """The ids of all sources, and whether a string is read only in part."""
-        if self.copies:
-            return self.read_words(strings)[:2]
-        return self.read_ids(strings)
-
     def read_ids(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor]:
-        """`read`, where no word is copied."""
-        return self._joined([text.read(strings) for text in self.source_texts])
+        """The ids of all sources, and whether a string is read only in part."""
+        return _all_sources([text.read_ids(strings) for text in self.source_texts])
 
-    def read_words(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor, Words]:
-        """`read`, and the words of source 0."""
+    def read_words(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor, Reading]:
+        """`read_ids`, and all that is read of source 0; a word counts if it is copied."""
         first, *others = self.source_texts
-        ids, cut, words = first.read_words(strings)
+        reading, cut, word_cut = first.read_words(strings)
         if self.copies:
-            cut |= words.cut
-        rest = [text.read(strings) for text in others]
-        return *self._joined([(ids, cut), *rest]), words
-
-    @staticmethod
-    def _joined(
-        sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]],
-    ) -> tuple[Sources, tf.Tensor]:
-        ids, cut = zip(*sources, strict=True)
-        return joined(ids), tf.reduce_any(tf.stack(cut), axis=0)
+            cut |= word_cut
+        rest = [text.read_ids(strings) for text in others]
+        return *_all_sources([(reading.ids, cut), *rest]), reading
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether each string is read only in part: bool [B]."""
-        return self.read(strings)[1]
+        return (self.read_words if self.copies else self.read_ids)(strings)[1]
+
+
+def _all_sources(sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]]) -> tuple[Sources, tf.Tensor]:
+    ids, cut = zip(*sources, strict=True)
+    return joined(ids), tf.reduce_any(tf.stack(cut), axis=0)
 
 
 def n_best_of(graph: TranslationGraph, limits: Limits) -> int:

@@ -114,8 +114,8 @@ def _plain(value: np.ndarray) -> Array:
         "dtype": value.dtype.name,
         "shape": list(value.shape),
         "values": [
-            one.decode("latin-1") if isinstance(one, bytes) else one
-            for one in value.ravel().tolist()
+            item.decode("latin-1") if isinstance(item, bytes) else item
+            for item in value.ravel().tolist()
         ],
     }
 

@@ -123,15 +123,10 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
             shutil.copytree(version, folder / "model")
         except shutil.Error as error:
             raise OSError(
-                errno.ENOSPC,
-                "cannot copy the export; set TMPDIR to a folder with room",
-                name,
+                errno.ENOSPC, "cannot copy the export; set TMPDIR to a folder with room", name
             ) from error
         script = shutil.copy(Path(reload.__file__), folder)
-        plain: reload.Asked = {
-            "requests": _plain(asked),
-            "timed": _plain(timed),
-        }
+        plain: reload.Asked = {"requests": _plain(asked), "timed": _plain(timed)}
         (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
         done = subprocess.run(
             [sys.executable, script, name, str(os.getpid())],
@@ -143,12 +138,12 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
         )
         if done.returncode:
             raise ValueError(f"{version} cannot be reloaded: {_reason(done)}")
-        found: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
+        replies: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
     return Answers(
-        outputs=[_arrays(one) for one in found["outputs"]],
-        signatures=found["signatures"],
-        load_seconds=found["load_seconds"],
-        timed=found["timed"],
+        outputs=[_arrays(outputs) for outputs in replies["outputs"]],
+        signatures=replies["signatures"],
+        load_seconds=replies["load_seconds"],
+        timed=replies["timed"],
     )
 
 
@@ -164,12 +159,12 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
 def _plain(requests: Sequence[Request]) -> list[reload.Request]:
     return [
         {
-            "signature": one.signature,
+            "signature": asked.signature,
             "inputs": {
-                name: [row.decode("latin-1") for row in rows] for name, rows in one.inputs.items()
+                name: [row.decode("latin-1") for row in rows] for name, rows in asked.inputs.items()
             },
         }
-        for one in requests
+        for asked in requests
     ]
 
 

@@ -75,14 +75,14 @@ def count_nodes(folder: Path) -> Nodes:
     """Counts the nodes of a SavedModel."""
     (meta_graph,) = read_graphs(folder).meta_graphs
     graph = meta_graph.graph_def
-    bodies = {one.signature.name: one.node_def for one in graph.library.function}
+    bodies = {function.signature.name: function.node_def for function in graph.library.function}
 
     @cache
     def of_function(name: str) -> int:
         return of_nodes(bodies[name])
 
     def of_nodes(nodes: Iterable[Any]) -> int:
-        return sum(1 + sum(of_function(one.name) for one in references(node)) for node in nodes)
+        return sum(1 + sum(of_function(x.name) for x in references(node)) for node in nodes)
 
     return Nodes(
         total=len(graph.node) + sum(map(len, bodies.values())),
@@ -91,13 +91,13 @@ def count_nodes(folder: Path) -> Nodes:
             for name, signature in sorted(meta_graph.signature_def.items())
             if name != _INITIALIZER
         },
-        gradients=sum(len(bodies[one.gradient_func]) for one in graph.library.registered_gradients),
+        gradients=sum(len(bodies[x.gradient_func]) for x in graph.library.registered_gradients),
     )
 
 
 def callees_first(functions: Iterable[Any]) -> list[Any]:
     """The functions, each after those that it calls."""
-    named = {one.signature.name: one for one in functions}
+    named = {function.signature.name: function for function in functions}
     order: TopologicalSorter[str] = TopologicalSorter()
     for name, function in named.items():
         called = (x.name for n in function.node_def for x in references(n))
@@ -126,14 +126,14 @@ def meaning(node: Any) -> tuple[object, ...]:
 def behind(nodes: Iterable[Any], outputs: Iterable[str]) -> list[Any]:
     """The nodes of a graph or function that compute some of its outputs."""
     named = {node.name: node for node in nodes}
-    found = set()
+    needed = set()
     left = list(outputs)
     while left:
         name = node_of(left.pop())
-        if name in named and name not in found:
-            found.add(name)
+        if name in named and name not in needed:
+            needed.add(name)
             left.extend(named[name].input)
-    return [node for name, node in named.items() if name in found]
+    return [node for name, node in named.items() if name in needed]
 
 
 def in_order(nodes: Iterable[Any]) -> list[Any]:

@@ -20,13 +20,13 @@ does not depend on the other rows.
 Lengths count the end symbol. In `align` it is an empty token after the last
 one, so that the weights of a target token sum to 1 over `source_length` places;
 a translation that is not finished has no end symbol. Other tokens may be empty,
-too: pieces that add a blank, bytes that are not the last of a character. Tokens
+too: pieces that add a space, bytes that are not the last of a character. Tokens
 are in the order of the texts. Offsets (start, end) are in bytes. At most 256
 bytes of a source token are returned, or copied for an unknown word.
 
-`finished`, bool [B], in `n_best` [B, N], tells whether the end symbol was
-reached; otherwise the translation was cut at the limit, and its score is that
-of this part. `truncated`, bool [B], tells whether a row was not translated (or
+`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached;
+otherwise the translation was cut at the limit, and its score is that
+of this part. `truncated`, bool [B], is whether a row was not translated (or
 scored) completely: because it, or a word to be copied, exceeded a limit and was
 cut, or because its (first) translation is not finished.
 
@@ -44,16 +44,14 @@ from dataclasses import replace
 import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
-from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.selections import ABSENT
-from bahdanau_tf.serving.limits import LimitedGraph, Limits, Words, n_best_of, valid_utf8
-from bahdanau_tf.serving.weights import StoredWeights
-from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
+from bahdanau_tf.serving.weights import StoredModel
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
-from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.tokenizer import Reading, Tokenizer
 from bahdanau_tf.translation import Translated, TranslationGraph
-from bahdanau_tf.translation.graph import Reading, Sources, joined
+from bahdanau_tf.translation.graph import Sources, padded
 
 Outputs = dict[str, tf.Tensor]
 
@@ -79,48 +77,25 @@ def signatures(
     text = tf.TensorSpec([None], tf.string, name="text")
     translation = tf.TensorSpec([None], tf.string, name="translation")
     prefix = tf.TensorSpec([None], tf.string, name="prefix")
-    made = {
+    functions = {
         "serving_default": _concrete(served.serving_default, text),
         "greedy": _concrete(served.greedy, text),
         "n_best": _concrete(served.n_best, text),
         "score": _concrete(served.score, text, translation),
     }
     if graph.model.has_alignment:
-        made["align"] = _concrete(served.align, text)
+        functions["align"] = _concrete(served.align, text)
     if not graph.target_text.reverse:
-        made["complete"] = _concrete(served.complete, text, prefix)
-    return made
-
-
-class _ServedGraph(LimitedGraph):
-    """The translator with its stored weights and one encoder for all."""
-
-    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        super().__init__(graph, limits)
-        self.weights = StoredWeights(graph.model)
-        self._encode = tf.function(self._loaded_encode, autograph=False)
-
-    def encode(self, source: Sources) -> tuple[Nest, Nest]:
-        """See `TranslationGraph`."""
-        found: tuple[Nest, Nest] = self._encode(source)
-        return found
-
-    def output_weights(self) -> Output:
-        """See `TranslationGraph`."""
-        if self.decoding.shortlist:  # which takes rows of them
-            return super().output_weights()
-        return self.weights.output()
-
-    def _loaded_encode(self, source: Sources) -> tuple[Nest, Nest]:
-        with self.weights.loaded():
-            return super().encode(source)
+        functions["complete"] = _concrete(served.complete, text, prefix)
+    return functions
 
 
 class _Served:
     """The functions behind the signatures."""
 
     def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        self.graph = _ServedGraph(graph, limits)
+        self.model = StoredModel(graph.model, graph.decoding.shortlist)
+        self.graph = LimitedGraph(graph, limits, self.model)
         self.limits = limits
         self.count = n_best_of(graph, limits)
         # Graphs that signatures share.
@@ -128,48 +103,47 @@ class _Served:
         self.best = tf.function(self._translated, autograph=False)
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        return _first(self.best(reading, self._count(1)), cut)
+        source, cut, words = self.read(text)
+        return _first(self.best(source, words, self._count(1)), cut)
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        return _first(self._plain(reading, self.graph.decoding.greedy()), cut)
+        source, cut, words = self.read(text)
+        return _first(self._plain(source, words, self.graph.decoding.greedy()), cut)
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
-        reading, cut = self.read(text)
-        ids, prefix_cut, given = self.graph.target_text.read_words(prefix)
-        reading = reading._replace(prefix=ids[:, :-1], given=given.words)
-        found = self._plain(reading, replace(self.graph.decoding, n_best=1))
-        return _first(found, cut | prefix_cut | given.cut)
+        source, cut, words = self.read(text)
+        start, start_cut, word_cut = self.graph.target_text.read_words(prefix)
+        translated = self._plain(source, words, replace(self.graph.decoding, n_best=1), start)
+        return _first(translated, cut | start_cut | word_cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        found = self.best(reading, self._count(self.count))
+        source, cut, words = self.read(text)
+        translated = self.best(source, words, self._count(self.count))
         shape = [None, self.count]
         return {
-            "translations": tf.ensure_shape(found.texts, shape),
-            "scores": tf.ensure_shape(_scores(found), shape),
-            "finished": tf.ensure_shape(_finished(found), shape),
-            "truncated": _truncated(found, cut),
+            "translations": tf.ensure_shape(translated.texts, shape),
+            "scores": tf.ensure_shape(_scores(translated), shape),
+            "finished": tf.ensure_shape(_finished(translated), shape),
+            "truncated": _truncated(translated, cut),
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
-        source, cut, of_source = self.graph.read_words(as_strings(text))
-        found = self.best(self._reading(source, of_source), self._count(1))
-        words, starts, ends = _in_text_order(self.graph.source_text, *of_source[:3])
-        first, last = _in_text_order(self.graph.target_text, found.starts, found.ends)
+        source, cut, reading = self.graph.read_words(as_strings(text))
+        translated = self.best(source, self._copied(reading), self._count(1))
+        words, starts, ends = _in_text_order(self.graph.source_text, *reading[1:])
+        first, last = _in_text_order(self.graph.target_text, translated.starts, translated.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
-        ended = found.result.finished[:, 0] & ~_is_blank(found)
-        translation = found.texts[:, 0]
+        ended = translated.result.finished[:, 0] & ~_is_blank(translated)
+        translation = translated.texts[:, 0]
         tokens = _tokens(translation, first, last)
         always = tf.ones_like(ended)
         return {
             "translation": translation,
-            "finished": _finished(found)[:, 0],
-            "truncated": _truncated(found, cut),
-            "weights": self._weights(found, _count(tokens), _count(words)),
+            "finished": _finished(translated)[:, 0],
+            "truncated": _truncated(translated, cut),
+            "weights": self._weights(translated, _count(tokens), _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
             "source_offsets": _offsets(starts, ends, width, always),
             "source_length": _count(words) + 1,
@@ -181,33 +155,32 @@ class _Served:
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
         text, translation = _of_equal_rows("score", text=text, translation=translation)
         source, cut = self.graph.read_ids(text)
-        ids, target_cut = self.graph.target_text.read(translation)
-        target = joined([ids])
-        with self.graph.weights.loaded():
-            log_probs, _ = log_probs_and_alignment(
-                self.graph.model, source, target, self.graph.output_weights()
-            )
+        ids, target_cut = self.graph.target_text.read_ids(translation)
+        target = padded(ids)
+        with self.model.loaded():
+            log_probs, _ = log_probs_and_alignment(self.model, source, target)
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
             "length": tf.math.count_nonzero(target, 1, dtype=tf.int32),
             "truncated": cut | target_cut,
         }
 
-    def _read(self, text: tf.Tensor) -> tuple[Reading, tf.Tensor]:
-        """What is read of texts, and whether a text is read only in part."""
+    def _read(self, text: tf.Tensor) -> tuple[Sources, tf.Tensor, tf.RaggedTensor | None]:
+        """Ids, whether a text is read only in part, and words to be copied."""
         text = as_strings(text)
         if not self.graph.copies:
-            source, cut = self.graph.read(text)
-            return Reading(source), cut
-        source, cut, words = self.graph.read_words(text)
-        return self._reading(source, words), cut
+            return *self.graph.read_ids(text), None
+        source, cut, reading = self.graph.read_words(text)
+        return source, cut, reading.words
 
-    def _reading(self, source: Sources, words: Words) -> Reading:
-        return Reading(source, words.words if self.graph.copies else None)
+    def _copied(self, reading: Reading) -> tf.RaggedTensor | None:
+        return reading.words if self.graph.copies else None
 
-    def _translated(self, reading: Reading, n_best: int | tf.Tensor) -> Translated:
-        with self.graph.weights.loaded():
-            return self.graph.translate_read(reading, self.graph.decoding, n_best=n_best)
+    def _translated(
+        self, source: Sources, words: tf.RaggedTensor | None, n_best: int | tf.Tensor
+    ) -> Translated:
+        with self.model.loaded():
+            return self.graph.translate(source, self.graph.decoding, words, n_best=n_best)
 
     def _count(self, n_best: int) -> int | tf.Tensor:
         """A number of translations, as an argument of `best`."""
@@ -215,15 +188,21 @@ class _Served:
             return n_best  # a graph for each: other numbers, other draws
         return tf.constant(n_best)
 
-    def _plain(self, reading: Reading, decoding: Decoding) -> Translated:
+    def _plain(
+        self,
+        source: Sources,
+        words: tf.RaggedTensor | None,
+        decoding: Decoding,
+        prefix: Reading | None = None,
+    ) -> Translated:
         """One translation without its alignment."""
-        with self.graph.weights.loaded():
-            return self.graph.translate_read(reading, decoding, with_weights=False)
+        with self.model.loaded():
+            return self.graph.translate(source, decoding, words, prefix, with_weights=False)
 
-    def _weights(self, found: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    def _weights(self, translated: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""
-        weights: tf.Tensor = found.result.weights
-        weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
+        weights: tf.Tensor = translated.result.weights
+        weights = tf.where(_is_blank(translated)[:, None, None], 0.0, weights[:, 0])
         if self.graph.target_text.reverse:
             weights = _turned(weights, rows, axis=1)
         if self.graph.source_text.reverse:
@@ -234,13 +213,13 @@ class _Served:
         return tf.ensure_shape(weights, [None, *size])
 
 
-def _first(found: Translated, cut: tf.Tensor) -> Outputs:
+def _first(translated: Translated, cut: tf.Tensor) -> Outputs:
     """The outputs of a signature for the best translation."""
     return {
-        "translation": found.texts[:, 0],
-        "score": _scores(found)[:, 0],
-        "finished": _finished(found)[:, 0],
-        "truncated": _truncated(found, cut),
+        "translation": translated.texts[:, 0],
+        "score": _scores(translated)[:, 0],
+        "finished": _finished(translated)[:, 0],
+        "truncated": _truncated(translated, cut),
     }
 
 
@@ -252,7 +231,7 @@ def _concrete(
 
 def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
     """Turns values of ids, ragged [B, (T)], into the order of the text."""
-    return tuple(turned(one) for one in tokens) if text.reverse else tokens
+    return tuple(turned(values) for values in tokens) if text.reverse else tokens
 
 
 def _turned(weights: tf.Tensor, counts: tf.Tensor, axis: int) -> tf.Tensor:
@@ -269,8 +248,8 @@ def _tokens(
     """Cuts out tokens row by row: `surfaces` needs 60 bytes for each byte."""
 
     def of_row(row: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        text, *spans = (one[tf.newaxis] for one in row)
-        spans = [tf.RaggedTensor.from_tensor(one) for one in spans]
+        text, *spans = (column[tf.newaxis] for column in row)
+        spans = [tf.RaggedTensor.from_tensor(column) for column in spans]
         return valid_utf8(surfaces(text, *spans).values)
 
     return tf.map_fn(
@@ -283,36 +262,36 @@ def _tokens(
 
 def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
     """Inputs that raise, in graph, if their numbers of rows differ."""
-    one, other = (tf.size(as_strings(rows)) for rows in inputs.values())
+    first, second = (tf.size(as_strings(rows)) for rows in inputs.values())
     names = " and ".join(inputs)
     check = tf.debugging.assert_equal(
-        one, other, f"{signature}: {names} must have equal numbers of rows"
+        first, second, f"{signature}: {names} must have equal numbers of rows"
     )
     # Nothing may fail before it, in words of its own.
     with tf.control_dependencies([check]):
         return [tf.identity(rows) for rows in inputs.values()]
 
 
-def _is_blank(found: Translated) -> tf.Tensor:
+def _is_blank(translated: Translated) -> tf.Tensor:
     """Whether a row has no words, so padding as its first token: bool [B].
 
     A hypothesis that is missing has padding, too, but no length.
     """
-    result = found.result
+    result = translated.result
     return (result.tokens[:, 0, 0] == 0) & (result.lengths[:, 0] > 0)
 
 
-def _scores(found: Translated) -> tf.Tensor:
+def _scores(translated: Translated) -> tf.Tensor:
     """Scores [B, N]; a row without words has one translation, of score 0."""
-    scores = found.result.scores
+    scores = translated.result.scores
     nothing = tf.where(_is_first(scores), 0.0, ABSENT)
-    return tf.where(_is_blank(found)[:, None], nothing, scores)
+    return tf.where(_is_blank(translated)[:, None], nothing, scores)
 
 
-def _finished(found: Translated) -> tf.Tensor:
+def _finished(translated: Translated) -> tf.Tensor:
     """Whether each translation is finished: bool [B, N]."""
-    finished = found.result.finished
-    return tf.where(_is_blank(found)[:, None], _is_first(finished), finished)
+    finished = translated.result.finished
+    return tf.where(_is_blank(translated)[:, None], _is_first(finished), finished)
 
 
 def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
@@ -320,8 +299,8 @@ def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
     return tf.range(tf.shape(hypotheses)[1]) == 0
 
 
-def _truncated(found: Translated, cut: tf.Tensor) -> tf.Tensor:
-    return cut | ~_finished(found)[:, 0]
+def _truncated(translated: Translated, cut: tf.Tensor) -> tf.Tensor:
+    return cut | ~_finished(translated)[:, 0]
 
 
 def _count(rows: tf.RaggedTensor) -> tf.Tensor:

@@ -62,7 +62,7 @@ def lift(functions: Iterable[Any]) -> None:
         functions: All functions of a graph, each a FunctionDef.
     """
     writing = _forget_reads(functions)
-    named = {one.signature.name: one for one in functions}
+    named = {function.signature.name: function for function in functions}
     for function in callees_first(named.values()):  # inner loops first
         for node in list(function.node_def):
             if node.op in _LOOPS:
@@ -113,21 +113,21 @@ def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]
     constants = {x.name: x for x in nodes if x.op == "Const"}
     moved: dict[str, Any] = {}
     for node in nodes:
-        read = [node_of(one) for one in node.input]
-        known = (moved, constants, invariants)
+        read = [node_of(tensor) for tensor in node.input]
+        outside_nodes = (moved, constants, invariants)
         if (
             node.op in movable
-            and all(any(x in k for k in known) for x in read)
+            and all(any(x in k for k in outside_nodes) for x in read)
             and not _may_fail(node, moved)
         ):
             moved |= {x: constants[x] for x in read if x in constants}
             moved[node.name] = node
     needed = {
-        one: moved[node_of(one)]
+        tensor: moved[node_of(tensor)]
         for node in nodes
         if node.name not in moved
-        for one in node.input
-        if node_of(one) in moved and node_of(one) not in constants
+        for tensor in node.input
+        if node_of(tensor) in moved and node_of(tensor) not in constants
     }
 
     def outside(name: str) -> str:
@@ -137,24 +137,25 @@ def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]
         copy = function.node_def.add()
         copy.CopyFrom(node)
         copy.name = outside(node.name)
-        copy.input[:] = [invariants.get(one, outside(one)) for one in node.input]
+        copy.input[:] = [invariants.get(tensor, outside(tensor)) for tensor in node.input]
     inside = {
-        one: _added(loop, body, condition, outside(one), node) for one, node in needed.items()
+        tensor: _added(loop, body, condition, outside(tensor), node)
+        for tensor, node in needed.items()
     }
     for node in nodes:
-        node.input[:] = [inside.get(one, one) for one in node.input]
+        node.input[:] = [inside.get(tensor, tensor) for tensor in node.input]
 
 
 def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
     """The arguments of a body that it returns, and what the loop gives."""
     identities = {node.name: node.input[0] for node in body.node_def if node.op == "Identity"}
     signature = body.signature
-    for given, result, value in zip(
+    for argument, result, value in zip(
         signature.input_arg, signature.output_arg, loop.input, strict=False
     ):
         returned = body.ret[result.name]
-        if identities.get(node_of(returned), returned) == given.name:
-            yield given.name, value
+        if identities.get(node_of(returned), returned) == argument.name:
+            yield argument.name, value
 
 
 def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
@@ -187,9 +188,9 @@ def _added(loop: Any, body: Any, condition: Any, value: str, node: Any) -> str:
     ):
         if attribute in noted.attr:
             noted.attr[attribute].list.shape.append(shape)
-    controls = [one for one in loop.input if one.startswith("^")]
-    given = [one for one in loop.input if not one.startswith("^")]
-    loop.input[:] = [*given, value, *controls]
+    controls = [tensor for tensor in loop.input if tensor.startswith("^")]
+    values = [tensor for tensor in loop.input if not tensor.startswith("^")]
+    loop.input[:] = [*values, value, *controls]
     return name
 
 
@@ -227,8 +228,8 @@ def _meaning(function: Any) -> object:
         return ":".join([control + names[name], *output])
 
     return (
-        tuple(one.type for one in signature.input_arg),
-        tuple(of(function.ret[one.name]) for one in signature.output_arg),
+        tuple(argument.type for argument in signature.input_arg),
+        tuple(of(function.ret[argument.name]) for argument in signature.output_arg),
         tuple(sorted(map(of, function.control_ret.values()))),
         tuple((*map(of, node.input), meaning(node)) for node in function.node_def),
     )
@@ -267,7 +268,7 @@ _FINGERPRINT = "fingerprint.pb"
 
 
 def slim(folder: Path) -> None:
-    """Writes the functions of a SavedModel anew, with fewer nodes."""
+    """Rewrites the functions of a SavedModel with fewer nodes."""
     saved = read_graphs(folder)
     for meta_graph in saved.meta_graphs:
         library = meta_graph.graph_def.library
@@ -313,9 +314,9 @@ def _slim(function: Any) -> None:
                 now.same[node.name] = same
                 continue
         kept.append(node)
-    for given in (function.ret, function.control_ret):
-        for name, result in list(given.items()):
-            given[name] = now.of(result)
+    for results_by_name in (function.ret, function.control_ret):
+        for name, result in list(results_by_name.items()):
+            results_by_name[name] = now.of(result)
     results = *function.ret.values(), *function.control_ret.values()
     del function.node_def[:]
     function.node_def.extend(behind(kept, results))
@@ -356,10 +357,10 @@ def _shape(node: Any) -> list[int] | None:
 def _awaited(function: Any) -> set[str]:
     """The names of the nodes that others wait for."""
     return {
-        one.removeprefix("^")
+        tensor.removeprefix("^")
         for node in function.node_def
-        for one in node.input
-        if one.startswith("^")
+        for tensor in node.input
+        if tensor.startswith("^")
     }.union(function.control_ret.values())
 
 
@@ -369,13 +370,13 @@ def _passing(function: Any, awaited: set[str]) -> set[str]:
     Not of those that wait for other nodes or others for them, nor of those by
     which a function returns its argument.
     """
-    arguments = {one.name for one in function.signature.input_arg}
+    arguments = {argument.name for argument in function.signature.input_arg}
     results = set(map(node_of, function.ret.values()))
     return {
         node.name
         for node in function.node_def
         if node.op in _SAME
         and node.name not in awaited
-        and not any(one.startswith("^") for one in node.input)
+        and not any(tensor.startswith("^") for tensor in node.input)
         and not (node.name in results and arguments.intersection(node.input))
     }

@@ -28,21 +28,30 @@ def round_to_half(model: keras.Model) -> None:
         variable.assign(_half(weights))
 
 
-class StoredWeights:
-    """The weights of a SavedModel, as float16 if that is exact.
+class StoredModel:
+    """A `TranslationModel` that computes with the weights of a SavedModel.
 
-    These are cast to float32 at each call, outside all loops. Output weights
-    are stored as `OutputColumns`.
+    They are stored as float16 if that is exact, and cast to float32 at each
+    call, outside all loops. Output weights are stored as `OutputColumns`. All
+    signatures share one encoder.
 
     Args:
-        model: The model that the signatures use.
+        model: The model.
+        shortlist: Whether rows of the output weights are read, which are then
+            stored as the model has them.
     """
 
-    def __init__(self, model: TranslationModel) -> None:
+    def __init__(self, model: TranslationModel, shortlist: bool = False) -> None:
         self._model = model
+        self.start_id = model.start_id
+        self.source_vocabulary_size = model.source_vocabulary_size
+        self.target_vocabulary_size = model.target_vocabulary_size
+        self.has_alignment = model.has_alignment
+        self.step, self.features, self.logits = model.step, model.features, model.logits
+        self._encode = tf.function(self._loaded_encode, autograph=False)
         self._columns: Nest = None
         output = model.output_weights()
-        if all(isinstance(x, OutputWeights) for x in tf.nest.flatten(output)):
+        if not shortlist and all(isinstance(x, OutputWeights) for x in tf.nest.flatten(output)):
             self._columns = tf.nest.map_structure(_StoredColumns, output)
         self._halves = []
         for variable in _float32_variables(model):
@@ -52,13 +61,22 @@ class StoredWeights:
 
     def loaded(self) -> keras.StatelessScope:
         """A context in which the model uses the stored weights."""
-        return keras.StatelessScope([(one, tf.cast(half, one.dtype)) for one, half in self._halves])
+        return keras.StatelessScope([(x, tf.cast(half, x.dtype)) for x, half in self._halves])
 
-    def output(self) -> Output:
-        """The model's output weights."""
+    def encode(self, source: Nest) -> tuple[Nest, Nest]:
+        """See `TranslationModel`."""
+        memory, state = self._encode(source)
+        return memory, state
+
+    def _loaded_encode(self, source: Nest) -> tuple[Nest, Nest]:
+        with self.loaded():
+            return self._model.encode(source)
+
+    def output_weights(self) -> Output:
+        """See `TranslationModel`."""
         if self._columns is None:  # of another kind
             return self._model.output_weights()
-        return tf.nest.map_structure(lambda one: one.loaded(), self._columns)
+        return tf.nest.map_structure(lambda columns: columns.loaded(), self._columns)
 
 
 class _StoredColumns:
@@ -88,7 +106,7 @@ def _half(weights: np.ndarray) -> np.ndarray:
 
 def _float32_variables(model: keras.Model) -> list[keras.Variable]:
     return [
-        one
-        for one in getattr(model, "variables", [])
-        if isinstance(one, keras.Variable) and one.dtype == "float32"
+        variable
+        for variable in getattr(model, "variables", [])
+        if isinstance(variable, keras.Variable) and variable.dtype == "float32"
     ]

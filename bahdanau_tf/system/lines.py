@@ -28,6 +28,9 @@ DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
+# A text: a file of one sentence a line, or sentences in memory.
+Text = str | os.PathLike[str] | Sequence[str]
+
 # The longest line that this process reads, in bytes with the line end; the
 # command line sets it. There are several copies of a line in memory, and a small
 # gzip file may hold one of a gigabyte. A book of 200 pages has half a megabyte.

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 
 from bahdanau_tf.text.subwords import SubwordTokenizer
+from bahdanau_tf.text.tokenizer import Reading, Tokenizer, read_settings
 from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
-from bahdanau_tf.text.words import WordTokenizer, read_settings
+from bahdanau_tf.text.words import WordTokenizer
 
 __all__ = [
     "Coverage",
     "Dictionary",
+    "Reading",
     "SubwordTokenizer",
+    "Tokenizer",
     "Vocabulary",
     "WordTokenizer",
     "load_text",
 ]
 
 
-def load_text(
-    directory: str | os.PathLike[str],
-) -> WordTokenizer | SubwordTokenizer:
+def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     """Loads the tokenizer that `save` wrote into a folder.
 
     Args:
@@ -42,9 +43,7 @@ def load_text(
         ) from error
 
 
-def _load_text(
-    directory: str | os.PathLike[str],
-) -> WordTokenizer | SubwordTokenizer:
+def _load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
     if name not in classes:

@@ -22,11 +22,11 @@ class Apostrophe(enum.Enum):
 
 
 def _close(closing: str, opening: str, *pairs: str) -> str:
-    """Makes a pattern of pairs of words without a blank between them.
+    """Makes a pattern of pairs of words without a space between them.
 
     Args:
-        closing: Pattern of words without a blank before them.
-        opening: Pattern of words without a blank after them.
+        closing: Pattern of words without a space before them.
+        opening: Pattern of words without a space after them.
         *pairs: Patterns of other such pairs.
 
     Returns:
@@ -46,14 +46,14 @@ class Language:
 
     Attributes:
         apostrophe: Where an apostrophe between two letters is split.
-        abbreviations: Words that keep their full stop, separated by blanks.
+        abbreviations: Words that keep their full stop, separated by spaces.
         numbering: Words that keep their full stop before a number.
-        close: Pattern of pairs of words with no blank between them.
-        no_break: Pattern of pairs whose blank should not break the line.
+        close: Pattern of pairs of words with no space between them.
+        no_break: Pattern of pairs whose space should not break the line.
         scripts: Whether a change of script ends a word.
         quotes: Pattern of quotation marks that both open and close. If empty,
             only the straight mark does, alternately in a line.
-        suffixes: Pattern of words without a blank after such a closing mark.
+        suffixes: Pattern of words without a space after such a closing mark.
     """
 
     apostrophe: Apostrophe = Apostrophe.AROUND
@@ -75,11 +75,7 @@ _FIRST = {
         abbreviations=_INITIALS + " Mr Mrs Ms Messrs Dr Prof Rev Hon St Gen Col Capt Lt Sgt Gov Sen"
         " Rep Jr Sr Inc Ltd Co Corp vs etc",
         numbering="No Nos Art pp",
-        close=_close(
-            _CLOSING + r"|'\pL.*",
-            _OPENING,
-            r"’\n(?i:s|t|d|m|ll|re|ve)",
-        ),
+        close=_close(_CLOSING + r"|'\pL.*", _OPENING, r"’\n(?i:s|t|d|m|ll|re|ve)"),
     ),
     "fr": Language(
         apostrophe=Apostrophe.AFTER,
@@ -88,20 +84,13 @@ _FIRST = {
         close=_close(r"[.,%)\]}”’…]|\.\.+", r"[(\[{“‘’$£€#]|.*\pL'"),
         no_break=r".*\n[!?:;»]|«\n.*",
     ),
-    "it": Language(
-        apostrophe=Apostrophe.AFTER,
-        close=_close(_CLOSING, _OPENING + r"|’|.*\pL'"),
-    ),
+    "it": Language(apostrophe=Apostrophe.AFTER, close=_close(_CLOSING, _OPENING + r"|’|.*\pL'")),
     "ja": Language(
-        close=_close(f"{_CLOSING}|{_JAPANESE}.*", f"{_OPENING}|.*{_JAPANESE}"),
-        scripts=True,
+        close=_close(f"{_CLOSING}|{_JAPANESE}.*", f"{_OPENING}|.*{_JAPANESE}"), scripts=True
     ),
     "ko": Language(
         close=_close(
-            _CLOSING,
-            _OPENING,
-            r".*\p{Hangul}\n[(（]",
-            r".*[\pN\p{Latin}%)）’”」』]\n\p{Hangul}.*",
+            _CLOSING, _OPENING, r".*\p{Hangul}\n[(（]", r".*[\pN\p{Latin}%)）’”」』]\n\p{Hangul}.*"
         ),
         scripts=True,
     ),
@@ -113,12 +102,7 @@ _SLASH = r".*\n/|/\n.*"
 _GENERAL = Language(close=_close(_CLOSING, _OPENING + "|[„‚]", _SLASH), quotes=_STRAIGHT)
 # „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
 _GERMAN = Language(
-    close=_close(
-        r"[.,;:!?%)\]}“”‘…]|\.\.+",
-        r"[(\[{„‚$£€#]",
-        _SLASH,
-    ),
-    quotes='["»«]',
+    close=_close(r"[.,;:!?%)\]}“”‘…]|\.\.+", r"[(\[{„‚$£€#]", _SLASH), quotes='["»«]'
 )
 
 # Korean particles and endings that follow a bracket or a foreign word directly.
@@ -158,31 +142,18 @@ LANGUAGES = {
         " Bd Hrsg Jh Mio Mrd Tel Jan Feb Aug Sept Okt Nov Dez",
     ),
     **dict.fromkeys(("cs", "hr", "sk", "sl"), _GERMAN),
-    "es": replace(
-        _GENERAL,
-        abbreviations=_INITIALS + " Sr Sra Srta Dr Dra D Dña Ud Uds etc pág",
-    ),
-    "pt": replace(
-        _GENERAL,
-        abbreviations=_INITIALS + " Sr Sra Srta Dr Dra Exmo Exma etc pág",
-    ),
+    "es": replace(_GENERAL, abbreviations=_INITIALS + " Sr Sra Srta Dr Dra D Dña Ud Uds etc pág"),
+    "pt": replace(_GENERAL, abbreviations=_INITIALS + " Sr Sra Srta Dr Dra Exmo Exma etc pág"),
     # ”Ord” and »Ord».
     **dict.fromkeys(
         ("fi", "sv"),
-        Language(
-            close=_close(re.sub("[”»]", "", _CLOSING), _OPENING, _SLASH),
-            quotes='["”»]',
-        ),
+        Language(close=_close(re.sub("[”»]", "", _CLOSING), _OPENING, _SLASH), quotes='["”»]'),
     ),
     # »Ord« in books, «Ord» in Norway.
     **dict.fromkeys(
         ("da", "nb", "nn", "no"),
         Language(
-            close=_close(
-                _CLOSING.replace("»", ""),
-                _OPENING.replace("«", "„"),
-                _SLASH,
-            ),
+            close=_close(_CLOSING.replace("»", ""), _OPENING.replace("«", "„"), _SLASH),
             quotes='["»«]',
         ),
     ),

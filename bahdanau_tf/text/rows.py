@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
-from bahdanau_tf.text.tokenizer import Tokenizer
-
-_BLANKS = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as blanks
+_SPACES = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as spaces
 _SIZES = (0, 0x80, 0x800, 0x10000)  # the least code of 1, 2, 3 and 4 bytes
 _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
-Written = tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
@@ -32,11 +27,11 @@ def as_strings(strings: tf.Tensor) -> tf.Tensor:
 
 
 def count_words(strings: tf.Tensor) -> tf.Tensor:
-    """Numbers of words between blanks, as of `str.split`, [N] -> int64 [N].
+    """Numbers of words between spaces, as of `str.split`, [N] -> int64 [N].
 
-    `tf.strings.split` by itself takes ASCII blanks only.
+    `tf.strings.split` by itself takes ASCII spaces only.
     """
-    return tf.strings.split(tf.strings.regex_replace(strings, _BLANKS, " ")).row_lengths()
+    return tf.strings.split(tf.strings.regex_replace(strings, _SPACES, " ")).row_lengths()
 
 
 def before(x: tf.Tensor, edge: object) -> tf.Tensor:
@@ -76,9 +71,7 @@ def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
     return tf.RaggedTensor.from_row_splits(
-        tf.gather(rows.values, tf.where(mask.values)[:, 0]),
-        tf.gather(kept, splits),
-        validate=False,
+        tf.gather(rows.values, tf.where(mask.values)[:, 0]), tf.gather(kept, splits), validate=False
     )
 
 
@@ -150,10 +143,7 @@ def spans(
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
     ends -= tf.gather(ends_before, row_ids(lengths))
-    return (
-        lengths.with_values(ends - lengths.values),
-        lengths.with_values(ends),
-    )
+    return (lengths.with_values(ends - lengths.values), lengths.with_values(ends))
 
 
 def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -178,37 +168,6 @@ def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor)
     )
 
 
-def detokenized(
-    text: Tokenizer,
-    ids: tf.Tensor | tf.RaggedTensor,
-    replacements: tf.Tensor | tf.RaggedTensor | None,
-    look_up: Callable[[tf.Tensor], tf.Tensor],
-    write: Callable[[tf.RaggedTensor], Written],
-) -> Written:
-    """Turns ids back into strings; `detokenize_with_offsets` of tokenizers.
-
-    Args:
-        text: The tokenizer.
-        ids: int32 [B, T] or ragged [B, (T)].
-        replacements: As there.
-        look_up: Returns the words of ids, string [N] for int32 [N].
-        write: Joins the words of each row, ragged string [B, (T)], in the order
-            of the text; returns the strings, and where each word is in them.
-    """
-    kept = until_end(ids, text.eos_id, text.pad_id)
-    rows = masked(as_rows(ids), kept)
-    words = look_up(rows.values)
-    if replacements is not None:
-        other = masked(as_rows(replacements), kept).values
-        is_replaced = (rows.values == text.unk_id) & (other != "")
-        words = tf.where(is_replaced, other, words)
-    ordered = rows.with_values(words)
-    if not text.reverse:
-        return write(ordered)
-    texts, starts, ends = write(turned(ordered))
-    return texts, turned(starts), turned(ends)
-
-
 def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
     """Where offsets are once U+FFFD is written for bytes that are not valid.
 
@@ -218,18 +177,18 @@ def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTen
             that are replaced together moves behind them.
     """
     lengths = tf.strings.length(texts)
-    begins = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
-    found, places = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace")
-    codes, rows = found.values, row_ids(found)
+    firsts = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
+    decoded, places = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace")
+    codes, rows = decoded.values, row_ids(decoded)
     sizes = sum(tf.cast(codes >= least, tf.int32) for least in _SIZES)
     written = tf.cumsum(sizes, exclusive=True)
-    first = tf.gather(tf.concat([written, [0]], 0), found.row_starts())
+    first = tf.gather(tf.concat([written, [0]], 0), decoded.row_starts())
     written -= tf.gather(first, rows)
-    places = tf.gather(begins, rows) + tf.cast(places.values, tf.int32)
+    places = tf.gather(firsts, rows) + tf.cast(places.values, tf.int32)
     # One character more, since there may be none.
-    codes, written, places = (tf.concat([one, [0]], 0) for one in (codes, written, places))
+    codes, written, places = (tf.concat([values, [0]], 0) for values in (codes, written, places))
     own = row_ids(offsets)
-    wanted = tf.gather(begins, own) + offsets.values
+    wanted = tf.gather(firsts, own) + offsets.values
     at = tf.maximum(tf.searchsorted(places[:-1], wanted, "right") - 1, 0)
     inside = wanted - tf.gather(places, at)
     is_new = tf.gather(codes, at) == _REPLACEMENT

@@ -1,7 +1,7 @@
-"""Guesses the language of a text by its script, frequent words and letters.
+"""The script, the language and the spaces of a text.
 
-It is meant for thousands of lines of one language; a single sentence may be too
-short.
+Guesses are meant for thousands of lines of one language; a single sentence may be
+too short.
 """
 
 from __future__ import annotations
@@ -9,11 +9,136 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+# Scripts that are written without spaces between words, by the first words of
+# their letters' Unicode names. Korean has spaces.
+_UNSPACED = {
+    "kana": ("HIRAGANA", "KATAKANA"),
+    "han": ("CJK", "IDEOGRAPHIC", "BOPOMOFO"),
+    "other": (
+        *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "TAI", "NEW"),
+        *("JAVANESE", "BALINESE"),
+    ),
+}
+_BY_LANGUAGE = {
+    **dict.fromkeys(("zh", "yue", "cmn"), "han"),
+    **dict.fromkeys(("ja", "jpn"), "kana"),
+    **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), "other"),
+}
+# Least share of such letters in a text of these scripts. It is low because
+# the same text takes several times as many letters in an alphabet.
+_SHARE = 0.25
+_KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
+_WORD_LENGTH = 6  # fewer letters between spaces, on average: the text is tokenized
+
+
+def has_blanks(sentences: Sequence[str]) -> bool:
+    """Whether spaces separate the words of a text.
+
+    They do in most scripts. In text of another script, such as Chinese or
+    Thai, they do if it is tokenized: it has a space after every few letters.
+
+    Args:
+        sentences: A part of the text.
+    """
+    return not unspaced_script(sentences) or is_tokenized(sentences)
+
+
+def script(sentences: Sequence[str]) -> str:
+    """The script in which a text is written, by its letters.
+
+    Args:
+        sentences: A part of the text.
+
+    Returns:
+        The first word of Unicode's names of most of the letters, in lower
+        case: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han" for
+        Chinese; "" without letters.
+    """
+    unspaced = unspaced_script(sentences)
+    if unspaced in ("kana", "han"):
+        return unspaced
+    names = _names(_letters(sentences))
+    return names.most_common(1)[0][0].lower() if names else ""
+
+
+def is_tokenized(sentences: Sequence[str]) -> bool:
+    """Whether spaces separate all words and punctuation of a text.
+
+    In most scripts a full stop then stands alone; text of a script without
+    spaces has a space after every few letters, not counting spaces beside
+    punctuation and other scripts, which plain text has, too.
+
+    Args:
+        sentences: A part of the text.
+    """
+    if not unspaced_script(sentences):
+        ends = [line.split()[-1] for line in sentences if line.strip()]
+        stops = [word for word in ends if _is_punctuation(word[-1])]
+        alone = sum(all(map(_is_punctuation, word)) for word in stops)
+        return 2 * alone > len(stops)
+    unspaced = {name for names in _UNSPACED.values() for name in names}
+    inside = {x: count for x, count in _letters(sentences).items() if _name(x) in unspaced}
+    if not inside:
+        return False
+    letter = f"[{re.escape(''.join(inside))}]"
+    between = re.compile(rf"(?<={letter})\s+(?={letter})")
+    spaces = sum(len(between.findall(line)) for line in sentences)
+    base = sum(count for x, count in inside.items() if unicodedata.category(x)[0] != "M")
+    return base < _WORD_LENGTH * spaces
+
+
+def unspaced_script(sentences: Sequence[str], language: str = "") -> str:
+    """The script of a text, if it has no spaces between words.
+
+    Args:
+        sentences: A part of the text.
+        language: Its code, such as "ja" or "zh-TW", which decides where the
+            script fits several languages, and where there are no letters.
+
+    Returns:
+        "kana", "han", "other", or "" for a script with spaces.
+    """
+    by_language = _BY_LANGUAGE.get(re.split("[-_]", language.lower())[0], "")
+    names = _names(_letters(sentences))
+    if not names:
+        return by_language
+    kana, han, other = (sum(names[name] for name in own) for own in _UNSPACED.values())
+    if kana + han + other < _SHARE * names.total():
+        return ""
+    if other > kana + han:
+        return "other"
+    is_japanese = kana > _KANA_SHARE * (kana + han) or by_language == "kana"
+    return "kana" if is_japanese else "han"
+
+
+def _is_punctuation(letter: str) -> bool:
+    return unicodedata.category(letter)[0] == "P"
+
+
+def _letters(sentences: Sequence[str]) -> Counter[str]:
+    counts = Counter("".join(sentences))
+    return Counter({x: n for x, n in counts.items() if unicodedata.category(x)[0] in "LM"})
+
+
+def _names(letters: Counter[str]) -> Counter[str]:
+    """How many letters each script has, by the first words of their names."""
+    names: Counter[str] = Counter()
+    for letter, count in letters.items():
+        names[_name(letter)] += count
+    return names
+
+
+def _name(letter: str) -> str:
+    """First word of a letter's name; "KATAKANA" for half-width forms, too."""
+    wide = unicodedata.normalize("NFKC", letter)[0]
+    return re.split("[- ]", unicodedata.name(wide, ""))[0]
+
 
 UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
 
-# Languages recognised by their script alone; keys are Unicode's names.
+# Languages recognized by their script alone; keys are Unicode's names.
 BY_SCRIPT = {
     "ARMENIAN": "hy",
     "BENGALI": "bn",
@@ -144,11 +269,9 @@ def _script(letters: Counter[str]) -> str:
     A letter of any other script counts twice as much as a Latin one: Latin
     names and terms occur in texts of all scripts.
     """
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        if letter.isalpha():
-            name = unicodedata.name(letter, "").split(" ")[0]
-            scripts[name] += count if name == "LATIN" else 2 * count
+    scripts = _names(Counter({x: n for x, n in letters.items() if x.isalpha()}))
+    for name in scripts:
+        scripts[name] *= 1 if name == "LATIN" else 2
     han = scripts.pop("CJK", 0)
     kana = scripts.pop("HIRAGANA", 0) + scripts.pop("KATAKANA", 0)
     hangul = scripts.pop("HANGUL", 0)
@@ -190,12 +313,12 @@ def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
     foreign: set[str] = set().union(*lettered.values())
     sums, own = {}, {}
     for code, small in languages.items():
-        known = lettered[code] | set(small.split())
-        against = sum(words[word] for word in foreign - known)
-        sums[code] = sum(words[word] for word in known) - against
+        own_words = lettered[code] | set(small.split())
+        against = sum(words[word] for word in foreign - own_words)
+        sums[code] = sum(words[word] for word in own_words) - against
         own[code] = sum(
             words[word]
-            for word in known
+            for word in own_words
             if word in lettered[code] or (kinds[word] == 1 and len(word) >= OWN_LENGTH)
         )
     second, first = sorted(sums, key=lambda code: sums[code])[-2:]

@@ -12,7 +12,7 @@ _ABBREVIATIONS = frozenset(
     word for rules in LANGUAGES.values() for word in rules.abbreviations.split()
 )
 _NUMBERING = frozenset(word for rules in LANGUAGES.values() for word in rules.numbering.split())
-_MARKS = ".!?…‥؟।"  # they end a sentence only before a blank
+_MARKS = ".!?…‥؟।"  # they end a sentence only before a space
 _WIDE_MARKS = "。！？｡"  # they end a sentence before anything
 _CANDIDATE = re.compile(
     # Marks within these brackets do not end a sentence of the line.
@@ -22,21 +22,21 @@ _CANDIDATE = re.compile(
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
     rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
 )
-_LOOK_BACK = 40  # characters before a mark that are looked at
+_LOOK_BACK = 40  # characters before a mark that are examined
 
 
 def split_sentences(text: str) -> list[str]:
     """Splits a text after each sentence.
 
-    A sentence ends with a mark such as . ! ? … before a blank, or with 。！？.
-    It does not end before a small letter, after an abbreviation or an initial,
+    A sentence ends with a mark such as . ! ? … before a space, or with 。！？.
+    It does not end before a lower-case letter, after an abbreviation or an initial,
     or within 「」.
 
     Args:
         text: Any text.
 
     Returns:
-        The sentences, each with the blanks that follow it; joined they are
+        The sentences, each with the spaces that follow it; joined they are
         `text`.
 
     Example:
@@ -55,7 +55,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def ends_wide(text: str) -> bool:
-    """Whether a text ends with a mark that no blank follows, such as 。."""
+    """Whether a text ends with a mark that no space follows, such as 。."""
     return text.endswith(tuple(_WIDE_MARKS))
 
 

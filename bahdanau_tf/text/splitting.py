@@ -35,7 +35,7 @@ INVISIBLE = (
 class Kind(enum.IntEnum):
     """Kinds of characters, as the rules of word splitting distinguish them."""
 
-    BLANK = 0
+    SPACE = 0
     SYMBOL = 1  # a word of its own
     LONER = 2  # a symbol to which marks are not attached
     DOT = 3
@@ -89,11 +89,11 @@ def _kind(character: str, category: str) -> Kind:
             return Kind.LOWER
         script = unicodedata.name(character, "").split(" ", 1)[0]
         return _SCRIPTS.get(script, Kind.LETTER)
-    return Kind.BLANK if character.isspace() else Kind.SYMBOL
+    return Kind.SPACE if character.isspace() else Kind.SYMBOL
 
 
 def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
-    """The kind of the normalised character."""
+    """The kind of the normalized character."""
     category = unicodedata.category(character)
     if category in ("Cn", "Co", "Cs"):  # most of them: not assigned
         return Kind.SYMBOL
@@ -104,7 +104,7 @@ def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
     if len(kinds) > 1 and set(kinds) == {Kind.DOT}:
         return Kind.DOTS
     mixed = len(set(kinds) - {Kind.MARK}) > 1
-    spacing = Kind.BLANK in kinds and Kind.MARK in kinds  # as in U+00A8
+    spacing = Kind.SPACE in kinds and Kind.MARK in kinds  # as in U+00A8
     return Kind.SYMBOL if mixed or spacing else kinds[0]
 
 
@@ -154,9 +154,9 @@ class _Text(NamedTuple):
     Attributes:
         codes: int32 [N], code points.
         kinds: int32 [N].
-        left: int32 [N], kind of the character before; `BLANK` after a blank.
-        right: int32 [N], kind of the character after; `BLANK` before a blank.
-        next: int32 [N], kind of the next character that is not a blank.
+        left: int32 [N], kind of the character before; `SPACE` after a space.
+        right: int32 [N], kind of the character after; `SPACE` before a space.
+        next: int32 [N], kind of the next character that is not a space.
     """
 
     codes: tf.Tensor
@@ -167,25 +167,21 @@ class _Text(NamedTuple):
 
     @classmethod
     def read(
-        cls,
-        codes: tf.Tensor,
-        kinds: tf.Tensor,
-        rows: tf.Tensor,
-        after_blank: tf.Tensor,
+        cls, codes: tf.Tensor, kinds: tf.Tensor, rows: tf.Tensor, after_space: tf.Tensor
     ) -> _Text:
         """Finds the neighbours; each of several dots in a row is `DOTS`."""
         kinds = tf.where(kinds == Kind.MARK, int(Kind.LETTER), kinds)
         dot = _is(kinds, Kind.DOT, Kind.DOTS)
-        second = dot & ~after_blank & before(dot, False)
+        second = dot & ~after_space & before(dot, False)
         many = second | after(second, False)
         kinds = tf.where(many, int(Kind.DOTS), kinds)
 
         new_row = is_first(rows)
-        left = tf.where(after_blank, int(Kind.BLANK), before(kinds, _EDGE))
+        left = tf.where(after_space, int(Kind.SPACE), before(kinds, _EDGE))
         left = tf.where(new_row, _EDGE, left)
         following = tf.where(after(new_row, True), _EDGE, after(kinds, _EDGE))
-        blank = after(after_blank, True) & (following != _EDGE)
-        right = tf.where(blank, int(Kind.BLANK), following)
+        space = after(after_space, True) & (following != _EDGE)
+        right = tf.where(space, int(Kind.SPACE), following)
         return cls(codes, kinds, left, right, following)
 
 
@@ -197,7 +193,7 @@ class Words(NamedTuple):
         rows: int32 [N], index of the word's string.
         starts: int32 [N], offset in bytes of the word in its string.
         ends: int32 [N], offset in bytes of the word's end.
-        blanks: bool [N], whether a blank or the string's begin is before it.
+        spaces: bool [N], whether a space or the start of the string is before it.
         count: int64, the number of strings.
     """
 
@@ -205,7 +201,7 @@ class Words(NamedTuple):
     rows: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
-    blanks: tf.Tensor
+    spaces: tf.Tensor
     count: tf.Tensor
 
     def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
@@ -233,18 +229,13 @@ def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[
     with tf.init_scope():
         characters = Characters(form, invisible)
         # Of its own, as it is the same for all languages.
-        read = tf.function(
-            lambda strings: read_characters(strings, characters),
-            autograph=False,
-        )
+        read = tf.function(lambda strings: read_characters(strings, characters), autograph=False)
 
         def split_words(strings: tf.Tensor) -> Words:
             return split(read(strings), language)
 
         function: Callable[[tf.Tensor], Words] = tf.function(
-            split_words,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
+            split_words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
         ).get_concrete_function()
     return function
 
@@ -254,7 +245,7 @@ class _Read(NamedTuple):
 
     Attributes:
         codes, rows, starts, ends: int32 [N], as in `Words`.
-        after_blank: bool [N], whether a blank or the string's begin is before.
+        after_space: bool [N], whether a space or the start of the string is before.
         bases: int32 [M], the places of base characters among them.
         text: These base characters.
         count: int64, the number of strings.
@@ -264,20 +255,20 @@ class _Read(NamedTuple):
     rows: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
-    after_blank: tf.Tensor
+    after_space: tf.Tensor
     bases: tf.Tensor
     text: _Text
     count: tf.Tensor
 
 
 def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
-    """Reads strings as code points, without blanks and invisible characters.
+    """Reads strings as code points, without spaces and invisible characters.
 
     Args:
         strings: string [B], of any bytes.
         characters: Kinds of the characters.
     """
-    # A character ends where the next begins; the line break follows the last.
+    # A character ends where the next starts; the line break follows the last.
     codes, offsets = tf.strings.unicode_decode_with_offsets(
         strings + "\n", "UTF-8", errors="replace"
     )
@@ -289,27 +280,27 @@ def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
         kinds != Kind.INVISIBLE, codes, starts, ends, rows, kinds
     )
 
-    ink = kinds != Kind.BLANK
-    codes, starts, ends, rows, kinds, after_blank = _masked(
+    ink = kinds != Kind.SPACE
+    codes, starts, ends, rows, kinds, after_space = _masked(
         ink, codes, starts, ends, rows, kinds, before(~ink, True)
     )
-    homeless = after_blank | (before(kinds, Kind.LONER) == Kind.LONER)
+    homeless = after_space | (before(kinds, Kind.LONER) == Kind.LONER)
     is_base = (kinds != Kind.MARK) | homeless
     bases = tf.cast(tf.where(is_base)[:, 0], tf.int32)
     text = _Text.read(
         tf.gather(codes, bases),
         tf.gather(kinds, bases),
         tf.gather(rows, bases),
-        tf.gather(after_blank, bases),
+        tf.gather(after_space, bases),
     )
     count = tf.size(strings, tf.int64)
-    return _Read(codes, rows, starts, ends, after_blank, bases, text, count)
+    return _Read(codes, rows, starts, ends, after_space, bases, text, count)
 
 
 def split(read: _Read, language: Language) -> Words:
     """Splits strings into words.
 
-    Marks are left out while the rules look at base characters and their
+    Marks are left out while the rules examine base characters and their
     neighbours.
 
     Args:
@@ -326,7 +317,7 @@ def split(read: _Read, language: Language) -> Words:
         tf.gather(read.rows, first),
         tf.gather(read.starts, first),
         tf.gather(read.ends, last),
-        tf.gather(read.after_blank, first),
+        tf.gather(read.after_space, first),
         read.count,
     )
 
@@ -338,10 +329,10 @@ def _masked(mask: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
-    """Whether each base character begins a word: bool [N]."""
+    """Whether each base character starts a word: bool [N]."""
     alone = _is(text.kinds, Kind.SYMBOL, Kind.LONER)
     many = text.kinds == Kind.DOTS
-    first = _is(text.left, _EDGE, Kind.BLANK, Kind.SYMBOL, Kind.LONER) | alone
+    first = _is(text.left, _EDGE, Kind.SPACE, Kind.SYMBOL, Kind.LONER) | alone
     first |= (text.left == Kind.DOTS) != many
     comma = _splits_comma(text)
     first |= comma | before(comma, False)
@@ -363,7 +354,7 @@ def _splits_comma(text: _Text) -> tf.Tensor:
 
 
 def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Tensor]:
-    """For each character, whether a word begins there, and after it."""
+    """For each character, whether a word starts there, and after it."""
     apostrophe = text.kinds == Kind.APOSTROPHE
     if place is Apostrophe.AROUND:
         return apostrophe, apostrophe
@@ -371,7 +362,7 @@ def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Te
     letter_right = _is_letter(text.right)
     inside = apostrophe & _is_letter(text.left) & letter_right
     around = apostrophe & ~inside
-    # Moses' next match begins after the second letter: rock 'n'roll.
+    # Moses' next match starts after the second letter: rock 'n'roll.
     inside &= ~before(before(inside, False), False)
     if place is Apostrophe.AFTER:
         return around, around | inside
@@ -382,7 +373,7 @@ def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Te
 
 
 def _changes_script(text: _Text) -> tf.Tensor:
-    """Whether a word ends where Han, kana or Hangul begins or ends."""
+    """Whether a word ends where Han, kana or Hangul starts or ends."""
     script = tf.maximum(text.kinds, int(Kind.LETTER))
     script_left = tf.maximum(text.left, int(Kind.LETTER))
     inside = (text.kinds >= Kind.DIGIT) & (text.left >= Kind.DIGIT)
@@ -412,7 +403,7 @@ def _splits_full_stop(text: _Text, first: tf.Tensor, language: Language) -> tf.T
 
 
 def _matches(words: tf.Tensor, listed: str) -> tf.Tensor:
-    """Whether each word is in a list, whose words are separated by blanks."""
+    """Whether each word is in a list, whose words are separated by spaces."""
     pattern = "|".join(re.escape(word) for word in listed.split())
     return (words != "") & tf.strings.regex_full_match(words, pattern)
 

@@ -16,29 +16,21 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
-from bahdanau_tf.system.files import checksum, full_disk_named, write_atomically
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.terminal import counted
-from bahdanau_tf.text.rows import (
-    append_end,
-    as_rows,
-    as_strings,
-    detokenized,
-    replaced_offsets,
-    row_ids,
-    spans,
-    surfaces,
-    turned,
-)
+from bahdanau_tf.system.files import checksum, full_disk_named
+from bahdanau_tf.system.lines import Text
+from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.splitting import INVISIBLE
-from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
-from bahdanau_tf.text.words import (
+from bahdanau_tf.text.tokenizer import (
+    Located,
+    Tokenizer,
+    Written,
+    as_texts,
+    counted_lines,
     line_batches,
-    settings_of,
-    tensorflow_text,
-    true_cased,
-    write_settings,
+    lines_of,
 )
+from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
+from bahdanau_tf.text.words import tensorflow_text, true_cased
 
 if TYPE_CHECKING:
     from tensorflow_text import SentencepieceTokenizer
@@ -53,11 +45,11 @@ def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
     Results are not replaced again. All canonically equal sequences of a
     character become its NFC form, in whatever order its marks come and however
     many are separate; unlike in NFC, not if other marks stand between them.
-    Blanks become U+0020, invisible characters are removed.
+    Spaces become U+0020, invisible characters are removed.
 
     Args:
         half_width: Whether the full-width forms of ASCII become ASCII.
-        lowercase: Whether capitals become small letters.
+        lowercase: Whether text becomes lower case.
 
     Returns:
         The replaced texts, each with its replacement.
@@ -140,8 +132,8 @@ def _model_class() -> Any:
     )
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    found = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
-    return message_factory.GetMessageClass(found)
+    descriptor = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
+    return message_factory.GetMessageClass(descriptor)
 
 
 class Options(TypedDict, total=False):
@@ -155,11 +147,7 @@ class Options(TypedDict, total=False):
     normalization_rule_tsv: str
 
 
-def learned(
-    files: Iterable[str | os.PathLike[str]],
-    true_cased_files: Iterable[str | os.PathLike[str]],
-    options: Options,
-) -> bytes:
+def learned(files: Iterable[Text], true_cased_files: Iterable[Text], options: Options) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
     Args:
@@ -210,34 +198,30 @@ def learned(
     return without_rules_path(model.getvalue())
 
 
-def _why(
-    error: RuntimeError,
-    files: list[str | os.PathLike[str]],
-    options: Options,
-) -> str:
+def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
-        names = " and ".join(os.fspath(file) for file in files)
+        names = " and ".join(
+            os.fspath(x) if isinstance(x, str | os.PathLike) else "a list" for x in files
+        )
         return f"no line of 1 to 4,192 bytes to learn from in {names}"
-    found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
-    if found is None:
+    least = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
+    if least is None:
         return str(error)
     return (
-        f"vocabulary_size is {options['vocab_size']}, wanted {found[1]} or "
+        f"vocabulary_size is {options['vocab_size']}, wanted {least[1]} or "
         "more: the number of characters of the text, bytes and special symbols"
     )
 
 
-def has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
+def has_full_width(files: Iterable[Text]) -> bool:
     """Whether a text has full-width forms of ASCII."""
-    lines = itertools.chain.from_iterable(map(read_lines, files))
+    lines = itertools.chain.from_iterable(map(lines_of, files))
     return any(FULL_WIDTH.search(line) for line in lines)
 
 
 def _lines(
-    files: Iterable[str | os.PathLike[str]],
-    true_cased_files: Iterable[str | os.PathLike[str]],
-    unread: list[ValueError],
+    files: Iterable[Text], true_cased_files: Iterable[Text], unread: list[ValueError]
 ) -> Iterator[str]:
     """The lines to learn from; a ValueError is also added to `unread`.
 
@@ -247,24 +231,29 @@ def _lines(
         for strings in line_batches(true_cased_files):
             yield from (x.decode() for x in true_cased(strings).numpy())
         for path in files:
-            yield from counted(read_lines(path), os.fspath(path))
+            yield from counted_lines(path)
     except ValueError as error:
         unread.append(error)
         raise
 
 
-BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 
 
-class SubwordTokenizer(tf.Module):
+class SubwordTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model.
 
-    The model contains all settings, its normalisation included (see `train`).
-    With any normalisation, several blanks (U+0020) become one, those at both
-    ends are dropped, and U+2581 becomes a blank. With byte fallback, a
+    The model contains all settings, its normalization included (see `train`).
+    With any normalization, several spaces (U+0020) become one, those at both
+    ends are dropped, and U+2581 becomes a space. With byte fallback, a
     character that the model does not know is written as its bytes, so that
     nothing is unknown.
+
+    In a `Reading`, a piece that adds a space, or is not the last byte of a
+    character, is an empty word. `detokenize` writes U+FFFD for bytes that are
+    not valid UTF-8 together; it is of the first of their pieces, the others are
+    empty.
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding, unknown
@@ -284,12 +273,10 @@ class SubwordTokenizer(tf.Module):
         Machine Translation of Rare Words with Subword Units.
     """
 
-    def __init__(
-        self,
-        model_proto: bytes,
-        reverse: bool = False,
-        true_case: bool = False,
-    ) -> None:
+    FILE = "sentencepiece.model"
+    OPTIONS = ("reverse", "true_case")
+
+    def __init__(self, model_proto: bytes, reverse: bool = False, true_case: bool = False) -> None:
         super().__init__()
         self.model_proto = model_proto
         self._checksum = checksum(model_proto)
@@ -308,7 +295,7 @@ class SubwordTokenizer(tf.Module):
     @classmethod
     def train(
         cls,
-        files: Iterable[str | os.PathLike[str]],
+        files: Iterable[Text],
         vocabulary_size: int,
         model_type: str = "bpe",
         normalization: str = "nfc",
@@ -318,7 +305,7 @@ class SubwordTokenizer(tf.Module):
         true_case: bool = False,
         lowercase: bool = False,
         half_width: bool | None = None,
-        files_as_written: Iterable[str | os.PathLike[str]] = (),
+        files_as_written: Iterable[Text] = (),
     ) -> SubwordTokenizer:
         """Learns the pieces from text files, from lines as they will be read.
 
@@ -330,7 +317,7 @@ class SubwordTokenizer(tf.Module):
                 and, with `byte_fallback`, the 256 bytes. A small text gives
                 fewer.
             model_type: "bpe" or "unigram".
-            normalization: "nfc": composed characters, plain blanks, no
+            normalization: "nfc": composed characters, plain spaces, no
                 invisible characters. Or one of SentencePiece's own:
                 "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
@@ -339,7 +326,7 @@ class SubwordTokenizer(tf.Module):
             max_sentences: If there are more lines, so many are sampled.
             reverse: As in the constructor.
             true_case: As in the constructor.
-            lowercase: With "nfc", whether capitals become small letters.
+            lowercase: With "nfc", whether capitals become lower case.
             half_width: With "nfc", whether the full-width forms of ASCII become
                 ASCII; with None, they do if the text has none of them.
             files_as_written: More such files, for which `true_case` does not
@@ -353,11 +340,12 @@ class SubwordTokenizer(tf.Module):
                 given without "nfc", or SentencePiece refuses, for example
                 because the text has more characters than `vocabulary_size`.
         """
-        files, as_written = [*files], [*files_as_written]
+        owner = "SubwordTokenizer.train"
+        texts, as_written = as_texts(owner, files), as_texts(owner, files_as_written)
         rule: Options = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                half_width = not has_full_width([*files, *as_written])
+                half_width = not has_full_width([*texts, *as_written])
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
@@ -371,16 +359,12 @@ class SubwordTokenizer(tf.Module):
             "input_sentence_size": max_sentences,
         }
         if not true_case:
-            files, as_written = [], files + as_written
-        model_proto = learned(as_written, files, rule | options)
+            texts, as_written = [], texts + as_written
+        model_proto = learned(as_written, texts, rule | options)
         return cls(model_proto, reverse, true_case)
 
     def tokenize(
-        self,
-        strings: tf.Tensor,
-        sample: bool = False,
-        alpha: float = 0.1,
-        nbest: int = -1,
+        self, strings: tf.Tensor, sample: bool = False, alpha: float = 0.1, nbest: int = -1
     ) -> tf.RaggedTensor:
         """Turns strings into ids.
 
@@ -398,72 +382,29 @@ class SubwordTokenizer(tf.Module):
         """
         strings = as_strings(strings)
         options = {"nbest_size": nbest, "alpha": alpha} if sample else {}
-        ids = self._model(**options).tokenize(self._read(strings))
-        return append_end(turned(ids) if self.reverse else ids, self.eos_id)
+        return self._finished(self._model(**options).tokenize(self._read(strings)))
 
-    def tokenize_with_offsets(
-        self, strings: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each piece is.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the pieces as they are in the strings, one
-            for each id but the end symbol (a piece that adds a blank, or is
-            not the last byte of a character, is empty); ragged int32 [B, (T)],
-            the offsets of their first bytes; ragged int32 [B, (T)], those of
-            the bytes after their last.
-        """
-        strings = as_strings(strings)
-        _, starts, ends = self._model().tokenize_with_offsets(self._read(strings))
+    def _located(self, strings: tf.Tensor) -> Located:
+        ids, starts, ends = self._model().tokenize_with_offsets(self._read(strings))
         starts = starts.with_values(tf.cast(starts.values, tf.int32))
-        ends = ends.with_values(tf.cast(ends.values, tf.int32))
-        if self.reverse:
-            starts, ends = turned(starts), turned(ends)
-        return surfaces(strings, starts, ends), starts, ends
+        return ids, starts, ends.with_values(tf.cast(ends.values, tf.int32))
 
-    def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Turns ids back into strings.
+    def _entries(self, ids: tf.Tensor) -> tf.Tensor:
+        return tf.gather(self._surfaces, self._known(ids))
 
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-
-        Returns:
-            string [B].
-        """
-        return self.detokenize_with_offsets(ids)[0]
-
-    def detokenize_with_offsets(
-        self,
-        ids: tf.Tensor | tf.RaggedTensor,
-        replacements: tf.Tensor | tf.RaggedTensor | None = None,
-    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Turns ids back into strings, and returns where each piece is.
-
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-            replacements: string, shape of `ids`: what to write for an unknown
-                piece; [UNK] where it is empty, and everywhere if None.
-
-        Returns:
-            string [B]; ragged int32 [B, (T)], the offset of the first byte of
-            each piece, in the order of the ids, without the blank before it;
-            ragged int32 [B, (T)], that of the byte after its last. For bytes
-            that are not valid UTF-8 together U+FFFD is written; it is of the
-            first of their pieces, the others are empty.
-        """
-        rows = as_rows(ids)
-        return detokenized(
-            self,
-            rows.with_values(self._known(rows.values)),
-            replacements,
-            lambda known: tf.gather(self._surfaces, known),
-            _written,
+    def _joined(self, pieces: tf.RaggedTensor) -> Written:
+        plain = tf.strings.regex_replace(pieces.values, "^ ", "", replace_global=False)
+        lengths = pieces.with_values(tf.strings.length(plain))
+        space = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
+        starts, _ = spans(lengths, tf.zeros_like(lengths))
+        space = tf.where(starts.values == 0, 0, space)
+        texts = tf.strings.unsorted_segment_join(
+            tf.where(space == 1, " ", "") + plain, row_ids(pieces), pieces.nrows()
         )
+        # A JSON reply cannot hold bytes that are not valid UTF-8.
+        valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
+        starts, ends = spans(lengths, pieces.with_values(space))
+        return valid, replaced_offsets(texts, starts), replaced_offsets(texts, ends)
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Returns the pieces of ids of any shape, as strings."""
@@ -471,27 +412,15 @@ class SubwordTokenizer(tf.Module):
             return ids.with_flat_values(self.ids_to_tokens(ids.flat_values))
         return tf.gather(self._tokens, self._known(ids))
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes tokenizer.json and sentencepiece.model into a folder."""
-        path = Path(directory, "sentencepiece.model")
-        write_atomically(path, self.model_proto)
-        write_settings(directory, self.settings())
+    def _contents(self) -> bytes:
+        return self.model_proto
 
     @classmethod
     def load(
-        cls,
-        directory: str | os.PathLike[str],
-        checksum: str,
-        config: dict[str, Any],
+        cls, directory: str | os.PathLike[str], checksum: str, config: dict[str, Any]
     ) -> SubwordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
-        path = Path(directory, "sentencepiece.model")
-        return cls(read_checked(path, checksum), **config)
-
-    def settings(self) -> dict[str, object]:
-        """Class, options and SHA-256; they are equal for equal tokenizers."""
-        config = {"reverse": self.reverse, "true_case": self.true_case}
-        return settings_of(self, self._checksum, config)
+        return cls(read_checked(Path(directory, cls.FILE), checksum), **config)
 
     def _model(self, **options: float) -> SentencepieceTokenizer:
         """Creates the SentencePiece op in the current graph.
@@ -511,8 +440,8 @@ class SubwordTokenizer(tf.Module):
 
     def _known(self, ids: tf.Tensor) -> tf.Tensor:
         """Replaces numbers that are not ids by `unk_id`."""
-        known = (ids >= 0) & (ids < self.vocabulary_size)
-        return tf.where(known, ids, self.unk_id)
+        is_id = (ids >= 0) & (ids < self.vocabulary_size)
+        return tf.where(is_id, ids, self.unk_id)
 
     def _id_of(self, *names: str) -> int:
         tokens: list[bytes] = self._tokens.numpy().tolist()
@@ -523,32 +452,12 @@ class SubwordTokenizer(tf.Module):
 
 
 def _surfaces(tokens: list[bytes]) -> list[bytes]:
-    """The bytes that each piece stands for; U+2581 becomes a blank."""
+    """The bytes that each piece stands for; U+2581 becomes a space."""
     surfaces = []
     for token in tokens:
         byte = BYTE.fullmatch(token)
         if byte:
             surfaces.append(bytes([int(byte[1], 16)]))
         else:
-            surfaces.append(token.replace(BLANK, b" "))
+            surfaces.append(token.replace(SPACE, b" "))
     return surfaces
-
-
-def _written(
-    pieces: tf.RaggedTensor,
-) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Joins pieces, without blanks at the begin; returns their offsets, too."""
-    plain = tf.strings.regex_replace(pieces.values, "^ ", "", replace_global=False)
-    lengths = pieces.with_values(tf.strings.length(plain))
-    blank = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
-    starts, _ = spans(lengths, tf.zeros_like(lengths))
-    blank = tf.where(starts.values == 0, 0, blank)
-    texts = tf.strings.unsorted_segment_join(
-        tf.where(blank == 1, " ", "") + plain,
-        row_ids(pieces),
-        pieces.nrows(),
-    )
-    # A JSON reply cannot hold bytes that are not valid UTF-8.
-    valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
-    starts, ends = spans(lengths, pieces.with_values(blank))
-    return valid, replaced_offsets(texts, starts), replaced_offsets(texts, ends)

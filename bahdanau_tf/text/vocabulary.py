@@ -90,7 +90,7 @@ class Vocabulary(tf.Module):
     @property
     def checksum(self) -> str:
         """SHA-256 of the file that `save` writes."""
-        return checksum(self._file())
+        return checksum(self.contents())
 
     def __len__(self) -> int:
         return self.size
@@ -129,7 +129,7 @@ class Vocabulary(tf.Module):
         of both languages.
 
         Args:
-            sentences: Each a list of words, or a line with blanks between its
+            sentences: Each a list of words, or a line with spaces between its
                 words.
             size: Number of ids, the three special symbols included.
 
@@ -144,7 +144,8 @@ class Vocabulary(tf.Module):
                 f"Vocabulary.build: size={size} has no room for the special "
                 f"symbols {', '.join(SPECIAL)}; wanted {len(SPECIAL)} or more."
             )
-        counts = Counter(itertools.chain.from_iterable(map(_words, sentences)))
+        rows = (x.split() if isinstance(x, str) else x for x in sentences)
+        counts = Counter(itertools.chain.from_iterable(rows))
         for symbol in SPECIAL:
             del counts[symbol]
         order = sorted(counts, key=lambda word: (-counts[word], word))
@@ -180,9 +181,10 @@ class Vocabulary(tf.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word per line; an old file is replaced as a whole."""
-        write_atomically(path, self._file())
+        write_atomically(path, self.contents())
 
-    def _file(self) -> bytes:
+    def contents(self) -> bytes:
+        """The file that `save` writes."""
         return b"".join(token + b"\n" for token in self._tokens.numpy())
 
 
@@ -196,10 +198,6 @@ def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
             f"{checksum(data)}, wanted {expected}."
         )
     return data
-
-
-def _words(sentence: str | Sequence[str]) -> Sequence[str]:
-    return sentence.split() if isinstance(sentence, str) else sentence
 
 
 def _check(tokens: list[str]) -> None:
@@ -253,8 +251,8 @@ class Dictionary(tf.Module):
 
     def lookup(self, words: tf.Tensor) -> tf.Tensor:
         """Looks up words: string, any shape; unlisted words stay."""
-        found = self._table.lookup(words)
-        return tf.where(found == "", words, found)
+        translations = self._table.lookup(words)
+        return tf.where(translations == "", words, translations)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dictionary:

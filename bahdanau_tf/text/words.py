@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
-import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -16,21 +15,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.system.files import read_object, write_atomically
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.terminal import counted
-from bahdanau_tf.text import blanks, splitting
+from bahdanau_tf.system.lines import Text
+from bahdanau_tf.text import spaces, splitting
 from bahdanau_tf.text.languages import RULES, language as rules_of
-from bahdanau_tf.text.rows import (
-    append_end,
-    as_strings,
-    detokenized,
-    row_ids,
-    spans,
-    surfaces,
-    turned,
-)
+from bahdanau_tf.text.rows import as_strings, row_ids, spans
 from bahdanau_tf.text.splitting import NormalForm
+from bahdanau_tf.text.tokenizer import Located, Tokenizer, Written, as_texts, line_batches
 from bahdanau_tf.text.vocabulary import SPECIAL, Coverage, Vocabulary
 
 _NO_SMALL = r"[^\p{Ll}\p{Lt}]*"
@@ -41,7 +31,7 @@ _CAPITALS = _NO_SMALL.join(["", _WORD, r"[\s\p{Z}]", _WORD, ""])
 def true_cased(strings: tf.Tensor) -> tf.Tensor:
     """Writes strings all in capitals as sentences: A BIG DOG. A big dog.
 
-    Such a string has two words of two or more capitals and no small letter.
+    Such a string has two words of two or more capitals and no lower-case letter.
     All others stay as they are, and so does a string with a letter whose small
     form has another number of bytes, such as the Turkish U+0130: offsets in the
     result are offsets in the original. Names lose their capital, since nothing
@@ -53,12 +43,12 @@ def true_cased(strings: tf.Tensor) -> tf.Tensor:
     Returns:
         string [B], each of as many bytes as before.
     """
-    begin = tf.strings.regex_replace(
+    start = tf.strings.regex_replace(
         strings, r"(?s)^([^\pL\pN]*\pL?).*$", r"\1", replace_global=False
     )
     length = tf.strings.length(strings)
-    rest = tf.strings.substr(strings, tf.strings.length(begin), length)
-    result = begin + tf.strings.lower(rest, "utf-8")
+    rest = tf.strings.substr(strings, tf.strings.length(start), length)
+    result = start + tf.strings.lower(rest, "utf-8")
     capitals = tf.strings.regex_full_match(strings, _CAPITALS)
     capitals &= tf.strings.regex_full_match(strings, _even())
     # The pattern follows Python's Unicode tables, `lower` TensorFlow's.
@@ -68,7 +58,7 @@ def true_cased(strings: tf.Tensor) -> tf.Tensor:
 
 @functools.cache
 def _even() -> str:
-    """Pattern of text that has as many bytes in small letters."""
+    """Pattern of text that has as many bytes in lower case."""
     uneven = "".join(
         character
         for character in map(chr, range(0x10000))  # beyond, all have four
@@ -82,7 +72,7 @@ def tensorflow_text(user: str) -> ModuleType:
     """Imports TensorFlow Text, or raises an error that says what to install.
 
     Args:
-        user: What needs it; the error begins with it.
+        user: What needs it; the message starts with it.
 
     Returns:
         The module `tensorflow_text`.
@@ -110,72 +100,33 @@ def tensorflow_text(user: str) -> ModuleType:
         ) from error
 
 
-_FILE = "tokenizer.json"
-
-
-def settings_of(
-    tokenizer: object, checksum: str, config: Mapping[str, object]
-) -> dict[str, object]:
-    """The settings: class, options and the SHA-256 of the tokenizer's file."""
-    return {
-        "class": type(tokenizer).__name__,
-        "config": config,
-        "checksum": checksum,
-    }
-
-
-def write_settings(directory: str | os.PathLike[str], settings: Mapping[str, object]) -> None:
-    """Writes the settings of `settings_of` to tokenizer.json."""
-    data = json.dumps(settings, indent=2) + "\n"
-    write_atomically(Path(directory, _FILE), data.encode())
-
-
-def read_settings(
-    directory: str | os.PathLike[str],
-) -> tuple[str, str, dict[str, Any]]:
-    """Reads class, SHA-256 and options from tokenizer.json.
-
-    Raises:
-        ValueError: The file is not JSON, or lacks one of them.
-    """
-    path = Path(directory, _FILE)
-    settings = read_object(path)
-    name, checksum = settings.get("class"), settings.get("checksum")
-    config = settings.get("config")
-    if not isinstance(name, str) or not isinstance(checksum, str) or not isinstance(config, dict):
-        raise ValueError(f"load_text: {path} lacks a class, a checksum or a config.")
-    return name, checksum, config
-
-
-MOST_LINES = 1000  # in a batch of lines
-MOST_CHARACTERS = 1 << 20  # number of lines times the longest of them
 _NORMAL_FORMS = (None, "NFC", "NFKC")
 
 
-class WordTokenizer(tf.Module):
+class WordTokenizer(Tokenizer):
     """Splits text into words as Moses does, and joins words to text again.
 
     `split` returns the words of the Moses tokenizer (without aggressive
     hyphens and escapes). In Japanese and Korean a word also ends where Han,
-    kana, Hangul or digits begin. Each word is normalised after splitting, so
+    kana, Hangul or digits start. Each word is normalized after splitting, so
     that offsets are those of the original text.
 
-    The inverse needs the ids only. A rule of the language says where blanks
+    The inverse needs the ids only. A rule of the language says where spaces
     go; where the rule is wrong for a word, its vocabulary entry carries a
-    sign: U+FFED for no blank before it, U+2423 for a blank before it. A signed
+    sign: U+FFED for no space before it, U+2423 for a space before it. A signed
     word that the vocabulary lacks counts as the word without the sign.
 
     Args:
         vocabulary: The words that have ids.
         language: ISO 639-1 code; languages that are not in `languages.py` have
             the general rules.
-        lowercase: Whether words are written in small letters.
+        lowercase: Whether words are written in lower case.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
         reverse: Whether the last word comes first (Sutskever et al. 2014,
             section 3.3). The end symbol stays last.
-        no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
+        no_break: Whether `detokenize` writes no-break spaces (U+00A0) where
             the language has them, in French before ! ? : ; and inside « »; if
-            not, plain blanks.
+            not, plain spaces.
         true_case: Whether a line all in capitals is read as an ordinary
             sentence, see `true_cased`.
         rules: Version of the languages' rules: 2, or 1 as in tokenizers saved
@@ -194,6 +145,12 @@ class WordTokenizer(tf.Module):
         Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine
         Translation.
     """
+
+    FILE = "vocabulary.txt"
+    OPTIONS = (
+        *("language", "lowercase", "normalization"),
+        *("reverse", "no_break", "true_case", "rules"),
+    )
 
     def __init__(
         self,
@@ -236,7 +193,7 @@ class WordTokenizer(tf.Module):
     @classmethod
     def train(
         cls,
-        files: Iterable[str | os.PathLike[str]],
+        files: Iterable[Text],
         vocabulary_size: int,
         language: str = "en",
         lowercase: bool = False,
@@ -254,38 +211,33 @@ class WordTokenizer(tf.Module):
             files: UTF-8 text, one sentence per line.
             vocabulary_size: Number of ids, special symbols included.
             language: As in the constructor, like the following.
-            lowercase: Whether words are written in small letters.
+            lowercase: Whether words are written in lower case.
             normalization: "NFC", "NFKC" or None.
             reverse: Whether the last word comes first.
-            no_break: Whether `detokenize` writes no-break blanks.
+            no_break: Whether `detokenize` writes no-break spaces.
             true_case: Whether lines all in capitals are read as sentences.
 
         Returns:
             The tokenizer.
         """
-        options = (
-            *(language, lowercase, normalization),
-            *(reverse, no_break, true_case),
-        )
+        options = (*(language, lowercase, normalization), *(reverse, no_break, true_case))
         empty = cls(Vocabulary(SPECIAL), *options)
-        sentences = empty.sentences(files)
+        sentences = empty.sentences(as_texts("WordTokenizer.train", files))
         return cls(Vocabulary.build(sentences, vocabulary_size), *options)
 
-    def sentences(self, files: Iterable[str | os.PathLike[str]]) -> Iterator[list[str]]:
+    def sentences(self, files: Iterable[Text]) -> Iterator[list[str]]:
         """Yields the signed words of each line of files.
 
         They are what `Vocabulary.build` and `Vocabulary.coverage` count.
         """
         signed = tf.function(
-            self.split_signed,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
+            self.split_signed, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
         )
-        for strings in line_batches(files):
+        for strings in line_batches(as_texts("WordTokenizer.sentences", files)):
             for sentence in signed(strings).to_list():
                 yield [word.decode() for word in sentence]
 
-    def coverage(self, files: Iterable[str | os.PathLike[str]]) -> Coverage:
+    def coverage(self, files: Iterable[Text]) -> Coverage:
         """Counts the running words of files, and those with their own id."""
         tokenize = tf.function(
             lambda strings: self.tokenize(strings).values,
@@ -293,7 +245,7 @@ class WordTokenizer(tf.Module):
             autograph=False,
         )
         running = known = 0
-        for strings in line_batches(files):
+        for strings in line_batches(as_texts("WordTokenizer.coverage", files)):
             ids = tokenize(strings).numpy()
             ends = (ids == self.eos_id).sum()
             running += int(ids.size - ends)
@@ -307,7 +259,7 @@ class WordTokenizer(tf.Module):
             strings: string [B].
 
         Returns:
-            Ragged string [B, (T)], normalised, in the order of the text.
+            Ragged string [B, (T)], normalized, in the order of the text.
         """
         words = self._words(as_strings(strings))
         return words.in_rows(self._text(words))
@@ -324,82 +276,23 @@ class WordTokenizer(tf.Module):
         words = self._words(as_strings(strings))
         return words.in_rows(self._signed(words))
 
-    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings into ids.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged int32 [B, (T)]; each row ends with `eos_id`.
-        """
-        ids = self._ids(self.split_signed(strings))
-        return append_end(turned(ids) if self.reverse else ids, self.eos_id)
-
-    def tokenize_with_offsets(
-        self, strings: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each word is.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the words as they are in the strings, one
-            for each id but the end symbol; ragged int32 [B, (T)], the offsets
-            of their first bytes; ragged int32 [B, (T)], of those after them.
-        """
-        strings = as_strings(strings)
+    def _located(self, strings: tf.Tensor) -> Located:
         words = self._words(strings)
-        starts, ends = words.in_rows(words.starts), words.in_rows(words.ends)
-        if self.reverse:
-            starts, ends = turned(starts), turned(ends)
-        return surfaces(strings, starts, ends), starts, ends
+        ids = self._ids(words.in_rows(self._signed(words)))
+        return ids, words.in_rows(words.starts), words.in_rows(words.ends)
 
-    def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Turns ids back into strings.
+    def _entries(self, ids: tf.Tensor) -> tf.Tensor:
+        return self.vocabulary.words(ids)
 
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-
-        Returns:
-            string [B].
-        """
-        return self.detokenize_with_offsets(ids)[0]
-
-    def detokenize_with_offsets(
-        self,
-        ids: tf.Tensor | tf.RaggedTensor,
-        replacements: tf.Tensor | tf.RaggedTensor | None = None,
-    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Turns ids back into strings, and returns where each word is.
-
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-            replacements: string, shape of `ids`: what to write for an unknown
-                word; [UNK] where it is empty, and everywhere if None.
-
-        Returns:
-            string [B]; ragged int32 [B, (T)], the offset of the first byte of
-            each word, in the order of the ids; ragged int32 [B, (T)], that of
-            the byte after its last.
-        """
-        return detokenized(self, ids, replacements, self.vocabulary.words, self._written)
-
-    def _written(
-        self, words: tf.RaggedTensor
-    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+    def _joined(self, words: tf.RaggedTensor) -> Written:
         rows = tf.cast(row_ids(words), tf.int32)
-        gaps = blanks.between(words.values, rows, self._rules, self.no_break)
-        plain = blanks.unsign(words.values)
+        gaps = spaces.between(words.values, rows, self._rules, self.no_break)
+        plain = spaces.unsign(words.values)
         texts = tf.strings.unsorted_segment_join(
             gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
         )
         starts, ends = spans(
-            words.with_values(tf.strings.length(plain)),
-            words.with_values(tf.strings.length(gaps)),
+            words.with_values(tf.strings.length(plain)), words.with_values(tf.strings.length(gaps))
         )
         return texts, starts, ends
 
@@ -407,35 +300,16 @@ class WordTokenizer(tf.Module):
         """Returns the vocabulary entries of ids of any shape, as strings."""
         return self.vocabulary.words(ids)
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes tokenizer.json and vocabulary.txt into a folder."""
-        self.vocabulary.save(Path(directory, "vocabulary.txt"))
-        write_settings(directory, self.settings())
+    def _contents(self) -> bytes:
+        return self.vocabulary.contents()
 
     @classmethod
     def load(
-        cls,
-        directory: str | os.PathLike[str],
-        checksum: str,
-        config: dict[str, Any],
+        cls, directory: str | os.PathLike[str], checksum: str, config: dict[str, Any]
     ) -> WordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
-        path = Path(directory, "vocabulary.txt")
         config = {"rules": 1, **config}  # version 1 is not written down
-        return cls(Vocabulary.load(path, checksum), **config)
-
-    def settings(self) -> dict[str, object]:
-        """Class, options and SHA-256; they are equal for equal tokenizers."""
-        config = {
-            "language": self.language,
-            "lowercase": self.lowercase,
-            "normalization": self.normalization,
-            "reverse": self.reverse,
-            "no_break": self.no_break,
-            "true_case": self.true_case,
-            "rules": self.rules,
-        }
-        return settings_of(self, self.vocabulary.checksum, config)
+        return cls(Vocabulary.load(Path(directory, cls.FILE), checksum), **config)
 
     def _words(self, strings: tf.Tensor) -> splitting.Words:
         if self.true_case:
@@ -454,39 +328,16 @@ class WordTokenizer(tf.Module):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = blanks.blanks_by_rule(text, words.blanks, words.rows, self._rules)
-        return blanks.sign(text, words.blanks, ruled)
+        ruled = spaces.spaces_by_rule(text, words.spaces, words.rows, self._rules)
+        return spaces.sign(text, words.spaces, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
         ids = self.vocabulary.ids(signed.values)
-        plain = self.vocabulary.ids(blanks.unsign(signed.values))
+        plain = self.vocabulary.ids(spaces.unsign(signed.values))
         return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
 
 
-def line_batches(
-    files: Iterable[str | os.PathLike[str]],
-) -> Iterator[tf.Tensor]:
-    """Yields lines of files in batches, string [B]; fewer if they are long."""
-    lines = (counted(read_lines(path), os.fspath(path)) for path in files)
-    batch: list[str] = []
-    longest = 0
-    for line in itertools.chain.from_iterable(lines):
-        longest = max(longest, len(line))
-        count = len(batch) + 1
-        too_many = count > MOST_LINES or count * longest > MOST_CHARACTERS
-        if batch and too_many:
-            yield tf.constant(batch)
-            batch, longest = [], len(line)
-        batch.append(line)
-    if batch:
-        yield tf.constant(batch)
-
-
-def with_added_words(
-    tokenizer: WordTokenizer,
-    files: Iterable[str | os.PathLike[str]],
-    most: int,
-) -> WordTokenizer:
+def with_added_words(tokenizer: WordTokenizer, files: Iterable[Text], most: int) -> WordTokenizer:
     """Adds the most frequent unknown words of text files.
 
     Args:
@@ -501,12 +352,12 @@ def with_added_words(
     counts = Counter(itertools.chain.from_iterable(sentences))
     order = sorted(counts, key=lambda word: (-counts[word], word))
     signed = tf.constant(order, tf.string)
-    known = {*tokenizer.vocabulary.tokens}
-    plain = [word.decode() for word in blanks.unsign(signed).numpy()]
+    listed = {*tokenizer.vocabulary.tokens}
+    plain = [word.decode() for word in spaces.unsign(signed).numpy()]
     unknown = [
         word
         for word, bare in zip(order, plain, strict=True)
-        if not known & {word, bare} and word not in SPECIAL
+        if not listed & {word, bare} and word not in SPECIAL
     ]
     vocabulary = Vocabulary([*tokenizer.vocabulary.tokens, *unknown[:most]])
     options: Any = tokenizer.settings()["config"]

@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.columns import check_columns, write_columns
 from bahdanau_tf.data.held_out import measure
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import ModelOptions, Recipe

@@ -18,7 +18,7 @@ import keras
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
-from bahdanau_tf.text.tokenizer import SavableTokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
@@ -96,7 +96,7 @@ class Change(NamedTuple):
         return ValueError(f"model_dir: {text}")
 
 
-def of_tokenizers(**sides: SavableTokenizer) -> dict[str, object]:
+def of_tokenizers(**sides: Tokenizer) -> dict[str, object]:
     """The settings that identify the tokenizers of both sides."""
     settings: dict[str, object] = {}
     for side, text in sides.items():

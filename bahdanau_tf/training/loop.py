@@ -13,8 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import stream_numbered_batches
-from bahdanau_tf.data.lengths import fitting, longer_sides
+from bahdanau_tf.data.dataset import fitting, longer_sides, stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy

@@ -12,7 +12,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.data.columns import SIDES, check_is_text, column_paths, is_table
+from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
 from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, UNITS, Choice, Facts
 from bahdanau_tf.options.training import (
     FILE,

@@ -4,11 +4,4 @@ from bahdanau_tf.translation.graph import Translated, TranslationGraph
 from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translation.shortlist import Lexicon, learn_lexicon
 
-__all__ = [
-    "Lexicon",
-    "Scored",
-    "Translated",
-    "Translation",
-    "TranslationGraph",
-    "learn_lexicon",
-]
+__all__ = ["Lexicon", "Scored", "Translated", "Translation", "TranslationGraph", "learn_lexicon"]

@@ -88,7 +88,7 @@ def _check(entry: dict[str, object]) -> None:
     is_function = kind == "function"
     name = entry.get("config") if is_function else kind
     registered = name if is_function else entry.get("registered_name", kind)
-    if isinstance(registered, str) and _is_registered(registered):
+    if isinstance(registered, str) and keras.saving.get_registered_object(registered) is not None:
         return
     module = entry.get("module")
     if is_function:
@@ -112,13 +112,9 @@ def _check(entry: dict[str, object]) -> None:
     raise ValueError(said)
 
 
-def _is_registered(name: str) -> bool:
-    return keras.saving.get_registered_object(name) is not None
-
-
 def _is_class_of_keras(module: object, name: object) -> bool:
-    found = _of_keras(module, name)
-    return isinstance(found, type) and issubclass(found, _KINDS) and name not in _RUNNING
+    value = _of_keras(module, name)
+    return isinstance(value, type) and issubclass(value, _KINDS) and name not in _RUNNING
 
 
 def _is_function_of_keras(module: object, name: object) -> bool:

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
-from bahdanau_tf.models.stepwise import Output, TranslationModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint, SearchResult
-from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
-from bahdanau_tf.text import Dictionary
-from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text import Dictionary, Reading, Tokenizer
 from bahdanau_tf.translation.shortlist import (
     Lexicon,
     full_step,
@@ -32,27 +30,9 @@ from bahdanau_tf.translation.shortlist import (
 Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
 
 
-class Reading(NamedTuple):
-    """What is read of the sentences of a batch before they are translated.
-
-    Attributes:
-        source: The ids of all sources.
-        words: Ragged string [B, (T_x)], the words of source 0, with which
-            unknown words are replaced; None to keep these.
-        prefix: Ragged int32 [B, (P)], ids with which each translation begins;
-            None for no prefixes.
-        given: Ragged string [B, (P)], the words of the prefixes.
-    """
-
-    source: Sources
-    words: tf.RaggedTensor | None = None
-    prefix: tf.RaggedTensor | None = None
-    given: tf.RaggedTensor | None = None
-
-
-def joined(rows: Sequence[tf.RaggedTensor]) -> Sources:
+def joined(sources: Sequence[tf.RaggedTensor]) -> Sources:
     """The ids of all sources, padded, as a model takes them."""
-    ids = [padded(one) for one in rows]
+    ids = [padded(rows) for rows in sources]
     return tuple(ids) if len(ids) > 1 else ids[0]
 
 
@@ -64,7 +44,8 @@ def padded(rows: tf.RaggedTensor) -> tf.Tensor:
     return tf.concat([values, fill], axis=1)
 
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
+STRINGS = tf.TensorSpec([None], tf.string)
 _making = threading.RLock()  # held by a thread that makes a function
 KEPT = 16  # functions; each takes some 20 MB, and a second or two to make
 
@@ -137,16 +118,14 @@ class TranslationGraph(tf.Module):
         self.lexicon = lexicon
 
     @cached_property
-    def _functions(
-        self,
-    ) -> OrderedDict[Hashable, tf.types.experimental.ConcreteFunction]:
+    def _functions(self) -> OrderedDict[Hashable, tf.types.experimental.ConcreteFunction]:
         """The last functions used; cached so that TensorFlow tracks none."""
         return OrderedDict()
 
     def function(
-        self, key: Hashable, function: Callable[..., Found], n: int
-    ) -> Callable[..., Found]:
-        """The graph of a function of n vectors of strings.
+        self, key: Hashable, function: Callable[..., Result], *inputs: object
+    ) -> Callable[..., Result]:
+        """The graph of a function.
 
         It is made once, and again if `KEPT` others were used since then. It is
         traced here, not when called: TensorFlow warns of functions that differ
@@ -155,44 +134,37 @@ class TranslationGraph(tf.Module):
         Args:
             key: Identifies the function among those of this graph.
             function: The function.
-            n: Number of vectors.
+            *inputs: The `tf.TypeSpec` of each argument, or a nest of them.
         """
         with _making:
             if key not in self._functions:
                 with uncollected():
                     self._functions[key] = tf.function(
-                        function,
-                        input_signature=[tf.TensorSpec([None], tf.string)] * n,
-                        autograph=False,
+                        function, input_signature=inputs, autograph=False
                     ).get_concrete_function()
             self._functions.move_to_end(key)
-            made: Callable[..., Found] = self._functions[key]
+            traced: Callable[..., Result] = self._functions[key]
             if len(self._functions) > KEPT:
                 self._functions.popitem(last=False)
-        return made
+        return traced
 
     @property
     def source_text(self) -> Tokenizer:
         """The tokenizer of source 0, to which alignments refer."""
         return self.source_texts[0]
 
-    def _source_ids(self, sentences: tf.Tensor) -> Sources:
-        """int32 [B, T_x], or a tuple of them for a model of several sources."""
-        return joined([text.tokenize(sentences) for text in self.source_texts])
+    def read(self, sentences: tf.Tensor) -> tuple[Sources, Reading]:
+        """Reads sentences once, in graph.
 
-    def encode(self, source: Sources) -> tuple[Nest, Nest]:
-        """The memory of source sentences, and the state before the first step.
+        Args:
+            sentences: string [B].
 
-        Search calls it; the graph of signatures shares it.
+        Returns:
+            The ids of all sources; what else is known about source 0.
         """
-        return self.model.encode(source)
-
-    def output_weights(self) -> Output:
-        """The output weights of a search over all words.
-
-        An export has its own.
-        """
-        return self.model.output_weights()
+        first, *others = self.source_texts
+        reading = first.read(sentences)
+        return joined([reading.ids, *(text.tokenize(sentences) for text in others)]), reading
 
     def search(
         self,
@@ -223,7 +195,7 @@ class TranslationGraph(tf.Module):
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
         first_source = tf.nest.flatten(source)[0]
-        memory, state = self.encode(source)
+        memory, state = self.model.encode(source)
         shortlist = None
         if decoding.shortlist:
             shortlist = self._shortlist(first_source, prefix)
@@ -232,9 +204,9 @@ class TranslationGraph(tf.Module):
             if prefix is not None:
                 places = word_places(*shortlist, size)
                 prefix = tf.gather(places, prefix, batch_dims=1)
-            constraints = [of_words(one, *shortlist, size) for one in constraints]
+            constraints = [of_words(x, *shortlist, size) for x in constraints]
         else:
-            step = full_step(self.model, self.output_weights())
+            step = full_step(self.model, self.model.output_weights())
         if not (with_weights or decoding.beta):
             step = without_weights(step)
         result = decoding.search(
@@ -261,82 +233,54 @@ class TranslationGraph(tf.Module):
             )
         return self.lexicon.first, self.lexicon.own(source, prefix)
 
-    def translate_graph(
+    def translate(
         self,
-        sentences: tf.Tensor,
+        source: Sources,
         decoding: Decoding,
-        prefixes: tf.Tensor | None = None,
+        words: tf.RaggedTensor | None = None,
+        prefix: Reading | None = None,
         constraints: Sequence[Constraint] = (),
+        n_best: int | tf.Tensor | None = None,
+        with_weights: bool = True,
     ) -> Translated:
-        """Translates strings, in graph; without words the result is "".
+        """Translates what was read, in graph; without words the result is "".
 
         Args:
-            sentences: string [B].
+            source: The ids of all sources.
             decoding: How to search.
-            prefixes: string [B], with which each translation begins; "" for
-                no prefix.
-            constraints: Constraints in addition to those of `decoding`.
+            words: Ragged string [B, (T)], the words of source 0, with which
+                unknown words are replaced; None if no word is.
+            prefix: The texts with which the translations begin; None for none.
+            constraints, n_best: As for `search`.
+            with_weights: Whether the caller wants the soft alignments.
 
         Raises:
             ValueError: Unknown words are to be replaced, but the model has no
                 alignment; or prefixes are given, but the target tokenizer is
                 reversed.
         """
-        sentences = tf.ensure_shape(sentences, [None])
-        reading = Reading(self._source_ids(sentences))
-        if decoding.unknown == "replace":
-            words, *_ = self.source_text.tokenize_with_offsets(sentences)
-            reading = reading._replace(words=words)
-        if prefixes is not None:
-            prefixes = tf.ensure_shape(prefixes, [None])
-            text = self.target_text
-            reading = reading._replace(
-                prefix=text.tokenize(prefixes)[:, :-1],
-                given=text.tokenize_with_offsets(prefixes)[0],
-            )
-        return self.translate_read(reading, decoding, constraints)
-
-    def translate_read(
-        self,
-        reading: Reading,
-        decoding: Decoding,
-        constraints: Sequence[Constraint] = (),
-        n_best: int | tf.Tensor | None = None,
-        with_weights: bool = True,
-    ) -> Translated:
-        """Translates what was read of strings, in graph.
-
-        Args:
-            reading: What was read.
-            decoding: How to search.
-            constraints, n_best: As for `search`.
-            with_weights: Whether the caller wants the soft alignments.
-
-        Raises:
-            ValueError: As for `translate_graph`.
-        """
+        replaces = decoding.unknown == "replace" and words is not None
         result = self.search(
-            reading.source,
+            source,
             decoding,
-            self._prefix_ids(reading.prefix),
+            self._prefix_ids(prefix),
             constraints,
             n_best,
-            with_weights or reading.words is not None,
+            with_weights or replaces,
         )
-        lengths = tf.math.count_nonzero(tf.nest.flatten(reading.source)[0], 1)
-        blank = lengths == 1  # the end symbol alone
-        tokens = tf.where(blank[:, None, None], 0, result.tokens)
+        lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], 1)
+        is_empty = lengths == 1  # the end symbol alone
+        tokens = tf.where(is_empty[:, None, None], 0, result.tokens)
         result = result._replace(tokens=tokens)
         shape = tf.shape(tokens)
         flat = [shape[0] * shape[1], shape[2]]
-        instead = self._instead(reading, result)
+        instead = self._instead(words if replaces else None, prefix, result)
         texts, starts, ends = self.target_text.detokenize_with_offsets(
-            tf.reshape(tokens, flat),
-            None if instead is None else tf.reshape(instead, flat),
+            tf.reshape(tokens, flat), None if instead is None else tf.reshape(instead, flat)
         )
         return Translated(tf.reshape(texts, shape[:2]), starts, ends, result)
 
-    def _prefix_ids(self, prefix: tf.RaggedTensor | None) -> tf.Tensor | None:
+    def _prefix_ids(self, prefix: Reading | None) -> tf.Tensor | None:
         """int32 [B, P], without the end symbol."""
         if prefix is None:
             return None
@@ -345,22 +289,24 @@ class TranslationGraph(tf.Module):
                 "Translator: target_text is reversed, so the last word of a "
                 "translation comes first; wanted no prefixes"
             )
-        return padded(prefix)
+        return padded(prefix.ids[:, :-1])
 
-    def _instead(self, reading: Reading, result: SearchResult) -> tf.Tensor | None:
+    def _instead(
+        self, words: tf.RaggedTensor | None, prefix: Reading | None, result: SearchResult
+    ) -> tf.Tensor | None:
         """What is written for each target word if it is unknown: [B, N, T].
 
         In the prefix it is the word that the caller gave.
         """
         shape = tf.shape(result.tokens)
-        instead = None
-        if reading.words is not None:
-            instead = self._replacements(reading.words, result)
-        if reading.given is None:
+        instead = None if words is None else self._replacements(words, result)
+        if prefix is None:
             return instead
-        given = reading.given.to_tensor(shape=tf.stack([shape[0], shape[2]]))
-        given = tf.broadcast_to(given[:, None], shape)
-        return given if instead is None else tf.where(given != "", given, instead)
+        first_words = prefix.words.to_tensor(shape=tf.stack([shape[0], shape[2]]))
+        first_words = tf.broadcast_to(first_words[:, None], shape)
+        if instead is None:
+            return first_words
+        return tf.where(first_words != "", first_words, instead)
 
     def _replacements(self, rows: tf.RaggedTensor, result: SearchResult) -> tf.Tensor:
         """The replacement of each target word if it is unknown: [B, N, T].
@@ -370,7 +316,7 @@ class TranslationGraph(tf.Module):
         """
         if result.weights is None:
             raise ValueError(
-                f"Translator: {type(self.model).__name__} has no attention, so "
+                "Translator: the model has no attention, so "
                 "unknown words cannot be replaced; wanted unknown='keep' or "
                 "'forbid'"
             )
@@ -384,9 +330,7 @@ class TranslationGraph(tf.Module):
         place = tf.argmax(weights, axis=-1, output_type=tf.int32)
         return self.dictionary.lookup(tf.gather(words, place, batch_dims=1))
 
-    def score_graph(
-        self, sentences: tf.Tensor, translations: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def score(self, sentences: tf.Tensor, translations: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores given translations, in graph.
 
         Args:
@@ -397,31 +341,27 @@ class TranslationGraph(tf.Module):
             int32 [B, T_y], the ids of the translations, end symbol included;
             float32 [B, T_y], log p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
         """
-        return self.align_graph(sentences, translations)[:2]
+        source = joined([text.tokenize(sentences) for text in self.source_texts])
+        target = padded(self.target_text.tokenize(translations))
+        return target, log_probs_and_alignment(self.model, source, target)[0]
 
-    def align_graph(
+    def align(
         self, sentences: tf.Tensor, translations: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
+    ) -> tuple[Reading, Reading, tf.Tensor, tf.Tensor | None]:
         """Scores and aligns given translations, in graph.
 
         Returns:
-            Those of `score_graph`; α, float32 [B, T_y, T_x], end symbols
-            included, or None for a model without attention.
+            What is read of both sides; float32 [B], log p(y | x); α, float32
+            [B, T_y, T_x], end symbols included, or None for a model without
+            attention.
         """
-        source = self._source_ids(tf.ensure_shape(sentences, [None]))
-        target = padded(self.target_text.tokenize(translations))
-        found = log_probs_and_alignment(self.model, source, target)
-        return target, *found
+        source, reading = self.read(sentences)
+        target = self.target_text.read(translations)
+        log_probs, weights = log_probs_and_alignment(self.model, source, padded(target.ids))
+        return reading, target, tf.reduce_sum(log_probs, axis=1), weights
 
 
-PARTS = (
-    "model",
-    "source_texts",
-    "target_text",
-    "decoding",
-    "dictionary",
-    "lexicon",
-)
+PARTS = ("model", "source_texts", "target_text", "decoding", "dictionary", "lexicon")
 
 
 class Owner(Protocol):
@@ -441,11 +381,11 @@ def part(name: str, what: str) -> Any:  # of the type that the owner says
         ValueError: When it is set to a value that does not fit the other parts.
     """
 
-    def given(owner: Owner) -> object:
+    def get(owner: Owner) -> object:
         return getattr(owner.graph, name)
 
-    def replaced(owner: Owner, value: object) -> None:
-        parts = {one: getattr(owner.graph, one) for one in PARTS}
+    def replace(owner: Owner, value: object) -> None:
+        parts = {part: getattr(owner.graph, part) for part in PARTS}
         owner.graph = TranslationGraph(*(parts | {name: value}).values())
 
-    return property(given, replaced, doc=what)
+    return property(get, replace, doc=what)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.models.stepwise import TranslationModel
 
 
-WORDS = "words between blanks"  # a unit
+WORDS = "words between spaces"  # a unit
 
 
 def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
@@ -36,7 +36,7 @@ def source_lengths(
     Lengths are in tokens of the first tokenizer that has words, so that they
     are the same for all systems; else in sub-words of the first tokenizer, by
     which the training of its model counted; without one, or `by_words`, in
-    words between blanks.
+    words between spaces.
 
     Args:
         texts: The tokenizer of the source of each model.
@@ -66,8 +66,8 @@ def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = (
     ids. A line without tokens has rank 0.
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
-    found = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
-    means: list[float] = np.nan_to_num(tf.reduce_mean(found, 1)).tolist()
+    ranked = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
+    means: list[float] = np.nan_to_num(tf.reduce_mean(ranked, 1)).tolist()
     return means
 
 
@@ -117,9 +117,7 @@ def sentence_vectors(
     return vectors
 
 
-def in_a_plane(
-    vectors: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], float]:
+def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
     """Projects vectors `[N, d]` on their two principal components.
 
     Returns:
@@ -138,5 +136,5 @@ def nearest(vectors: NDArray[np.float32]) -> list[int]:
     x = np.asarray(vectors, np.float64)
     distances = np.linalg.norm(x[:, None] - x[None], axis=-1)
     np.fill_diagonal(distances, np.inf)
-    found: list[int] = np.argmin(distances, 1).tolist()
-    return found
+    places: list[int] = np.argmin(distances, 1).tolist()
+    return places

@@ -22,7 +22,7 @@ _ESCAPED = "&#124;&#124;&#124;"  # how Moses writes it in a text
 
 
 class MalformedListError(ValueError):
-    """A file is no n-best list of the sentences."""
+    """A file is not an n-best list of the sentences."""
 
 
 class Scored(Protocol):
@@ -84,7 +84,7 @@ class Hypothesis:
 
 def fields(*texts: str) -> str:
     """A line of fields; "|||" in a text is escaped as in Moses."""
-    return f" {_BAR} ".join(one.replace(_BAR, _ESCAPED) for one in texts)
+    return f" {_BAR} ".join(text.replace(_BAR, _ESCAPED) for text in texts)
 
 
 class NBest(NamedTuple):
@@ -116,7 +116,7 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
             have more sentences than `sources`. The message has the line's
             number.
     """
-    groups = itertools.groupby(_parsed(lines), lambda found: found[1].sentence)
+    groups = itertools.groupby(_parsed(lines), lambda numbered: numbered[1].sentence)
     group = next(groups, None)
     for number, source in enumerate(sources):
         if group is not None and group[0] < number:
@@ -176,7 +176,7 @@ def _score_window(scorer: Scorer, held: list[NBest]) -> Iterator[tuple[NBest, li
     )
     for nbest in held:
         some = itertools.islice(scored, len(nbest.hypotheses))
-        yield nbest, [float(found.log_prob) for found in some]
+        yield nbest, [float(score.log_prob) for score in some]
 
 
 def combine(
@@ -202,7 +202,8 @@ def combine(
     Raises:
         ValueError: `weight` is out of range or the lengths differ.
     """
-    _check_weight(weight)
+    if not 0 <= weight <= 1:
+        raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
     ranked = [
         replace(
             hypothesis,
@@ -214,19 +215,14 @@ def combine(
     return sorted(ranked, key=lambda hypothesis: -hypothesis.score)
 
 
-def _check_weight(weight: float) -> None:
-    if not 0 <= weight <= 1:
-        raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
-
-
 def _mixed(score: float, log_prob: float, weight: float) -> float:
     parts = ((1 - weight, score), (weight, log_prob))
     return sum(share * value for share, value in parts if share)  # 0 times -inf
 
 
 def _added(features: str, name: str, value: float) -> str:
-    known = features.split()
-    number = next(n for n in itertools.count() if f"{name}{n}=" not in known)
+    names = features.split()
+    number = next(n for n in itertools.count() if f"{name}{n}=" not in names)
     return f"{features} {name}{number}= {value:.4f}".lstrip()
 
 
@@ -267,13 +263,13 @@ def choose_weight(
         ]
         for nbest, log_probs in scored
     ]
-    known: dict[tuple[str, ...], Score] = {}
+    scores: dict[tuple[str, ...], Score] = {}
     choices = []
     for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
         best = tuple(_best(hypotheses, weight) for hypotheses in lists)
-        if best not in known:
-            known[best] = bleu(best, references, **options)
-        choices.append(Choice(weight, known[best]))
+        if best not in scores:
+            scores[best] = bleu(best, references, **options)
+        choices.append(Choice(weight, scores[best]))
     return max(choices, key=lambda choice: choice.score.score)
 
 
@@ -281,6 +277,6 @@ def _best(hypotheses: Sequence[tuple[str, float, float]], weight: float) -> str:
     """The text that ranks first; "" if there are no hypotheses."""
     return max(
         hypotheses,
-        key=lambda found: _mixed(found[1], found[2], weight),
+        key=lambda hypothesis: _mixed(hypothesis[1], hypothesis[2], weight),
         default=("",),
     )[0]

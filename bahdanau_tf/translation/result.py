@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from bahdanau_tf.evaluation import (
 )
 from bahdanau_tf.plotting.viewer import alignment_html
 
+_SHOWN = 60  # characters of a text in a repr
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Translation:
     """A translation, as `Translator.translate` and `align` return it.
 
@@ -57,6 +60,17 @@ class Translation:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        others = f", {len(self.alternatives)} more" if self.alternatives else ""
+        texts = " -> ".join(repr(_shortened(x)) for x in (self.source, self.text))
+        return f"<Translation {texts}, score {self.score:.2f}{others}>"
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(vars(self), vars(other)) if isinstance(other, Translation) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.text, self.score))
 
     @property
     def line(self) -> str:
@@ -143,3 +157,26 @@ class Scored(NamedTuple):
     log_prob: float
     tokens: list[str]
     token_log_probs: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self._asdict(), other._asdict()) if isinstance(other, Scored) else False
+
+    def __ne__(self, other: object) -> bool:  # that of tuples compares arrays
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.log_prob, *self.tokens))
+
+
+def _equal(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether two results have the same values; arrays are compared as a whole."""
+    return all(
+        np.array_equal(value, other)
+        if isinstance(value, np.ndarray) or isinstance(other, np.ndarray)
+        else value == other
+        for value, other in zip(values.values(), others.values(), strict=True)
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

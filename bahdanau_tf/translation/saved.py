@@ -38,11 +38,7 @@ def check_replaceable(directory: str | os.PathLike[str]) -> None:
 
 def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
     """Writes `translator.json`: the number of sources, and the decoding."""
-    description = {
-        "format_version": FORMAT_VERSION,
-        "sources": sources,
-        "decoding": vars(decoding),
-    }
+    description = {"format_version": FORMAT_VERSION, "sources": sources, "decoding": vars(decoding)}
     text = json.dumps(description, indent=2) + "\n"
     write_atomically(folder / DESCRIPTION, text.encode())
 
@@ -148,7 +144,7 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
         raise ValueError(
             f"Translator.load: {folder} holds no translator yet: its training "
             "has not come to its first evaluation; if it has ended, the same "
-            "`bahdanau-tf train` goes on with it"
+            "`bahdanau-tf train` resumes it"
         )
     return folder
 
@@ -167,7 +163,7 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
 
 
 def trained_words(folder: str | os.PathLike[str]) -> int | None:
-    """As `trained_length`, in source words between blanks."""
+    """As `trained_length`, in source words between spaces."""
     return _trained(folder, "max_words")
 
 
@@ -187,5 +183,5 @@ def identity(folder: Path) -> tuple[int, int] | None:
     """A value that changes when another folder replaces this one."""
     if not folder.is_dir():
         return None
-    found = folder.stat()
-    return found.st_ino, found.st_mtime_ns
+    status = folder.stat()
+    return status.st_ino, status.st_mtime_ns

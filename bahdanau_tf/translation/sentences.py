@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,9 +20,9 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
+from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.graph import TranslationGraph
+from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Scored, Translation
 
 S = TypeVar("S")
@@ -31,10 +32,7 @@ Sentences = Sequence[str | bytes]
 
 
 def in_batches(
-    caller: str,
-    columns: Mapping[str, Sentences],
-    work: Callable[..., Iterator[T]],
-    batch_size: int,
+    caller: str, columns: Mapping[str, Sentences], work: Callable[..., Iterator[T]], batch_size: int
 ) -> list[T]:
     """Runs `work` on batches of similar lengths; results in input order.
 
@@ -53,7 +51,7 @@ def in_batches(
         batch_size: Number of rows in a batch, if none is long.
 
     Raises:
-        ValueError: A column is no sequence of strings, the columns differ in
+        ValueError: A column is not a sequence of strings, the columns differ in
             length, or `batch_size` is less than 1.
     """
     columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
@@ -68,8 +66,8 @@ def in_batches(
         return dict(zip(places, work(*map(list, batch)), strict=True))
 
     done: dict[int, T] = {}
-    for found in _side_by_side(run, [*_batches(lengths, batch_size)]):
-        done.update(found)
+    for results in _side_by_side(run, [*_batches(lengths, batch_size)]):
+        done.update(results)
     return [done[place] for place in range(len(rows))]
 
 
@@ -107,13 +105,13 @@ def _strings(name: str, column: object) -> list[str | bytes]:
     if not isinstance(column, Iterable):
         raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
     strings: list[str | bytes] = []
-    for place, one in enumerate(column):
-        if not isinstance(one, (str, bytes)):
-            raise ValueError(f"{name}[{place}] is {type(one).__name__}, wanted a string")
-        if isinstance(one, str):
-            _check_encoding(f"{name}[{place}]", one)
+    for place, string in enumerate(column):
+        if not isinstance(string, (str, bytes)):
+            raise ValueError(f"{name}[{place}] is {type(string).__name__}, wanted a string")
+        if isinstance(string, str):
+            _check_encoding(f"{name}[{place}]", string)
         # `str(one)` would be the name of a member of an enumeration.
-        strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
+        strings.append(str.__str__(string) if isinstance(string, str) else bytes(string))
     return strings
 
 
@@ -136,18 +134,37 @@ def translate(
     constraints: Sequence[Constraint] = (),
 ) -> list[Translation]:
     """Translates sentences; as `Translator.translate`."""
+    translations = translate_up_to(
+        None, graph, sentences, decoding, batch_size, prefixes, constraints
+    )
+    return [one for one in translations if one is not None]
+
+
+def translate_up_to(
+    longest: int | None,
+    graph: TranslationGraph,
+    sentences: Sentences,
+    decoding: Decoding,
+    batch_size: int = BATCH_SIZE,
+    prefixes: Sentences | None = None,
+    constraints: Sequence[Constraint] = (),
+) -> list[Translation | None]:
+    """Translates sentences of at most so many tokens; None for longer ones.
+
+    Args:
+        longest: The number of tokens, without the end symbol; None for any.
+        graph, sentences, decoding, batch_size, prefixes, constraints: As for
+            `translate`.
+    """
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
-    work = partial(_translate_batch, graph, decoding, tuple(constraints))
+    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest)
     return in_batches("Translator.translate", columns, work, batch_size)
 
 
 def score(
-    graph: TranslationGraph,
-    sources: Sentences,
-    targets: Sentences,
-    batch_size: int = BATCH_SIZE,
+    graph: TranslationGraph, sources: Sentences, targets: Sentences, batch_size: int = BATCH_SIZE
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
     columns = {"sources": sources, "targets": targets}
@@ -156,10 +173,7 @@ def score(
 
 
 def align(
-    graph: TranslationGraph,
-    sources: Sentences,
-    targets: Sentences,
-    batch_size: int = BATCH_SIZE,
+    graph: TranslationGraph, sources: Sentences, targets: Sentences, batch_size: int = BATCH_SIZE
 ) -> list[Translation]:
     """Aligns given translations; as `Translator.align`."""
     if not graph.model.has_alignment:
@@ -175,14 +189,14 @@ def align(
 def _score_batch(
     graph: TranslationGraph, sources: Sentences, targets: Sentences
 ) -> Iterator[Scored]:
-    run = graph.function("score", graph.score_graph, 2)
+    run = graph.function("score", graph.score, STRINGS, STRINGS)
     ids, log_probs = run(tf.constant(sources), tf.constant(targets))
     tokens = graph.target_text.ids_to_tokens(ids).numpy()
     ids, log_probs = ids.numpy(), log_probs.numpy()
     for row, length in enumerate(np.count_nonzero(ids, axis=1)):
         yield Scored(
             log_prob=float(log_probs[row].sum()),
-            tokens=[_decoded(one) for one in tokens[row, : length - 1]],
+            tokens=[_decoded(token) for token in tokens[row, : length - 1]],
             token_log_probs=log_probs[row, :length],
         )
 
@@ -190,12 +204,12 @@ def _score_batch(
 def _align_batch(
     graph: TranslationGraph, sources: Sentences, targets: Sentences
 ) -> Iterator[Translation]:
-    run = graph.function("align", graph.align_graph, 2)
+    run = graph.function("align", graph.align, STRINGS, STRINGS)
     weights: tf.Tensor  # as the model has an alignment
-    _, log_probs, weights = run(tf.constant(sources), tf.constant(targets))
-    words = _tokens(graph.source_text, sources)
-    written = _tokens(graph.target_text, targets)
-    totals = tf.reduce_sum(log_probs, axis=1).numpy().tolist()
+    reading, target, totals, weights = run(tf.constant(sources), tf.constant(targets))
+    words = _tokens(graph.source_text, sources, reading)
+    written = _tokens(graph.target_text, targets, target)
+    totals = totals.numpy().tolist()
     for row, (x, y) in enumerate(zip(words, written, strict=True)):
         yield Translation(
             source=x.text,
@@ -214,19 +228,60 @@ def _translate_batch(
     graph: TranslationGraph,
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
-    *rows: Sentences,
+    longest: int | None,
+    sentences: Sentences,
+    prefixes: Sentences | None = None,
+) -> Iterator[Translation | None]:
+    """Translates a batch, but no sentence of more tokens than `longest`."""
+    source, reading = graph.function("read", graph.read, STRINGS)(tf.constant(sentences))
+    tokens = [*_tokens(graph.source_text, sentences, reading)]
+    fits = [longest is None or len(own.tokens) <= longest for own in tokens]
+    if not all(fits):
+        source = tf.nest.map_structure(lambda ids: tf.boolean_mask(ids, fits), source)
+        reading = Reading(*(tf.ragged.boolean_mask(rows, fits) for rows in reading))
+        tokens, sentences = [*compress(tokens, fits)], [*compress(sentences, fits)]
+        prefixes = None if prefixes is None else [*compress(prefixes, fits)]
+    translations: Iterator[Translation] = iter(())
+    if tokens:
+        result = _search(graph, decoding, constraints, source, reading.words, prefixes)
+        translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
+    for is_translated in fits:
+        yield next(translations) if is_translated else None
+
+
+def _search(
+    graph: TranslationGraph,
+    decoding: Decoding,
+    constraints: tuple[Constraint, ...],
+    source: Sources,
+    words: tf.RaggedTensor,
+    prefixes: Sentences | None,
+) -> Translated:
+    """Searches for translations of what was read of a batch."""
+
+    def run(source: Sources, words: tf.RaggedTensor, *starts: tf.Tensor) -> Translated:
+        prefix = graph.target_text.read(*starts) if starts else None
+        return graph.translate(source, decoding, words, prefix, constraints)
+
+    ids = tf.nest.map_structure(lambda _: tf.TensorSpec([None, None], tf.int32), source)
+    rows = tf.RaggedTensorSpec([None, None], tf.string, 1, words.row_splits.dtype)
+    texts = [] if prefixes is None else [tf.constant(prefixes)]
+    key = (decoding, constraints, len(texts))
+    return graph.function(key, run, ids, rows, *[STRINGS] * len(texts))(source, words, *texts)
+
+
+def _translations(
+    graph: TranslationGraph,
+    sources: Sequence[_Tokens],
+    translated: Translated,
+    inputs: Sequence[Sentences],
 ) -> Iterator[Translation]:
-    """Translates a batch; `rows` are its sentences and prefixes, if any."""
-    found = graph.function(
-        (decoding, constraints, len(rows)),
-        lambda text, prefix=None: graph.translate_graph(text, decoding, prefix, constraints),
-        len(rows),
-    )(*(tf.constant(one, tf.string) for one in rows))
-    texts = found.texts.numpy()
-    starts, ends = _places(texts.ravel(), found.starts, found.ends, rows)
-    result = SearchResult(*(None if one is None else one.numpy() for one in found.result))
+    """The results of a search; `inputs` are the sentences, and the prefixes."""
+    texts = translated.texts.numpy()
+    starts, ends = _places(texts.ravel(), translated.starts, translated.ends, inputs)
+    result = SearchResult(*(None if x is None else x.numpy() for x in translated.result))
     n_best = texts.shape[1]
-    for row, source in enumerate(_tokens(graph.source_text, rows[0])):
+    for row, source in enumerate(sources):
         if not source.tokens:
             yield Translation(source.text)
             continue
@@ -236,7 +291,7 @@ def _translate_batch(
                 source,
                 texts[row, n],
                 _pairs(starts[row * n_best + n], ends[row * n_best + n]),
-                SearchResult(*(None if one is None else one[row, n] for one in result)),
+                SearchResult(*(None if x is None else x[row, n] for x in result)),
             )
             for n in range(n_best)
             if result.lengths[row, n] > 0
@@ -250,28 +305,24 @@ def _translate_batch(
 
 
 def _translation(
-    target: Tokenizer,
-    source: _Tokens,
-    text: bytes,
-    offsets: Offsets,
-    found: SearchResult,
+    target: Tokenizer, source: _Tokens, text: bytes, offsets: Offsets, result: SearchResult
 ) -> Translation:
-    """One hypothesis; the arrays of `found` have no axes B and N."""
+    """One hypothesis; the arrays of `result` have no axes B and N."""
     places = _text_order(target, len(offsets))
     offsets = [offsets[place] for place in places]
     written = _decoded(text)
     data = written.encode()
-    weights = found.weights
+    weights = result.weights
     if weights is not None:
-        end = [*range(len(places), int(found.lengths))]
+        end = [*range(len(places), int(result.lengths))]
         weights = weights[[*places, *end]][:, source.places]
     return Translation(
         source=source.text,
         text=written,
         tokens=[_decoded(data[start:end]) for start, end in offsets],
-        score=float(found.scores),
-        log_prob=float(found.log_probs),
-        finished=bool(found.finished),
+        score=float(result.scores),
+        log_prob=float(result.log_probs),
+        finished=bool(result.finished),
         source_tokens=source.tokens,
         source_offsets=source.offsets,
         target_offsets=offsets,
@@ -295,9 +346,10 @@ class _Tokens(NamedTuple):
     places: list[int]
 
 
-def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
-    words, first, last = text.tokenize_with_offsets(tf.constant(sentences, tf.string))
-    rows = words.to_list(), *_places(sentences, first, last, [sentences])
+def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator[_Tokens]:
+    """The tokens of sentences that `text` has read."""
+    offsets = _places(sentences, reading.starts, reading.ends, [sentences])
+    rows = reading.words.to_list(), *offsets
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = _text_order(text, len(pieces))
         pairs = _pairs(starts, ends)
@@ -310,19 +362,16 @@ def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
 
 
 def _places(
-    strings: Sentences,
-    starts: tf.RaggedTensor,
-    ends: tf.RaggedTensor,
-    given: Sequence[Sentences],
+    strings: Sentences, starts: tf.RaggedTensor, ends: tf.RaggedTensor, inputs: Sequence[Sentences]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Offsets in strings as those in what `_decoded` makes of them.
 
     Args:
         strings: The strings.
         starts, ends: Ragged int32 [B, (T)].
-        given: The strings of which they are made.
+        inputs: The strings from which they come.
     """
-    if any(isinstance(one, bytes) for column in given for one in column):
+    if any(isinstance(string, bytes) for column in inputs for string in column):
         data = tf.constant(strings, tf.string)
         starts = replaced_offsets(data, starts)
         ends = replaced_offsets(data, ends)

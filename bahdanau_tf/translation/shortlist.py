@@ -81,14 +81,14 @@ class Lexicon:
             stands for no word.
         """
         batch, length = tf.unstack(tf.shape(source))
-        found = tf.gather(self.words, source)
-        found = tf.reshape(found, [batch, length * self.words.shape[1]])
+        words = tf.gather(self.words, source)
+        words = tf.reshape(words, [batch, length * self.words.shape[1]])
         if more is not None:
             further = tf.where(more < self.first, -1, more)
-            found = tf.concat([found, further], axis=1)
-        found = tf.sort(tf.pad(found, [[0, 0], [1, 0]], constant_values=-1))
-        is_new = tf.concat([found[:, :1] == -1, found[:, 1:] != found[:, :-1]], axis=1)
-        return tf.ragged.boolean_mask(found, is_new).to_tensor(-1)
+            words = tf.concat([words, further], axis=1)
+        words = tf.sort(tf.pad(words, [[0, 0], [1, 0]], constant_values=-1))
+        is_new = tf.concat([words[:, :1] == -1, words[:, 1:] != words[:, :-1]], axis=1)
+        return tf.ragged.boolean_mask(words, is_new).to_tensor(-1)
 
     def check(self, source_size: int, target_text: Tokenizer) -> None:
         """Raises ValueError if the lexicon does not fit these vocabularies."""
@@ -128,10 +128,7 @@ class Lexicon:
 
 
 def learn_lexicon(
-    model: TranslationModel,
-    batches: Iterable[Batch],
-    words: int = 10,
-    first: int = 2000,
+    model: TranslationModel, batches: Iterable[Batch], words: int = 10, first: int = 2000
 ) -> Lexicon:
     """Learns a lexicon from a model's attention on known translations.
 
@@ -286,8 +283,8 @@ def shortlist_step(
     """
     output = model.output_weights()
     every = tf.nest.flatten(output)
-    frequent = [one.first(first) for one in every]
-    own = [_Own.of(one, words) for one in every]
+    frequent = [weights.first(first) for weights in every]
+    own = [_Own.of(weights, words) for weights in every]
 
     def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         memory, words, own = memory
@@ -369,7 +366,5 @@ def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> C
 def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
     """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
     return tf.gather(
-        logits,
-        tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]),
-        batch_dims=2,
+        logits, tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]), batch_dims=2
     )

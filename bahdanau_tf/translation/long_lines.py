@@ -1,24 +1,42 @@
-"""Splits lines that are too long for a model into sentences."""
+"""Translates lines; those too long for a model are reported or split into sentences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import ends_wide, split_sentences
-from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translation.saved import trained_length
-from bahdanau_tf.translator import Translator
+
+
+class Lines(Protocol):
+    """What this module needs of a `Translator`."""
+
+    def translate(
+        self, sentences: Sequence[str], *, batch_size: int, prefixes: Sequence[str] | None
+    ) -> list[Translation]:
+        """Translates sentences."""
+
+    def translate_up_to(
+        self,
+        longest: int,
+        sentences: Sequence[str],
+        *,
+        batch_size: int,
+        prefixes: Sequence[str] | None,
+    ) -> list[Translation | None]:
+        """Translates sentences of at most so many tokens; None for longer ones."""
 
 
 class LinesTranslated(NamedTuple):
-    """Translations of lines, and which of the lines were too long.
+    """Translations of some lines, and which of the lines were too long.
 
     Attributes:
         translations: One for each line.
@@ -40,53 +58,53 @@ def trained_limit(folders: Sequence[str]) -> int | None:
 
 
 def translate_lines(
-    translator: Translator,
+    translator: Lines,
     lines: Sequence[str],
     max_length: int | None,
     split: bool,
     batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
 ) -> LinesTranslated:
-    """Translates lines, and finds or splits those that are too long.
+    """Translates lines, and reports or splits those that are too long.
 
     Args:
-        translator: The translator.
+        translator: A `Translator`.
         lines: The lines.
         max_length: Longest source in tokens, without the end symbol; None for
             no limit.
         split: Whether longer lines are translated sentence by sentence.
         batch_size: Number of sentences translated at once.
-        prefixes: The first words of the translation of each line; () for none.
+        prefixes: The text with which the translation of each line starts; ()
+            for none.
     """
-    starts = prefixes if any(prefixes) else None
-    if max_length is None:
+    starts = [*prefixes] if any(prefixes) else None
+    if max_length is None or not split:
         whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
-        return LinesTranslated(whole, [], [])
-    parts = [[line] for line in lines]
-    if split:
-        parts = [
-            split_sentences(line) if length > max_length else [line]
-            for line, length in zip(
-                lines, token_lengths(translator.source_text, lines), strict=True
-            )
-        ]
-    flat = [part for sentences in parts for part in sentences]
+        limit = math.inf if max_length is None else max_length
+        return LinesTranslated(whole, [], [n for n, x in enumerate(whole) if _length(x) > limit])
+    translations = translator.translate_up_to(
+        max_length, lines, batch_size=batch_size, prefixes=starts
+    )
+    parts = {n: split_sentences(lines[n]) for n, x in enumerate(translations) if x is None}
+    flat = [part for some in parts.values() for part in some]
     if starts is not None:
-        starts = [
-            start
-            for sentences, prefix in zip(parts, prefixes, strict=True)
-            for start in [prefix] + [""] * (len(sentences) - 1)
-        ]
-    translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=starts))
-    result = LinesTranslated([], [], [])
-    for place, (line, sentences) in enumerate(zip(lines, parts, strict=True)):
-        own = list(islice(translations, len(sentences)))
-        if len(sentences) > 1:
-            result.split.append(place)
-        if max(len(part.source_tokens) for part in own) > max_length:
-            result.long.append(place)
-        result.translations.append(_joined(line, sentences, own))
+        starts = [x for n, some in parts.items() for x in [starts[n]] + [""] * (len(some) - 1)]
+    of_parts = iter(
+        translator.translate(flat, batch_size=batch_size, prefixes=starts) if flat else ()
+    )
+    result = LinesTranslated([x for x in translations if x is not None], [], [])
+    for n, some in parts.items():
+        own = [*islice(of_parts, len(some))]
+        if len(some) > 1:
+            result.split.append(n)
+        if max(map(_length, own)) > max_length:
+            result.long.append(n)
+        result.translations.insert(n, _joined(lines[n], some, own))
     return result
+
+
+def _length(translation: Translation) -> int:
+    return len(translation.source_tokens)
 
 
 def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
@@ -110,15 +128,15 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
 
 
 def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
-    cut = not all(translation.finished for translation in pair)
-    return cut, -sum(translation.score for translation in pair)
+    cut = not all(part.finished for part in pair)
+    return cut, -sum(part.score for part in pair)
 
 
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
     """`first` followed by `second`, whose source starts at byte `start`."""
-    text = first.text
-    if text and second.text and not ends_wide(text):
-        text += " "
+    before = first.text
+    if before and second.text and not ends_wide(before):
+        before += " "
     tokens = first.tokens + second.tokens
     finished = first.finished and second.finished
     weights = _stacked(first, second)
@@ -126,14 +144,14 @@ def _appended(first: Translation, second: Translation, start: int) -> Translatio
         weights = weights[: len(tokens)]  # without a row of the end symbol
     return replace(
         first,
-        text=text + second.text,
+        text=before + second.text,
         tokens=tokens,
         score=first.score + second.score,
         log_prob=first.log_prob + second.log_prob,
         finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
         source_offsets=first.source_offsets + _shifted(second.source_offsets, start),
-        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(text.encode())),
+        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(before.encode())),
         weights=weights,
     )
 

@@ -1,4 +1,4 @@
-"""Blanks between words: by a rule of the language, with signs for exceptions.
+"""Spaces between words: by a rule of the language, with signs for exceptions.
 
 A word before which the rule is wrong carries a sign (`JOINED` or `APART`).
 """
@@ -32,19 +32,19 @@ class Quotes(NamedTuple):
     def that_stand(
         cls,
         words: tf.Tensor,
-        blanks: tf.Tensor,
+        spaces: tf.Tensor,
         close: tf.Tensor,
         rows: tf.Tensor,
         language: Language,
     ) -> Quotes:
-        """Finds the marks of a text, whose blanks are known.
+        """Finds the marks of a text, whose spaces are known.
 
-        A mark opens after a blank, a bracket or the begin of its row.
+        A mark opens after a space, a bracket or the start of its row.
 
         Args:
             words: string [N].
-            blanks: bool [N], whether the text has a blank before the word.
-            close: bool [N], whether the language's rule puts no blank between
+            spaces: bool [N], whether the text has a space before the word.
+            close: bool [N], whether the language's rule puts no space between
                 the word and the one before it, apart from quotation marks.
             rows: int32 [N], the row of each word, ascending.
             language: The rules.
@@ -53,13 +53,11 @@ class Quotes(NamedTuple):
             return cls._by_turns(words, rows)
         is_mark = tf.strings.regex_full_match(words, language.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
-        opens = must_open | tf.gather(blanks, places)
+        opens = must_open | tf.gather(spaces, places)
         opened = before(opens, False) & ~new_row
         expected = must_open | ~(must_close | opened)
         return cls(
-            is_mark,
-            _scattered(opens, places, is_mark),
-            _scattered(expected, places, is_mark),
+            is_mark, _scattered(opens, places, is_mark), _scattered(expected, places, is_mark)
         )
 
     @classmethod
@@ -76,7 +74,7 @@ class Quotes(NamedTuple):
 
         Args:
             words: string [N], with the signs removed.
-            joined: bool [N], whether the word's sign forbids a blank before it.
+            joined: bool [N], whether the word's sign forbids a space before it.
             apart: bool [N], whether its sign demands one.
             close: As in `that_stand`.
             rows: As in `that_stand`.
@@ -112,7 +110,7 @@ def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tenso
 
     Returns:
         int64 [M], the positions; bool [M], whether the mark must open (at the
-        begin of a row, after a bracket); bool [M], whether it otherwise must
+        start of a row, after a bracket); bool [M], whether it otherwise must
         close (at the end of a row, before a full stop or the like); bool [M],
         whether it is the first mark of its row.
     """
@@ -130,14 +128,14 @@ def _scattered(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.T
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
-def blanks_by_rule(
-    words: tf.Tensor, blanks: tf.Tensor, rows: tf.Tensor, language: Language
+def spaces_by_rule(
+    words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
-    """Tells before which words the language's rule puts a blank.
+    """Finds before which words the language's rule puts a space.
 
     Args:
         words: string [N], the words of all rows, one after another, unsigned.
-        blanks: bool [N], whether the text has a blank before the word; the
+        spaces: bool [N], whether the text has a space before the word; the
             rule for quotation marks depends on it.
         rows: int32 [N], the row of each word, ascending.
         language: The rules.
@@ -146,16 +144,12 @@ def blanks_by_rule(
         bool [N]; True at the first word of a row.
     """
     close = tf.strings.regex_full_match(_pairs(words), language.close)
-    quotes = Quotes.that_stand(words, blanks, close, rows, language)
-    return _blanks(words, close, quotes, rows, language)
+    quotes = Quotes.that_stand(words, spaces, close, rows, language)
+    return _spaces(words, close, quotes, rows, language)
 
 
-def _blanks(
-    words: tf.Tensor,
-    close: tf.Tensor,
-    quotes: Quotes,
-    rows: tf.Tensor,
-    language: Language,
+def _spaces(
+    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
     close |= quotes.is_mark & ~quotes.expected
     close |= before(quotes.opens, False)
@@ -165,19 +159,19 @@ def _blanks(
     return ~close | is_first(rows)
 
 
-def sign(words: tf.Tensor, blanks: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
+def sign(words: tf.Tensor, spaces: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
     """Puts a sign before each word where the rule is wrong.
 
     Args:
         words: string [N].
-        blanks: bool [N], whether the text has a blank before the word.
+        spaces: bool [N], whether the text has a space before the word.
         ruled: bool [N], whether the rule puts one there.
 
     Returns:
         string [N].
     """
-    signed = tf.where(blanks, APART, JOINED) + words
-    return tf.where(blanks == ruled, words, signed)
+    signed = tf.where(spaces, APART, JOINED) + words
+    return tf.where(spaces == ruled, words, signed)
 
 
 def unsign(words: tf.Tensor) -> tf.Tensor:
@@ -186,13 +180,13 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
 
 
 def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool) -> tf.Tensor:
-    """Returns what is written before each word: a blank or nothing.
+    """Returns what is written before each word: a space or nothing.
 
     Args:
         words: string [N], the words of all rows, with or without signs.
         rows: int32 [N], the row of each word, ascending.
         language: The rules.
-        no_break: Whether blanks may be no-break blanks.
+        no_break: Whether spaces may be no-break spaces.
 
     Returns:
         string [N]; nothing at the first word of a row.
@@ -203,13 +197,12 @@ def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: boo
     pairs = _pairs(plain)
     close = tf.strings.regex_full_match(pairs, language.close)
     quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, language)
-    ruled = _blanks(plain, close, quotes, rows, language)
-    blank = (ruled & ~joined) | apart
-    space = tf.constant(" ")
+    ruled = _spaces(plain, close, quotes, rows, language)
+    character = tf.constant(" ")
     if no_break:
         held = tf.strings.regex_full_match(pairs, language.no_break)
-        space = tf.where(held, NO_BREAK_SPACE, space)
-    return tf.where(blank & ~is_first(rows), space, "")
+        character = tf.where(held, NO_BREAK_SPACE, character)
+    return tf.where(((ruled & ~joined) | apart) & ~is_first(rows), character, "")
 
 
 def _pairs(words: tf.Tensor) -> tf.Tensor:
