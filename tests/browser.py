@@ -114,10 +114,7 @@ class Page:
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; promises are awaited."""
         result = self.call(
-            "Runtime.evaluate",
-            expression=expression,
-            awaitPromise=True,
-            returnByValue=True,
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )
         if "exceptionDetails" in result:
             raise RuntimeError(json.dumps(result["exceptionDetails"]))

@@ -36,9 +36,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 # Tests also run on busy machines: no deadline, and slow generation is accepted.
 hypothesis.settings.register_profile(
-    "bahdanau_tf",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "bahdanau_tf", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("bahdanau_tf")
 

@@ -16,14 +16,7 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.commands import align
 from bahdanau_tf.evaluation import parse_pharaoh
 
-SOURCES = [
-    "the cat sleeps.",
-    "a red dog sees the cat.",
-    "cat",
-    "an unheard-of dog",
-    "",
-    "the dog",
-]
+SOURCES = ["the cat sleeps.", "a red dog sees the cat.", "cat", "an unheard-of dog", "", "the dog"]
 TARGETS = [
     "Le chat dort.",
     "un chien rouge voit le chat.",

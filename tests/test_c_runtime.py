@@ -86,11 +86,7 @@ def toy(tmp_path_factory) -> Path:
 def test_strings_and_numbers_go_in_and_out(runtime, toy):
     texts = [b"a bc", b"", b"\xff\0z", "é 猫".encode(), b"a b c d e"]
     (answer, empty), (facts,) = runtime.run(
-        toy,
-        [
-            Request("serving_default", {"text": texts}),
-            Request("serving_default", {"text": []}),
-        ],
+        toy, [Request("serving_default", {"text": texts}), Request("serving_default", {"text": []})]
     )
     assert (answer.code, answer.message) == (0, "")
     upper = [b"A|BC||", b"|||", b"\xff\0Z|||", "é|猫||".encode(), b"A|B|C|D"]
@@ -130,10 +126,7 @@ def test_the_stock_server_has_every_op_allowed_in_exports(runtime):
 
 
 def translator_of(
-    source: Any,
-    target: Any,
-    model_class: type = RNNSearch,
-    **options: Any,
+    source: Any, target: Any, model_class: type = RNNSearch, **options: Any
 ) -> Translator:
     """A translator with a `toy_model`."""
     model = toy_model(source, target, model_class, **options)
@@ -182,13 +175,7 @@ def ensemble() -> Translator:
 
 
 Make = Callable[[], Translator]
-MAKERS: list[Make] = [
-    with_words,
-    without_attention,
-    with_shortlist,
-    with_subwords,
-    ensemble,
-]
+MAKERS: list[Make] = [with_words, without_attention, with_shortlist, with_subwords, ensemble]
 
 
 @pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__)
@@ -209,10 +196,7 @@ def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
 
 
 def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:
-    return (
-        probes(translator.source_texts[0]),
-        probes(translator.target_text)[::-1],
-    )
+    return (probes(translator.source_texts[0]), probes(translator.target_text)[::-1])
 
 
 def requests_of(signature: str, texts: list[bytes], targets: Any) -> Request:

@@ -108,12 +108,7 @@ def test_minimum_length_may_differ_between_rows(tokens):
 @PATIENT
 @given(histories(), st.lists(st.integers(0, 3), max_size=4))
 def test_forbid_equals_its_definition(tokens, ids):
-    check(
-        constraints.forbid(ids),
-        tokens,
-        4,
-        lambda row, past, word: word in ids,
-    )
+    check(constraints.forbid(ids), tokens, 4, lambda row, past, word: word in ids)
 
 
 @PATIENT
@@ -172,14 +167,8 @@ def ngrams(tokens, n):
 
 
 CASES = {
-    "minimum length": (
-        constraints.minimum_length(2, EOS),
-        lambda tokens: len(tokens) > 2,
-    ),
-    "forbidden words": (
-        constraints.forbid([2]),
-        lambda tokens: 2 not in tokens,
-    ),
+    "minimum length": (constraints.minimum_length(2, EOS), lambda tokens: len(tokens) > 2),
+    "forbidden words": (constraints.forbid([2]), lambda tokens: 2 not in tokens),
     "no repeated bigrams": (
         constraints.no_repeated_ngrams(2),
         lambda tokens: len(set(ngrams(tokens, 2))) == len(ngrams(tokens, 2)),
@@ -188,10 +177,7 @@ CASES = {
         constraints.no_repeated_ngrams(1),
         lambda tokens: len(set(tokens)) == len(tokens),
     ),
-    "prefix": (
-        constraints.forced_prefix([[3, 2]]),
-        lambda tokens: tokens[:2] == (3, 2),
-    ),
+    "prefix": (constraints.forced_prefix([[3, 2]]), lambda tokens: tokens[:2] == (3, 2)),
 }
 
 
@@ -231,10 +217,7 @@ def test_greedy_and_sampled_search_obey_constraints(name):
     constraint, predicate = CASES[name]
     options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
     greedy = search.greedy_search(
-        step_of(bigrams(3)),
-        tf.zeros([1, 1]),
-        constraints=[constraint],
-        **options,
+        step_of(bigrams(3)), tf.zeros([1, 1]), constraints=[constraint], **options
     )
     drawn = search.sample(
         step_of(bigrams(3)),
@@ -336,9 +319,7 @@ def test_each_row_has_its_own_prefix():
 
 def test_values_per_row_stay_with_their_row_when_others_are_removed():
     history = search.History(
-        tokens=tf.zeros([2, 1, 4], tf.int32),
-        step=tf.constant(1),
-        rows=tf.constant([3, 1]),
+        tokens=tf.zeros([2, 1, 4], tf.int32), step=tf.constant(1), rows=tf.constant([3, 1])
     )
     logits = tf.zeros([2, 1, VOCABULARY])
     least = constraints.minimum_length(tf.constant([0, 1, 0, 2]), EOS)

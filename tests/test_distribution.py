@@ -243,9 +243,7 @@ def test_time_ends_a_training_of_two_at_the_same_update(folder: Path) -> None:
     limit = {"minutes": 0.1, "schedule": "linear", "epochs": 1e5}
     options = {"recipe": SHORT | limit}
     one, other = trained(
-        folder,
-        worker(folder, "timed", **options),
-        worker(folder, "timed-too", **options),
+        folder, worker(folder, "timed", **options), worker(folder, "timed-too", **options)
     )
     assert one.saved["stopped_by"] == "minutes"
     assert one.saved["steps"] > 0

@@ -67,18 +67,7 @@ FLAGS = {
 # The folder of a model in code and commands.
 MODEL = re.compile(r"[\"'=, ](model\d?|forward|r\d)[\"'/, \n]")
 # Other programs that pages may call; they are never run.
-PROGRAMS = {
-    "curl",
-    "docker",
-    "eval",
-    "jq",
-    "make",
-    "pip",
-    "python",
-    "split",
-    "taskset",
-    "xdg-open",
-}
+PROGRAMS = {"curl", "docker", "eval", "jq", "make", "pip", "python", "split", "taskset", "xdg-open"}
 
 
 class Block(NamedTuple):
@@ -120,11 +109,7 @@ every_page_of_the_site = pytest.mark.parametrize(
 with_python = pytest.mark.parametrize(
     "page",
     [
-        pytest.param(
-            page,
-            id=page.stem,
-            marks=[] if page.stem == "README" else [pytest.mark.slow],
-        )
+        pytest.param(page, id=page.stem, marks=[] if page.stem == "README" else [pytest.mark.slow])
         for page in PAGES
         if any(block.language == "python" for block in blocks_of(page))
     ],
@@ -171,10 +156,7 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def prepare(
-    request: pytest.FixtureRequest,
-    corpus: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path, str], list[Block]]:
     """Makes the files that a page's blocks of a language need; returns these.
 

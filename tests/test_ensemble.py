@@ -32,14 +32,7 @@ INPUTS = {
 
 
 def make_model(seed: int, model_class: type = RNNSearch, size: int = 11) -> Any:
-    model = model_class(
-        size,
-        12,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-        step_order="appendix",
-    )
+    model = model_class(size, 12, units=8, embedding_dim=6, maxout_units=4, step_order="appendix")
     return randomized(model, seed, scale=0.7)
 
 
@@ -55,9 +48,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("average", ["probability", "log_probability"])
-def test_the_mean_is_of_probabilities_or_log_probabilities(
-    average: str,
-) -> None:
+def test_the_mean_is_of_probabilities_or_log_probabilities(average: str) -> None:
     members = [make_model(1), make_model(2, RNNEncDec), make_model(3)]
     probabilities = [softmax(model(INPUTS).numpy()) for model in members]
     if average == "probability":
@@ -78,9 +69,7 @@ def test_ensemble_decode_step_equals_call() -> None:
     for position in range(4):
         logits, state, weights = ensemble.decode_step(ids, state, memory)
         np.testing.assert_allclose(
-            softmax(logits[:, 0].numpy()),
-            softmax(wanted[:, position]),
-            atol=1e-6,
+            softmax(logits[:, 0].numpy()), softmax(wanted[:, position]), atol=1e-6
         )
         np.testing.assert_allclose(weights.numpy().sum(-1), 1.0, atol=1e-5)
         ids = INPUTS["target"][:, position, None]

@@ -35,12 +35,7 @@ def models(corpus, tmp_path_factory) -> dict[str, str]:
     target = WordTokenizer.train([corpus / "train.fr"], 60)
     lstm = partial(Seq2SeqLSTM, layers=1)
     for seed, (name, make) in enumerate(
-        (
-            ("forward", lstm),
-            ("reversed-1", lstm),
-            ("reversed-2", lstm),
-            ("rnnsearch", RNNSearch),
-        )
+        (("forward", lstm), ("reversed-1", lstm), ("reversed-2", lstm), ("rnnsearch", RNNSearch))
     ):
         reverse = name.startswith("reversed")
         source = WordTokenizer.train([corpus / "train.en"], 50, reverse=reverse)

@@ -189,11 +189,7 @@ class Varied(tf.Module):
         after = self.count.read_value()
         _, kept, total = tf.while_loop(
             lambda i, *_: i < tf.size(x) + 1,
-            lambda i, kept, total: (
-                i + 1,
-                kept,
-                total + x[0] * tf.identity(x[0]),
-            ),
+            lambda i, kept, total: (i + 1, kept, total + x[0] * tf.identity(x[0])),
             (0, x, x[0]),
         )
         return {
@@ -266,9 +262,7 @@ class Looping(tf.Module):
         return {"total": total, "count": self.count.read_value()}
 
 
-def test_what_is_the_same_at_every_step_leaves_the_loops(
-    tmp_path: Path,
-) -> None:
+def test_what_is_the_same_at_every_step_leaves_the_loops(tmp_path: Path) -> None:
     module = Looping()
     tf.saved_model.save(module, str(tmp_path), module.serve)
     slim(tmp_path)
@@ -278,11 +272,7 @@ def test_what_is_the_same_at_every_step_leaves_the_loops(
     assert sum("StridedSlice" in body for body in bodies) == 1  # `first`
     served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
     count = 0
-    for rows, steps in (
-        ([[3.0], [4.0]], 3),
-        (np.zeros([0, 0]), 0),
-        ([[1.0]], 1),
-    ):
+    for rows, steps in (([[3.0], [4.0]], 3), (np.zeros([0, 0]), 0), ([[1.0]], 1)):
         x = np.asarray(rows, np.float32)
         found = served(x=tf.constant(x), steps=tf.constant(steps))
         first = x[0, 0] if x.size else 0.0

@@ -142,10 +142,7 @@ while status:
 
 def test_a_kill_at_any_moment_leaves_a_complete_folder(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=True
     )
     moments = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
     old, new = ([f"{name}{text}" for name in "abc"] for text in ("old", "new"))

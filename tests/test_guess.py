@@ -84,14 +84,7 @@ ARTICLE = {
     "tâm và cần phải đối xử với nhau trong tình anh em.",
     "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。",
 }
-TOO_SHORT = {
-    "ar",
-    "da",
-    "fi",
-    "hu",
-    "pl",
-    "ru",
-}  # one article is not enough for them
+TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru"}  # one article is not enough for them
 
 
 @pytest.mark.parametrize("code", ARTICLE)

@@ -26,10 +26,7 @@ def parts(folder: Path) -> list[list[str]]:
     return [(folder / n).read_text("utf-8").split("\n")[:-1] for n in NAMES]
 
 
-@given(
-    st.lists(st.integers(0, 300), min_size=60, max_size=300),
-    st.integers(1, 10),
-)
+@given(st.lists(st.integers(0, 300), min_size=60, max_size=300), st.integers(1, 10))
 def test_no_source_line_is_on_both_sides(numbers, wanted):
     """Lines repeat, with other translations and with blanks around them."""
     pairs = [(f"{' ' * (i % 3)}line {number}", f"{i}") for i, number in enumerate(numbers)]
@@ -91,11 +88,7 @@ def test_blank_lines_stay_where_they_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "pairs",
-    [
-        [("the same", str(n)) for n in range(100)],
-        [(str(n), "x") for n in range(12)],
-    ],
+    "pairs", [[("the same", str(n)) for n in range(100)], [(str(n), "x") for n in range(12)]]
 )
 def test_too_few_are_refused_and_nothing_written(tmp_path, pairs):
     corpus = corpus_of(tmp_path, pairs)

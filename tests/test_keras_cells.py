@@ -285,10 +285,7 @@ def search(**parts: Any) -> Any:
         ),
         (lambda: search(maxout_units=0), "RNNSearch: maxout_units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
-        (
-            lambda: layers.WordEmbedding(K, 0),
-            "WordEmbedding: embedding_dim is 0",
-        ),
+        (lambda: layers.WordEmbedding(K, 0), "WordEmbedding: embedding_dim is 0"),
     ],
 )
 def test_errors_name_argument_class_and_what_was_wanted(make: Any, words: str) -> None:

@@ -111,10 +111,7 @@ def test_a_training_killed_three_times_ends_with_the_same_bits(tmp_path):
 @pytest.mark.slow
 def test_a_short_soak_leaves_nothing(tmp_path):
     """Too short to judge the memory by."""
-    words = (
-        *("--minutes=0.1", "--batches=2", "--warm_up=3"),
-        f"--out_dir={tmp_path / 'soak'}",
-    )
+    words = (*("--minutes=0.1", "--batches=2", "--warm_up=3"), f"--out_dir={tmp_path / 'soak'}")
     said = run("soak.py", *words)
     assert "| minutes | updates |" in said
     assert " is left" not in said

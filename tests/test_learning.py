@@ -10,17 +10,7 @@ import pytest
 
 from bahdanau_tf.options import TextOptions
 
-WORDS = [
-    "Eine",
-    "sieht",
-    "fünf",
-    "große",
-    "Hunde",
-    "über",
-    "Bücher",
-    "vor",
-    "Straßen",
-]
+WORDS = ["Eine", "sieht", "fünf", "große", "Hunde", "über", "Bücher", "vor", "Straßen"]
 LINES = [" ".join(words) for words in itertools.permutations(WORDS, 2)]
 CHANGES = {
     "plain": str,
@@ -79,9 +69,7 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(
         assert not [piece for piece in pieces if piece.startswith(b"<0x")]
 
 
-def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(
-    tmp_path: Path,
-) -> None:
+def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path: Path) -> None:
     """Only the source is read in small letters."""
     for name in ("source", "target"):
         text = "".join(f"{line.upper()}\n" for line in LINES)

@@ -43,14 +43,7 @@ SOURCE_SIZE, TARGET_SIZE = 11, 12
 def make_translator(seed: int = 7, lexicon: Lexicon | None = None, **options: Any) -> Translator:
     source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
-    model = RNNSearch(
-        SOURCE_SIZE,
-        TARGET_SIZE,
-        units=8,
-        embedding_dim=6,
-        maxout_units=6,
-        **options,
-    )
+    model = RNNSearch(SOURCE_SIZE, TARGET_SIZE, units=8, embedding_dim=6, maxout_units=6, **options)
     randomized(model, seed, scale=0.7)
     decoding = Decoding(max_length=6)
     return Translator(model, source, target, decoding, lexicon=lexicon)
@@ -167,12 +160,7 @@ def plainly_found(decoding: Decoding) -> Translated:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"factored_output": False},
-        {"tie_embeddings": True},
-        {"dtype": "mixed_bfloat16"},
-    ],
+    [{}, {"factored_output": False}, {"tie_embeddings": True}, {"dtype": "mixed_bfloat16"}],
     ids=str,
 )
 def test_probabilities_are_the_softmax_over_the_shortlist(options):

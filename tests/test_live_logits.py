@@ -118,13 +118,7 @@ def test_logits_of_hopeless_hypotheses_are_not_computed():
 
 def test_sampling_takes_features():
     table = Table(seed=3)
-    options = {
-        "start_id": START,
-        "eos_id": EOS,
-        "max_length": 3,
-        "n_samples": 3,
-        "seed": 1,
-    }
+    options = {"start_id": START, "eos_id": EOS, "max_length": 3, "n_samples": 3, "seed": 1}
     plain = search.sample(table.step, table.state(), **options)
 
     def step(ids, state, memory):

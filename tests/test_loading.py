@@ -82,10 +82,7 @@ def inputs_of(model: Any) -> Any:
     if len(model.inputs) == 2:
         return [IDS, IDS]
     random = np.random.default_rng(0)
-    states, annotations = (
-        random.normal(size=(2, N)),
-        random.normal(size=(2, 4, 3)),
-    )
+    states, annotations = (random.normal(size=(2, N)), random.normal(size=(2, 4, 3)))
     return [states.astype("float32"), annotations.astype("float32"), IDS != 0]
 
 
@@ -111,20 +108,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         wanted[path] = outputs_of(model)
 
     for name, make, optimizer in (
-        (
-            "adam",
-            rnnsearch,
-            optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9)),
-        ),
+        ("adam", rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
         ("sgd", words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
         ("adadelta", words, optimizers.Adadelta()),
     ):
         model = make()
-        model.compile(
-            optimizer,
-            losses.TokenCrossentropy(),
-            weighted_metrics=[losses.Perplexity()],
-        )
+        model.compile(optimizer, losses.TokenCrossentropy(), weighted_metrics=[losses.Perplexity()])
         optimizer.build(model.trainable_variables)
         save(name, model)
     for make in (by_the_docstring, with_a_decoder):
@@ -336,9 +325,7 @@ def test_another_backend_is_refused_in_one_line() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_keras_already_on_another_backend_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keras_already_on_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
     with pytest.raises(ImportError, match="'torch'"):
         keras_register.register({})

@@ -161,9 +161,7 @@ def test_fit_without_sample_weights_ignores_padding() -> None:
         model = keras.Sequential([words, keras.layers.Dense(K)])
         model.build((None, None))
         randomized(model).compile(
-            optimizers.SGD(0.1),
-            losses.TokenCrossentropy(),
-            metrics=[losses.Perplexity()],
+            optimizers.SGD(0.1), losses.TokenCrossentropy(), metrics=[losses.Perplexity()]
         )
         model.fit(TARGET, TARGET, sample_weight=weights, verbose=0)
         after.append(model.get_weights())

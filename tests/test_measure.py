@@ -8,10 +8,7 @@ import sacrebleu
 from bahdanau_tf.evaluation import bleu_tokenizer, has_blanks, measure
 
 JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
-TOKENIZED = [
-    "今日 は 天気 が とても 良い です 。",
-    "犬 が 公園 を 走 っ て いる 。",
-]
+TOKENIZED = ["今日 は 天気 が とても 良い です 。", "犬 が 公園 を 走 っ て いる 。"]
 CHINESE = ["今天天气非常好。", "那只狗在公园里跑。"]
 THAI = ["วันนี้อากาศดีมาก", "สุนัขกำลังวิ่งอยู่ในสวน"]
 

@@ -77,11 +77,7 @@ def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
     recipe = Recipe(epochs=2, batch_size=4, optimizer="adam")
     result = train(translator, files, recipe, folder / "model")
     return SimpleNamespace(
-        model=model,
-        before=before,
-        translator=translator,
-        folder=folder,
-        result=result,
+        model=model, before=before, translator=translator, folder=folder, result=result
     )
 
 
@@ -174,9 +170,7 @@ def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["original", "main-text"])
-def test_features_step_by_step_equal_features_of_the_whole_sentence(
-    order: str,
-) -> None:
+def test_features_step_by_step_equal_features_of_the_whole_sentence(order: str) -> None:
     """The default `StepwiseModel.features` equals a model's own `features`."""
     model = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order)
     randomized(model, 0, scale=0.7)

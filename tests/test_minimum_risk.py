@@ -42,11 +42,7 @@ def text(ids: np.ndarray) -> str:
 def bleu_of(hypothesis: np.ndarray, reference: np.ndarray) -> float:
     """sacreBLEU's BLEU + 1, of the tokens as words; 0 to 1."""
     score: float = sacrebleu.sentence_bleu(
-        text(hypothesis),
-        [text(reference)],
-        smooth_method="add-k",
-        smooth_value=1,
-        tokenize="none",
+        text(hypothesis), [text(reference)], smooth_method="add-k", smooth_value=1, tokenize="none"
     ).score
     return score / 100
 
@@ -79,9 +75,7 @@ def test_bleu_of_short_tensors(width: int) -> None:
     np.testing.assert_allclose(found, np.full((2, 3), wanted), atol=1e-6)
 
 
-def test_the_loss_equals_the_equations_of_the_paper(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loss_equals_the_equations_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy computes it from what was drawn; copies count once."""
     model, seen = toy(), []
     drawn = minimum_risk._drawn
@@ -188,13 +182,7 @@ def test_two_samples_are_the_fewest() -> None:
         risk = Risk(samples, EOS, UNK)
         with tf.GradientTape() as tape:
             value = minimum_risk_loss(
-                model,
-                TokenCrossentropy(),
-                risk,
-                risk.at(tf.constant(0)),
-                inputs,
-                target,
-                weights,
+                model, TokenCrossentropy(), risk, risk.at(tf.constant(0)), inputs, target, weights
             )
         found = tape.gradient(value, model.trainable_weights)
         assert (float(tf.linalg.global_norm(found)) > 0) == (samples == 2)

@@ -207,10 +207,7 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
     same = ModelOptions(model, **SIZES, cell="TanhCell")
     if model == "rnnsearch":
         own = ModelOptions(
-            model,
-            **SIZES,
-            cell="named_parts.Plain",
-            attention="named_parts.General",
+            model, **SIZES, cell="named_parts.Plain", attention="named_parts.General"
         )
         same = ModelOptions(model, **SIZES, cell="TanhCell", attention="GeneralAttention")
     one, other = randomized(own.make(6, 7)), randomized(same.make(6, 7))
@@ -248,11 +245,7 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
     sizes = {**SIZES, "kernel_initializer": "glorot_uniform"}
     parts = importlib.import_module("named_parts")
     model = RNNEncDec(
-        6,
-        7,
-        **sizes,
-        readout=parts.LayeredReadout(7, 3),
-        bridge=parts.LayeredBridge(4, 3),
+        6, 7, **sizes, readout=parts.LayeredReadout(7, 3), bridge=parts.LayeredBridge(4, 3)
     )
     owners = {weight.path.split("/")[1] for weight in model.weights}
     assert {"layered_readout", "layered_bridge"} <= owners
@@ -268,11 +261,7 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
 
 
 def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
-    options = ModelOptions(
-        **SIZES,
-        cell="keras.layers.LSTMCell",
-        initialization="glorot",
-    )
+    options = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot")
     model = options.make(6, 7)
     (layer,) = model.encoder.stack
     for owner in (model.decoder, *layer):
@@ -311,10 +300,7 @@ def test_a_new_process_translates_and_resumes_training(
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     model = f"--model_dir={folder / 'model'}"
     *train, cell = flags_of(
-        folder,
-        model,
-        "--attention=named_parts.Layered",
-        "--cell=named_parts.LayeredCell",
+        folder, model, "--attention=named_parts.Layered", "--cell=named_parts.LayeredCell"
     )
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
@@ -322,12 +308,7 @@ def test_a_new_process_translates_and_resumes_training(
         patch.setattr(ModelOptions, "try_parts", lambda _: None)
         assert main(train) == 2
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
-    translate = [
-        "translate",
-        model,
-        f"--input={folder / 'source'}",
-        "--format=moses",
-    ]
+    translate = ["translate", model, f"--input={folder / 'source'}", "--format=moses"]
     assert main([*translate, f"--output={folder / 'wanted'}"]) == 0
     other = [*translate, f"--output={folder / 'found'}"]
     own = "--modules=named_parts"
@@ -488,14 +469,8 @@ def test_a_folder_from_elsewhere_runs_no_module(
         ("--cell=keras.layers.Dense", "--cell is Dense, wanted a cell"),
         ("--attention=named_parts.Unregistered", "register_keras_serializable"),
         ("--attention=named_parts.Forgetful", "argument: 'units'"),
-        (
-            "--attention=named_parts.Failing",
-            "with which the model does not run: Attribute",
-        ),
-        (
-            "--attention=named_parts.Listed",
-            "each layer as an attribute of its own",
-        ),
+        ("--attention=named_parts.Failing", "with which the model does not run: Attribute"),
+        ("--attention=named_parts.Listed", "each layer as an attribute of its own"),
     ],
 )
 def test_bad_parts_are_refused_before_any_text_is_read(

@@ -22,16 +22,7 @@ from bahdanau_tf.translation.rescoring import Hypothesis, NBest, choose_weight
 
 WORDS = {
     "vietnamese": ["một", "người", "đàn", "ông", "đứng", "ở", "giữa", "phố"],
-    "korean": [
-        "한",
-        "남자가",
-        "거리",
-        "한가운데",
-        "서",
-        "있는",
-        "것을",
-        "봤다",
-    ],
+    "korean": ["한", "남자가", "거리", "한가운데", "서", "있는", "것을", "봤다"],
     "hindi": ["एक", "बड़ा", "लड़का", "सड़क", "पर", "ज़ोर", "से", "पढ़ता"],
 }
 # Letters with a nukta, which NFC takes apart, as most keyboards write them.
@@ -59,9 +50,7 @@ def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
     return ours, references
 
 
-def test_each_score_is_that_of_composed_text(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_each_score_is_that_of_composed_text(texts: tuple[list[str], list[str]]) -> None:
     ours, references = texts
     come = [*map(as_it_comes, references)]
     assert not {*come} & {*references}
@@ -144,8 +133,7 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(
         return [SimpleNamespace(log_prob=-1.0, token_log_probs=np.zeros(1))]
 
     translator = SimpleNamespace(
-        translate=lambda lines, _: [SimpleNamespace(text=x) for x in ours],
-        score=score,
+        translate=lambda lines, _: [SimpleNamespace(text=x) for x in ours], score=score
     )
     wanted = sacrebleu.corpus_bleu(ours, [references]).score
     found = dev.evaluate(translator)  # type: ignore[arg-type]

@@ -33,17 +33,8 @@ from bahdanau_tf.training import loop
 
 # Small sizes, by the names in the cell tagged `parameters`.
 SMALL: dict[str, dict[str, Any]] = {
-    "01_quick_start": {
-        "sentences": 100,
-        "held_out": 8,
-        "epochs": 1.0,
-        "units": 8,
-    },
-    "02_attention_step_by_step": {
-        "sentences": 100,
-        "epochs": 1.0,
-        "units": 8,
-    },
+    "01_quick_start": {"sentences": 100, "held_out": 8, "epochs": 1.0, "units": 8},
+    "02_attention_step_by_step": {"sentences": 100, "epochs": 1.0, "units": 8},
     "03_the_paper_in_small": {
         "sentences": 100,
         "epochs": 1.0,
@@ -67,21 +58,9 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "05_export_and_serve": {"sentences": 100, "epochs": 1.0, "units": 8},
     "06_keras_developers": {"sentences": 160, "epochs": 1, "units": 8},
-    "07_the_whole_model_by_hand": {
-        "sentences": 100,
-        "epochs": 1.0,
-        "units": 8,
-    },
-    "08_from_the_tensorflow_tutorial": {
-        "sentences": 100,
-        "units": 8,
-        "epochs": 1,
-        "steps": 5,
-    },
-    "09_english_to_korean": {
-        "minutes": 30.0,
-        "train_flags": ["--units=8", "--updates=3"],
-    },
+    "07_the_whole_model_by_hand": {"sentences": 100, "epochs": 1.0, "units": 8},
+    "08_from_the_tensorflow_tutorial": {"sentences": 100, "units": 8, "epochs": 1, "steps": 5},
+    "09_english_to_korean": {"minutes": 30.0, "train_flags": ["--units=8", "--updates=3"]},
 }
 TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
 # The code of the translations is equal, so only the English notebooks run.
@@ -196,12 +175,7 @@ def test_install_does_nothing_where_the_package_is(place, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        f"https://example.com/{WHEEL}",
-        f"/content/my drive/{WHEEL}",
-        "bahdanau_tf",
-    ],
+    "given", [f"https://example.com/{WHEEL}", f"/content/my drive/{WHEEL}", "bahdanau_tf"]
 )
 def test_install_prefers_what_the_reader_gives(place, given):
     Path(WHEEL).touch()
@@ -331,11 +305,7 @@ def stand_in_for_download(corpus: Path, folder: Path) -> None:
             (corpus / f"{split}.{language}").read_text("utf-8").split("\n")
             for split in ("train", "dev")
         )
-        for split, lines in (
-            ("train", train[:400]),
-            ("dev", dev[:10]),
-            ("test", dev[10:60]),
-        ):
+        for split, lines in (("train", train[:400]), ("dev", dev[:10]), ("test", dev[10:60])):
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{split}.{language}").write_text(text, "utf-8")
 
@@ -365,10 +335,7 @@ def test_every_cell_runs_with_a_stand_in_for_the_update(
 @pytest.mark.filterwarnings("ignore:plot. no installed font has")
 @each(ENGLISH)
 def test_every_cell_runs(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    shared: Callable[[str], Path],
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Callable[[str], Path]
 ) -> None:
     if path.stem == "09_english_to_korean":
         corpus = shared("data/tatoeba-en-ko")

@@ -46,10 +46,7 @@ def loops(graph: Any) -> Any:
     functions = {one.signature.name: one for one in library}
     bodies = {
         node.attr["body"].func.name
-        for nodes in (
-            graph.graph.as_graph_def().node,
-            *(one.node_def for one in library),
-        )
+        for nodes in (graph.graph.as_graph_def().node, *(one.node_def for one in library))
         for node in nodes
         if node.op in ("While", "StatelessWhile")
     }

@@ -19,12 +19,7 @@ LAZY = ("tensorflow_text", "matplotlib", "sentencepiece", "sacrebleu")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +41,7 @@ def test_the_installed_wheel_is_tested(wheel: metadata.Distribution) -> None:
     assert Path(bahdanau_tf.__file__).samefile(installed)
 
 
-def test_every_source_file_is_in_the_wheel(
-    wheel: metadata.Distribution,
-) -> None:
+def test_every_source_file_is_in_the_wheel(wheel: metadata.Distribution) -> None:
     sources = {
         path.relative_to(REPOSITORY).as_posix()
         for kind in ("*.py", "*.css", "*.flags", "py.typed")
@@ -60,9 +53,7 @@ def test_every_source_file_is_in_the_wheel(
     assert {file.split("/")[0] for file in packed if ".py" in file} == {"bahdanau_tf"}
 
 
-def test_version_is_the_newest_of_the_changelog(
-    wheel: metadata.Distribution,
-) -> None:
+def test_version_is_the_newest_of_the_changelog(wheel: metadata.Distribution) -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)
     assert newest
@@ -122,9 +113,7 @@ def new_process() -> list[str]:
     return result.stdout.split("\n")
 
 
-def test_import_does_not_import_the_heavy_modules(
-    new_process: list[str],
-) -> None:
+def test_import_does_not_import_the_heavy_modules(new_process: list[str]) -> None:
     assert new_process[0] == "[]"
 
 
@@ -132,9 +121,7 @@ def test_models_work_without_tensorflow_text(new_process: list[str]) -> None:
     assert new_process[1] == "(1, 4, 9)"
 
 
-def test_a_tokenizer_without_tensorflow_text_names_the_package(
-    new_process: list[str],
-) -> None:
+def test_a_tokenizer_without_tensorflow_text_names_the_package(new_process: list[str]) -> None:
     _, _, sentence, *rest = new_process
     assert "tensorflow-text" in sentence
     assert rest == [""]
@@ -148,9 +135,7 @@ def test_help_is_quiet_and_names_the_commands() -> None:
         assert re.search(rf"\b{command}\b", result.stdout)
 
 
-def test_the_command_prints_the_same_as_the_module(
-    wheel: metadata.Distribution,
-) -> None:
+def test_the_command_prints_the_same_as_the_module(wheel: metadata.Distribution) -> None:
     command = Path(sys.executable).with_name("bahdanau-tf")
     result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr

@@ -68,10 +68,7 @@ def make_model(**options: Any) -> RNNSearch:
     keras.utils.set_random_seed(7)
     sizes = ("units", "embedding_dim", "attention_units", "maxout_units")
     return RNNSearch(
-        *(40, 50),
-        **dict.fromkeys(sizes, 32),
-        kernel_initializer="glorot_uniform",
-        **options,
+        *(40, 50), **dict.fromkeys(sizes, 32), kernel_initializer="glorot_uniform", **options
     )
 
 
@@ -183,12 +180,7 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
 
 @pytest.mark.parametrize(
     ("flags", "wanted"),
-    [
-        ("fpu avx512_bf16 rtm", True),
-        ("amx_bf16 amx_tile", True),
-        ("avx2 bf16", False),
-        ("", False),
-    ],
+    [("fpu avx512_bf16 rtm", True), ("amx_bf16 amx_tile", True), ("avx2 bf16", False), ("", False)],
 )
 def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
     monkeypatch.setattr(device, "_of_processor", lambda what: flags)
@@ -210,9 +202,7 @@ def test_the_rate_of_a_product_is_that_of_the_fastest():
 def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["x"])
     monkeypatch.setattr(
-        tf.config.experimental,
-        "get_device_details",
-        lambda gpu: {"compute_capability": capability},
+        tf.config.experimental, "get_device_details", lambda gpu: {"compute_capability": capability}
     )
     assert device.has_fast_bfloat16() is wanted
 
@@ -221,10 +211,7 @@ def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
 
 
 def updated(
-    optimizer: keras.optimizers.Optimizer,
-    dtype: str,
-    divisor: float,
-    policy: str = "float32",
+    optimizer: keras.optimizers.Optimizer, dtype: str, divisor: float, policy: str = "float32"
 ) -> tuple[float, list[np.ndarray]]:
     """The loss of one update, and how it moved the weights."""
     model = make_model(dtype=policy)
@@ -308,9 +295,7 @@ def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkey
     assert float(restored.dynamic_scale) < 2.0**15  # it was halved
     assert int(restored.step_counter) == int(made[0].step_counter)
     for one, other in zip(
-        made[0].inner_optimizer.variables,
-        restored.inner_optimizer.variables,
-        strict=True,
+        made[0].inner_optimizer.variables, restored.inner_optimizer.variables, strict=True
     ):
         if "momentum" in other.path:
             np.testing.assert_array_equal(one, other)

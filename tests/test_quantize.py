@@ -28,9 +28,7 @@ def functional() -> Any:
     return randomized(keras.Model([annotations, query], [weights, scores]))
 
 
-def test_attention_in_a_quantized_model_is_not_quantized(
-    tmp_path: Path,
-) -> None:
+def test_attention_in_a_quantized_model_is_not_quantized(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     inputs = [random.normal(size=size).astype("float32") for size in ((2, 5, 4), (2, 3))]
     model = functional()

@@ -20,10 +20,7 @@ import reference
 END, UNKNOWN = 26, 1
 PARTS = {
     "rnnsearch": {},
-    "rnnencdec": {
-        "bridge": reference.summary_bridge,
-        "attention": reference.fixed_context,
-    },
+    "rnnencdec": {"bridge": reference.summary_bridge, "attention": reference.fixed_context},
 }
 
 
@@ -102,9 +99,7 @@ def test_a_padded_batch_equals_the_original(original: Original) -> None:
         close(annotations, file["batch_annotations"], 1e-6)
 
 
-def test_central_differences_equal_the_original_gradients(
-    original: Original,
-) -> None:
+def test_central_differences_equal_the_original_gradients(original: Original) -> None:
     """Of each tensor: its largest entry, two others, a random direction."""
     arrays = {name: value.astype(np.float64) for name, value in original.load("params").items()}
     gradients = original.load("grad")
@@ -118,11 +113,7 @@ def test_central_differences_equal_the_original_gradients(
         directions[3] = random.choice([-1.0, 1.0], gradient.size)
         for direction in directions.reshape(4, *gradient.shape):
             ahead, behind = (
-                cost_of(
-                    original,
-                    arrays | {name: arrays[name] + step * direction},
-                    batch,
-                )
+                cost_of(original, arrays | {name: arrays[name] + step * direction}, batch)
                 for step in (1e-6, -1e-6)
             )
             slope = (ahead - behind) / 2e-6
@@ -245,20 +236,8 @@ def test_cells_equal_those_of_keras() -> None:
     after = gru | {f"b_U{gate}": random.normal(size=5) for gate in ("z", "r", "")}
     cases = [
         (reference.tanh_step, random_cell("", 5, 5), "", "SimpleRNNCell", {}),
-        (
-            reference.gru_textbook_step,
-            gru,
-            "_z,_r,",
-            "GRUCell",
-            {"reset_after": False},
-        ),
-        (
-            reference.gru_reset_after_step,
-            after,
-            "_z,_r,",
-            "GRUCell",
-            {"reset_after": True},
-        ),
+        (reference.gru_textbook_step, gru, "_z,_r,", "GRUCell", {"reset_after": False}),
+        (reference.gru_reset_after_step, after, "_z,_r,", "GRUCell", {"reset_after": True}),
     ]
     for step, p, gates, name, options in cases:
         cell = getattr(keras.layers, name)(5, **options)
@@ -277,11 +256,7 @@ def test_gru_with_negated_update_gate_equals_the_textbooks() -> None:
     negated = p | {k: -p[k] for k in ("W_z", "U_z", "C_z", "b_z")}
     random = np.random.default_rng(1)
     x, h, c = (random.normal(size=(6, size)) for size in (3, 4, 2))
-    close(
-        reference.gru_textbook_step(x, h, negated, c),
-        reference.gru_step(x, h, p, c),
-        1e-12,
-    )
+    close(reference.gru_textbook_step(x, h, negated, c), reference.gru_step(x, h, p, c), 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -375,10 +350,7 @@ def test_readouts_equal_their_equations() -> None:
     u, v = random.normal(size=(4, 6)), random.normal(size=(6, 5))
     for activation, hidden in ((np.tanh, np.tanh(t)), (reference.identity, t)):
         full = p | {"W_o": u @ v}
-        factored = {k: w for k, w in p.items() if k != "W_o"} | {
-            "W_o1": u,
-            "W_o2": v,
-        }
+        factored = {k: w for k, w in p.items() if k != "W_o"} | {"W_o1": u, "W_o2": v}
         for q in (full, factored):
             logits = reference.readout(s, y, c, q, activation)[0]
             close(logits, hidden @ u @ v + p["b_y"], 1e-12)
@@ -394,12 +366,7 @@ def small_model() -> dict:
     return {
         "E_x": random.normal(size=(9, 3)),
         "E_y": random.normal(size=(7, 3)),
-        "encoder": [
-            {
-                "forward": random_cell(gates, 3, 4),
-                "backward": random_cell(gates, 3, 4),
-            }
-        ],
+        "encoder": [{"forward": random_cell(gates, 3, 4), "backward": random_cell(gates, 3, 4)}],
         "bridge": {"W_s": random.normal(size=(4, 4))},
         "attention": {
             "W_a": random.normal(size=(4, 4)),

@@ -57,12 +57,7 @@ def lines(text: str) -> list[str]:
 
 def test_lists_written_by_moses_are_read():
     first, second, third, fourth = read_nbest(lines(MOSES), "pqrs")
-    assert [len(x.hypotheses) for x in (first, second, third, fourth)] == [
-        2,
-        0,
-        1,
-        0,
-    ]
+    assert [len(x.hypotheses) for x in (first, second, third, fourth)] == [2, 0, 1, 0]
     assert [x.source for x in (first, second, third, fourth)] == [*"pqrs"]
     assert first.hypotheses[1] == Hypothesis(
         0, "b a", "LM0= -6 TM0= -1 -2 -0.5 3", -4.5, ("0-1 1-0",)
@@ -325,9 +320,7 @@ def weighed(tmp_path, first: str, second: str) -> list[str]:
     """
     source = write(tmp_path / "source", "s")
     nbest = write(
-        tmp_path / "nbest",
-        f"0 ||| {first} ||| F0= 0 ||| -1",
-        f"0 ||| {second} ||| F0= 0 ||| -2",
+        tmp_path / "nbest", f"0 ||| {first} ||| F0= 0 ||| -1", f"0 ||| {second} ||| F0= 0 ||| -2"
     )
     reference = write(tmp_path / "reference", "the cat sat on the mat")
     return [
@@ -365,13 +358,7 @@ def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
         ([], "--source is missing"),
         (["--source=s", "--dev_source=d"], "--dev_input, --dev_reference"),
         (
-            [
-                "--source=s",
-                "--weight=0.1",
-                "--dev_source=d",
-                "--dev_input=d",
-                "--dev_reference=d",
-            ],
+            ["--source=s", "--weight=0.1", "--dev_source=d", "--dev_input=d", "--dev_reference=d"],
             "--weight and --dev_source",
         ),
     ],

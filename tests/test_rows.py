@@ -15,13 +15,10 @@ PARTS = st.sampled_from([b"a", b" ", b"\xc3\xa9", b"\xf0\x9d\x84\x9e", b"\xe3", 
 
 @given(st.lists(st.lists(PARTS, max_size=6), min_size=1, max_size=6))
 @settings(max_examples=50, deadline=None)
-def test_offsets_are_those_after_invalid_bytes_are_replaced(
-    rows: list[list[bytes]],
-) -> None:
+def test_offsets_are_those_after_invalid_bytes_are_replaced(rows: list[list[bytes]]) -> None:
     offsets = [[sum(map(len, row[:n])) for n in range(len(row) + 1)] for row in rows]
     moved = replaced_offsets(
-        tf.constant([b"".join(row) for row in rows]),
-        tf.ragged.constant(offsets, tf.int32),
+        tf.constant([b"".join(row) for row in rows]), tf.ragged.constant(offsets, tf.int32)
     )
     for row, found in zip(rows, moved.to_list(), strict=True):
         text = b"".join(row).decode("utf-8", "replace").encode()
@@ -62,9 +59,7 @@ def test_words_are_counted_as_python_splits_them() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_long_word_among_many_short_ones_needs_little_memory(
-    reverse: bool,
-) -> None:
+def test_a_long_word_among_many_short_ones_needs_little_memory(reverse: bool) -> None:
     """A dense table of all words times the longest would need 0.3 TB."""
     count = 200_000
     text = "x" * count + " a" * count

@@ -102,9 +102,7 @@ def test_a_text_scores_zero_against_itself():
 
 @hypothesis.given(
     hypothesis.extra.numpy.arrays(
-        np.float32,
-        strategies.integers(1, 30),
-        elements=strategies.integers(0, 9),
+        np.float32, strategies.integers(1, 30), elements=strategies.integers(0, 9)
     ),
     strategies.data(),
 )

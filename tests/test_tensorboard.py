@@ -100,9 +100,7 @@ def dev_loss(translator: Translator, files: TrainingFiles) -> float:
 
 
 def check_pictures(
-    translator: Translator,
-    files: TrainingFiles,
-    found: dict[str, dict[int, np.ndarray]],
+    translator: Translator, files: TrainingFiles, found: dict[str, dict[int, np.ndarray]]
 ) -> None:
     names = {name for name in found if name.startswith("alignment")}
     assert names == {f"alignment/{number}" for number in range(1, 5)}

@@ -87,9 +87,7 @@ def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
     words, starts, ends = tokenizer.tokenize_with_offsets(texts)
     assert b"".join(words.to_list()[0]).replace(b" ", b"") == (b"ABIGDOGSELLSTHEUMBRELLA.")
     for text, row, first, last in zip(
-        tf.constant(texts).numpy(),
-        *(x.to_list() for x in (words, starts, ends)),
-        strict=True,
+        tf.constant(texts).numpy(), *(x.to_list() for x in (words, starts, ends)), strict=True
     ):
         assert row == [text[a:b] for a, b in zip(first, last, strict=True)]
 
@@ -106,9 +104,7 @@ def test_multi30k_does_not_change(shared: Callable[[str], Path], name: str) -> N
     assert true_cased(tf.constant(lines)).numpy().tolist() == lines
 
 
-def test_graphs_have_only_ops_of_stock_servers(
-    learn: Callable[..., Any],
-) -> None:
+def test_graphs_have_only_ops_of_stock_servers(learn: Callable[..., Any]) -> None:
     tokenizer = learn(true_case=True)
     graph = tf.function(
         lambda strings: (

@@ -34,23 +34,10 @@ def test_words_invert_ids_in_any_shape() -> None:
     ids = tf.constant([[[4], [-1]], [[5], [2]]], tf.int64)
     words = vocabulary.words(ids)
     assert words.shape == ids.shape
-    assert words.numpy().reshape(-1).tolist() == [
-        "é".encode(),
-        b"[UNK]",
-        b"[UNK]",
-        b"[END]",
-    ]
+    assert words.numpy().reshape(-1).tolist() == ["é".encode(), b"[UNK]", b"[UNK]", b"[END]"]
     ragged = tf.ragged.constant([[3, 4], [], [3]])
-    assert vocabulary.words(ragged).to_list() == [
-        [b"a", "é".encode()],
-        [],
-        [b"a"],
-    ]
-    assert vocabulary.ids(vocabulary.words(ragged)).to_list() == [
-        [3, 4],
-        [],
-        [3],
-    ]
+    assert vocabulary.words(ragged).to_list() == [[b"a", "é".encode()], [], [b"a"]]
+    assert vocabulary.ids(vocabulary.words(ragged)).to_list() == [[3, 4], [], [3]]
 
 
 def test_vocabularies_do_not_share_a_table(tmp_path: Path) -> None:

@@ -24,11 +24,7 @@ def french(**options: Any) -> WordTokenizer:
 
 
 def toy_model(
-    source: Any,
-    target: Any,
-    model_class: type = RNNSearch,
-    seed: int = 7,
-    **options: Any,
+    source: Any, target: Any, model_class: type = RNNSearch, seed: int = 7, **options: Any
 ) -> Any:
     """A model whose weights are large enough to prefer some words."""
     model = model_class(
