@@ -1,7 +1,5 @@
 """A page in headless Chromium, controlled by DevTools protocol over a pipe."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """A toy task to train on: every letter is translated to its capital."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

@@ -1,7 +1,5 @@
 """Forced alignment of given translations: `Translator.align`, `align`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -115,9 +113,7 @@ def test_subwords_are_aligned(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["translator", "reversing"])
-def test_align_reproduces_the_alignment_of_search(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_align_reproduces_the_alignment_of_search(name, request):
     """Also if search finds the last word of the translation first."""
     translator = request.getfixturevalue(name)
     found = [one for one in translator.translate(SOURCES) if one.tokens]

@@ -1,7 +1,5 @@
 """The moving average of the weights, compared with NumPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import keras

@@ -1,7 +1,5 @@
 """Batches of sentences of similar length."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

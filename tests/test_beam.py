@@ -1,7 +1,5 @@
 """export/beam_translate.py: bulk translation on a runner of Apache Beam."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json
@@ -56,7 +54,7 @@ class Toy(tf.Module):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "1"
     toy = Toy()
     signatures = {"serving_default": toy.translate}
@@ -65,7 +63,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path) -> Path:
     """A folder of shards of several lengths."""
     folder = tmp_path / "text"
     folder.mkdir()

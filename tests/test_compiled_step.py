@@ -1,7 +1,5 @@
 """The training step of the GPU benchmark equals that of training."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +54,7 @@ def make_step(make: Any, policy: str) -> tuple[Any, list[keras.Variable]]:
 
 
 @pytest.fixture(scope="module", params=POLICIES)
-def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
+def trained(request, benchmarks) -> SimpleNamespace:
     """Both steps after some updates; the compiled one was lowered before."""
     lower_step, policy = benchmarks("lower_step"), request.param
     batch = make_batch()
@@ -75,7 +73,7 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     )
 
 
-def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
+def test_the_compiled_step_equals_the_training_step(trained):
     """In half precision XLA rounds differently: only losses are compared."""
     is_exact = trained.policy == "float32"
     rtol = 1e-5 if is_exact else 0.02
@@ -87,7 +85,7 @@ def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_path: Path) -> None:
+def test_jax_gives_the_losses_of_tensorflow(trained, benchmarks, tmp_path):
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     trained.lowered.save(tmp_path / "step.npz")
     lowered = benchmarks("lowered").LoweredStep.load(tmp_path / "step.npz")
@@ -96,7 +94,7 @@ def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_p
     assert len(seconds) == UPDATES
 
 
-def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> None:
+def test_a_lowered_step_is_saved_and_loaded(benchmarks, tmp_path):
     lowered = benchmarks("lowered")
     weight = lowered.drawn(5, (40, 30))
     step = lowered.LoweredStep(
@@ -115,7 +113,7 @@ def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> 
         assert type(getattr(loaded, name)) is type(value)
 
 
-def test_drawn_weights_have_the_papers_distribution(benchmarks: Any) -> None:
+def test_drawn_weights_have_the_papers_distribution(benchmarks):
     drawn = benchmarks("lowered").drawn
     one, other = drawn(1, (200, 300)), drawn(2, (200, 300))
     assert (one != other).all()

@@ -1,7 +1,5 @@
 """`bahdanau-tf distil`: pairs of sources and translations, as training text."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
@@ -32,7 +30,7 @@ def translator() -> Translator:
 
 
 @pytest.fixture(scope="module")
-def folder(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(translator, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("distil")
     translator.save(folder / "model")
     for side, name in enumerate(("text.en", "text.fr")):
@@ -58,7 +56,7 @@ def distilled(folder: Path, *flags: str) -> list[tuple[str, ...]]:
 
 
 @pytest.fixture(scope="module")
-def hypotheses(translator: Translator) -> list[list[str]]:
+def hypotheses(translator) -> list[list[str]]:
     """For each real pair the texts of its finished hypotheses, best first."""
     wide = Translator(
         translator.model,
@@ -70,18 +68,14 @@ def hypotheses(translator: Translator) -> list[list[str]]:
     return [[x.text for x in (best, *best.alternatives) if x.finished and x.text] for best in found]
 
 
-def test_translations_stand_beside_the_references(
-    folder: Path, hypotheses: list[list[str]]
-) -> None:
+def test_translations_stand_beside_the_references(folder, hypotheses):
     wanted = []
     for pair, found in zip(REAL, hypotheses, strict=True):
         wanted += [pair, *((pair[0], text) for text in found[:1])]
     assert distilled(folder) == wanted
 
 
-def test_the_closest_hypothesis_is_the_best_by_chrf(
-    folder: Path, hypotheses: list[list[str]]
-) -> None:
+def test_the_closest_hypothesis_is_the_best_by_chrf(folder, hypotheses):
     written = distilled(folder, "--nobeside", "--closest")
     wanted = [
         (source, max(found, key=lambda x: chrf_of(x, reference)))
@@ -93,9 +87,7 @@ def test_the_closest_hypothesis_is_the_best_by_chrf(
     ]
 
 
-def test_unknown_words_are_written_only_if_they_are_kept(
-    folder: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, monkeypatch):
     text = translator.target_text
     bias = next(
         weight
@@ -116,7 +108,7 @@ def test_unknown_words_are_written_only_if_they_are_kept(
         translator.save(folder / "model")
 
 
-def test_the_closest_of_one_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_closest_of_one_is_refused(folder, capsys):
     arguments = [
         f"--model_dir={folder / 'model'}",
         f"--train_source={folder / 'text.en'}",
@@ -132,9 +124,7 @@ def chrf_of(text: str, reference: str) -> float:
     return float(sacrebleu.sentence_chrf(text, [reference]).score)
 
 
-def test_it_refuses_files_of_different_length_before_it_writes(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_refuses_files_of_different_length_before_it_writes(folder, tmp_path, capsys):
     (tmp_path / "short").write_text("un\n", "utf-8")
     status = main(
         [

@@ -1,7 +1,5 @@
 """Training by several replicas and processes equals training by one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -44,7 +42,7 @@ SHORT = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: Any) -> Path:
+def folder(tmp_path_factory) -> Path:
     """17 pairs of 1 to 6 words: batches of 8, 8 and 1."""
     folder = Path(tmp_path_factory.mktemp("text"))
     chance = np.random.default_rng(3)
@@ -135,7 +133,7 @@ def trained(folder: Path, *commands: list[str]) -> list[SimpleNamespace]:
 
 
 @pytest.fixture(scope="module")
-def alone(folder: Path) -> SimpleNamespace:
+def alone(folder) -> SimpleNamespace:
     """A training by this process on one device."""
     command = worker(folder, "alone")
     with pytest.MonkeyPatch.context() as patch:
@@ -154,13 +152,13 @@ def compare(found: SimpleNamespace, wanted: SimpleNamespace) -> None:
             np.testing.assert_allclose(found.saved[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
-def test_two_replicas_train_as_one(folder: Path, alone: SimpleNamespace) -> None:
+def test_two_replicas_train_as_one(folder, alone):
     """Lengths differ, and the last batch is one pair for two replicas."""
     (found,) = trained(folder, worker(folder, "mirrored", devices=2))
     compare(found, alone)
 
 
-def test_two_processes_train_as_one(folder: Path, alone: SimpleNamespace) -> None:
+def test_two_processes_train_as_one(folder, alone):
     """The chief alone evaluates and writes; the callbacks of both know it."""
     names = ["chief", "other"]
     found = trained(folder, *(worker(folder, name) for name in names))
@@ -179,7 +177,7 @@ def test_two_processes_train_as_one(folder: Path, alone: SimpleNamespace) -> Non
 
 
 @pytest.mark.slow
-def test_three_processes_train_as_one(folder: Path) -> None:
+def test_three_processes_train_as_one(folder):
     """RNNsearch, with batches of 7, 7 and 3 pairs."""
     options = {"model": "rnnsearch", "recipe": SHORT | {"batch_size": 7}}
     (one,) = trained(folder, worker(folder, "single", **options))
@@ -194,9 +192,7 @@ def test_three_processes_train_as_one(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "killed"), [("mean", 2), ("rnnsearch", 0)])
-def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
-    folder: Path, model: str, killed: int
-) -> None:
+def test_a_killed_worker_ends_all_and_the_same_command_goes_on(folder, model, killed):
     """To the weights of a training that was never interrupted."""
     options = {"model": model, "dropout": 0.1}
     names = [f"{model}-{number}" for number in range(3)]
@@ -221,9 +217,7 @@ def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_worker_stops_all_at_the_same_update(
-    folder: Path, alone: SimpleNamespace
-) -> None:
+def test_a_signal_to_one_worker_stops_all_at_the_same_update(folder, alone):
     names = ["s0", "s1"]
     told = {"signal": signal.SIGTERM, "signal_at": 2}
     found = trained(folder, worker(folder, "s0"), worker(folder, "s1", **told))
@@ -238,7 +232,7 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
 
 
 @pytest.mark.slow
-def test_time_ends_a_training_of_two_at_the_same_update(folder: Path) -> None:
+def test_time_ends_a_training_of_two_at_the_same_update(folder):
     """The rate follows the time, and is the same on both."""
     limit = {"minutes": 0.1, "schedule": "linear", "epochs": 1e5}
     options = {"recipe": SHORT | limit}
@@ -257,7 +251,7 @@ def train_command(given: dict[str, object]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_worker_with_other_flags_is_refused(folder: Path) -> None:
+def test_a_worker_with_other_flags_is_refused(folder):
     """And the chief ends, too, with a sentence."""
     given = {
         "train_source": folder / "train.a",
@@ -277,7 +271,7 @@ def test_a_worker_with_other_flags_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_trains_on_two_processes(folder: Path) -> None:
+def test_the_command_trains_on_two_processes(folder):
     """The other reads what the chief has chosen from the text; it is silent."""
     given = {
         "train_source": folder / "train.a",
@@ -300,7 +294,7 @@ def test_the_command_trains_on_two_processes(folder: Path) -> None:
     assert Translator.load(folder / "command").translate(["a b"])
 
 
-def test_a_worker_that_waits_for_others_ends_at_an_interrupt() -> None:
+def test_a_worker_that_waits_for_others_ends_at_an_interrupt():
     script = (
         "from bahdanau_tf.training.cluster import strategy_of_environment\n"
         "strategy_of_environment()\n"
@@ -321,9 +315,7 @@ def test_a_worker_that_waits_for_others_ends_at_an_interrupt() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize("rows", [1, 2, 7])
-def test_each_row_belongs_to_one_replica(
-    monkeypatch: pytest.MonkeyPatch, rows: int, count: int
-) -> None:
+def test_each_row_belongs_to_one_replica(monkeypatch, rows, count):
     """A replica without a row of its own has one whose weights are 0."""
     ids = np.arange(rows * 2, dtype=np.int32).reshape(rows, 2) + 1
     batch = {"source": ids, "target": ids}, ids, np.ones_like(ids, np.float32)
@@ -339,7 +331,7 @@ def test_each_row_belongs_to_one_replica(
     assert sorted(found) == ids.ravel().tolist()
 
 
-def test_a_scope_around_train_is_refused() -> None:
+def test_a_scope_around_train_is_refused():
     with (
         tf.distribute.OneDeviceStrategy("CPU:0").scope(),
         pytest.raises(ValueError, match="it was called in a strat"),
@@ -347,7 +339,7 @@ def test_a_scope_around_train_is_refused() -> None:
         strategy_of(SimpleNamespace())
 
 
-def test_several_batches_of_several_replicas_are_refused() -> None:
+def test_several_batches_of_several_replicas_are_refused():
     one, two = (SimpleNamespace(num_replicas_in_sync=n) for n in (1, 2))
     check_accumulates(Recipe(accumulate=3), one)
     check_accumulates(Recipe(), two)
@@ -355,7 +347,7 @@ def test_several_batches_of_several_replicas_are_refused() -> None:
         check_accumulates(Recipe(accumulate=3), two)
 
 
-def test_other_settings_than_the_chiefs_are_refused() -> None:
+def test_other_settings_than_the_chiefs_are_refused():
     chiefs = {"recipe": {"batch_size": 8}, "training_text_checksum": "a"}
     chief = SimpleNamespace(number=1, text_from_chief=lambda _: json.dumps(chiefs))
     check_alike(chief, chiefs)  # type: ignore[arg-type]
@@ -393,9 +385,7 @@ def script_of(heading: str) -> str:
         ("Kubernetes", [f"train-worker-0-{n}.train:2222" for n in range(3)]),
     ],
 )
-def test_the_launches_of_the_page_tell_each_worker_who_it_is(
-    tmp_path: Path, heading: str, addresses: list[str]
-) -> None:
+def test_the_launches_of_the_page_tell_each_worker_who_it_is(tmp_path, heading, addresses):
     """The scripts run with stand-ins for `bahdanau-tf` and for Slurm."""
     for name, body in PROGRAMS.items():
         program = tmp_path / name
@@ -451,9 +441,7 @@ TWO = {"worker": ["a:1", "b:1"]}
         ),
     ],
 )
-def test_a_wrong_cluster_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, told: object, said: str
-) -> None:
+def test_a_wrong_cluster_is_refused_in_a_sentence(monkeypatch, told, said):
     text = told if isinstance(told, str) else json.dumps(told)
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ValueError, match=f"^TF_CONFIG: {said}"):
@@ -461,7 +449,7 @@ def test_a_wrong_cluster_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("told", ["", {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}])
-def test_one_worker_is_no_cluster(monkeypatch: pytest.MonkeyPatch, told: object) -> None:
+def test_one_worker_is_no_cluster(monkeypatch, told):
     text = told if isinstance(told, str) else json.dumps(told)
     monkeypatch.setenv("TF_CONFIG", text)
     assert strategy_of_environment() is tf.distribute.get_strategy()

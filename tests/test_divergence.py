@@ -1,7 +1,5 @@
 """Updates whose loss or gradient is not finite."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -5,8 +5,6 @@ after the comment `<!-- not run: reason -->` is not run, but its commands, flags
 and files must exist. So must all links and files in the text.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -117,7 +115,7 @@ with_python = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory) -> Path:
     """The files that the pages name."""
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=96, dev=6, test=6, max_words=6)
@@ -139,7 +137,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(corpus, tmp_path_factory) -> Path:
     """The models that the pages name."""
     folder = tmp_path_factory.mktemp("models")
     train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
@@ -155,9 +153,7 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def prepare(
-    request: pytest.FixtureRequest, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Path, str], list[Block]]:
+def prepare(request, corpus, tmp_path, monkeypatch) -> Callable[[Path, str], list[Block]]:
     """Makes the files that a page's blocks of a language need; returns these.
 
     If the page trains a model itself, that model is not made.
@@ -216,14 +212,14 @@ def small(text: str) -> str:
 
 
 @with_python
-def test_python_blocks_run(page: Path, prepare: Callable) -> None:
+def test_python_blocks_run(page, prepare):
     blocks = prepare(page, "python")
     run_blocks((block.name, small(block.text)) for block in blocks)
 
 
 @pytest.mark.slow
 @every_page
-def test_shell_blocks_run(page: Path, prepare: Callable) -> None:
+def test_shell_blocks_run(page, prepare):
     for block in prepare(page, "sh"):
         for words in commands(block.text):
             assert run_command(words) == 0, (block.name, words)
@@ -255,7 +251,7 @@ def run_command(words: list[str]) -> int:
 
 
 @every_page
-def test_commands_flags_and_files_exist(page: Path) -> None:
+def test_commands_flags_and_files_exist(page):
     for block in blocks_of(page):
         if block.language in ("sh", "bash"):
             for words in commands(block.text):
@@ -296,7 +292,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
 
 
 @every_page_of_the_site
-def test_linked_files_exist(page: Path) -> None:
+def test_linked_files_exist(page):
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
         if not target.startswith("https://"):
@@ -304,7 +300,7 @@ def test_linked_files_exist(page: Path) -> None:
 
 
 @every_page_of_the_site
-def test_linked_headings_exist(page: Path) -> None:
+def test_linked_headings_exist(page):
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
         path = page.parent / target if target else page
@@ -316,20 +312,20 @@ def test_linked_headings_exist(page: Path) -> None:
 
 
 @every_page
-def test_files_in_the_text_exist(page: Path) -> None:
+def test_files_in_the_text_exist(page):
     """Paths such as `bahdanau_tf/x.py` between backticks."""
     text = page.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text):
         assert (REPOSITORY / path).exists(), path
 
 
-def test_readme_links_to_every_page_and_notebook() -> None:
+def test_readme_links_to_every_page_and_notebook():
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     for path in [*PAGES[1:], *NOTEBOOKS]:
         assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path
 
 
-def test_notebooks_name_notebooks_that_exist() -> None:
+def test_notebooks_name_notebooks_that_exist():
     names = {path.stem for path in NOTEBOOKS}
     for path in NOTEBOOKS:
         for cell in read_notebook(path)["cells"]:

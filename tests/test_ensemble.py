@@ -1,8 +1,5 @@
 """Ensembles: mean of the members in decoding, scoring, saving and export."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -48,7 +45,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("average", ["probability", "log_probability"])
-def test_the_mean_is_of_probabilities_or_log_probabilities(average: str) -> None:
+def test_the_mean_is_of_probabilities_or_log_probabilities(average):
     members = [make_model(1), make_model(2, RNNEncDec), make_model(3)]
     probabilities = [softmax(model(INPUTS).numpy()) for model in members]
     if average == "probability":
@@ -60,7 +57,7 @@ def test_the_mean_is_of_probabilities_or_log_probabilities(average: str) -> None
     np.testing.assert_allclose(softmax(logits), wanted, atol=1e-6)
 
 
-def test_ensemble_decode_step_equals_call() -> None:
+def test_ensemble_decode_step_equals_call():
     ensemble = Ensemble([make_model(1), make_model(2, RNNEncDec)])
     memory, state = ensemble.encode(INPUTS["source"])
     state = tf.nest.map_structure(lambda x: x[:, None], state)  # K = 1
@@ -75,7 +72,7 @@ def test_ensemble_decode_step_equals_call() -> None:
         ids = INPUTS["target"][:, position, None]
 
 
-def test_alignment_is_the_mean_of_members_that_read_source_0() -> None:
+def test_alignment_is_the_mean_of_members_that_read_source_0():
     members = [make_model(1), make_model(2), make_model(3, size=7)]
     ensemble = Ensemble(members, sources=[0, 0, 1])
     other = tf.constant([[3, 2], [4, 2]])
@@ -92,7 +89,7 @@ def test_alignment_is_the_mean_of_members_that_read_source_0() -> None:
     assert not Ensemble([make_model(1, RNNEncDec)]).has_alignment
 
 
-def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
+def test_keras_exports_an_ensemble_of_two_sources(tmp_path):
     ensemble = Ensemble([make_model(1), make_model(2, size=7)], sources=[0, 1])
     ensemble.export(str(tmp_path), verbose=False)
     inputs = {
@@ -104,7 +101,7 @@ def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, ensemble(inputs), rtol=1e-4)
 
 
-def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
+def test_an_ensemble_of_one_member_repeated_equals_that_member():
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])
     assert len(ensemble.source_texts) == 1
@@ -115,7 +112,7 @@ def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
 
 
 @pytest.mark.slow
-def test_each_member_uses_its_own_source_tokenizer(tmp_path: Path) -> None:
+def test_each_member_uses_its_own_source_tokenizer(tmp_path):
     """Also when saved, loaded and exported; `score` uses the mean."""
     forward, reverse = make_translator(1), make_translator(2, reverse=True)
     ensemble = Translator.ensemble([forward, reverse, forward])
@@ -140,7 +137,7 @@ def test_each_member_uses_its_own_source_tokenizer(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.exp(found), np.mean(each, axis=0), atol=1e-5)
 
 
-def test_incompatible_members_are_refused() -> None:
+def test_incompatible_members_are_refused():
     with pytest.raises(ValueError, match="no members"):
         Ensemble([])
     with pytest.raises(ValueError, match="average is 'median'"):
@@ -163,7 +160,7 @@ def test_incompatible_members_are_refused() -> None:
         Translator.ensemble([make_translator(1), other])
 
 
-def test_keras_saves_and_loads_an_ensemble(tmp_path: Path) -> None:
+def test_keras_saves_and_loads_an_ensemble(tmp_path):
     ensemble = Ensemble([make_model(1), make_model(2)], "log_probability")
     wanted = ensemble(INPUTS).numpy()
     ensemble.save(tmp_path / "ensemble.keras")

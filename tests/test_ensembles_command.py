@@ -1,7 +1,5 @@
 """`bahdanau-tf ensembles`, and --model_dir with several folders."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Exports: few nodes, none of them twice, and how many a signature has."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -22,7 +20,7 @@ from bahdanau_tf.serving.slimming import slim
 
 
 @pytest.fixture(scope="module")
-def version(tmp_path_factory: Any) -> Path:
+def version(tmp_path_factory) -> Path:
     translator = toy_translator(english(), french(), Decoding(beam_size=3, max_length=9))
     return translator.export(tmp_path_factory.mktemp("served"), n_best=2)
 
@@ -74,7 +72,7 @@ meta_graphs {
 """
 
 
-def test_nodes_are_counted_where_functions_are_called(tmp_path: Path, version: Path) -> None:
+def test_nodes_are_counted_where_functions_are_called(tmp_path, version):
     saved = text_format.Parse(GRAPH, type(read_graphs(version))())
     (tmp_path / GRAPHS).write_bytes(saved.SerializeToString())
     found = count_nodes(tmp_path)
@@ -87,14 +85,14 @@ def test_nodes_are_counted_where_functions_are_called(tmp_path: Path, version: P
 # Whole exports.
 
 
-def test_an_export_has_no_gradients(version: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_export_has_no_gradients(version, caplog):
     assert count_nodes(version).gradients == 0
     with caplog.at_level(logging.WARNING):
         tf.saved_model.load(str(version))
     assert "gradient" not in caplog.text
 
 
-def test_every_attribute_has_a_value(version: Path) -> None:
+def test_every_attribute_has_a_value(version):
     """Python loads a graph where one has none; the C++ runtime does not."""
     for function in functions(version).values():
         for node in function.node_def:
@@ -102,7 +100,7 @@ def test_every_attribute_has_a_value(version: Path) -> None:
                 assert value.WhichOneof("value"), (node.name, name)
 
 
-def test_one_search_serves_all_signatures_with_a_beam(version: Path) -> None:
+def test_one_search_serves_all_signatures_with_a_beam(version):
     """The others are those of `greedy` and `complete`, without a record."""
     every = functions(version)
     bodies = [
@@ -116,7 +114,7 @@ def test_one_search_serves_all_signatures_with_a_beam(version: Path) -> None:
     assert sum("TensorListSetItem" in one for one in searches) == 1
 
 
-def test_a_step_of_the_search_has_at_most_130_ops(version: Path) -> None:
+def test_a_step_of_the_search_has_at_most_130_ops(version):
     """Without constants, as a body of the loop."""
     every = functions(version)
     counts = {}
@@ -132,7 +130,7 @@ def test_a_step_of_the_search_has_at_most_130_ops(version: Path) -> None:
     assert max(counts.values()) <= 130
 
 
-def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
+def test_few_rows_meet_output_weights_in_columns(version):
     """A product with rows for words is transposed, and slow for few rows."""
     products = [
         node
@@ -145,7 +143,7 @@ def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
     assert not any(node.attr["transpose_b"].b for node in products)
 
 
-def test_a_signature_reads_its_text_once(version: Path) -> None:
+def test_a_signature_reads_its_text_once(version):
     """Characters are read by a function of all languages, once a text."""
     every = functions(version)
     readers = [name for name, one in every.items() if "UnicodeDecodeWithOffsets" in ops(one)]
@@ -207,7 +205,7 @@ def squared(x: tf.Tensor) -> Any:
     return x * x, lambda upstream: 2 * x * upstream
 
 
-def test_a_slim_graph_computes_the_same(tmp_path: Path) -> None:
+def test_a_slim_graph_computes_the_same(tmp_path):
     module = Varied()
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     tf.saved_model.save(module, str(tmp_path), module.serve, options)
@@ -262,7 +260,7 @@ class Looping(tf.Module):
         return {"total": total, "count": self.count.read_value()}
 
 
-def test_what_is_the_same_at_every_step_leaves_the_loops(tmp_path: Path) -> None:
+def test_what_is_the_same_at_every_step_leaves_the_loops(tmp_path):
     module = Looping()
     tf.saved_model.save(module, str(tmp_path), module.serve)
     slim(tmp_path)
@@ -295,7 +293,7 @@ class Alike(tf.Module):
         return {"y": tf.stack([one(x), same(x), other(x)])}
 
 
-def test_of_equal_functions_one_is_left(tmp_path: Path) -> None:
+def test_of_equal_functions_one_is_left(tmp_path):
     module = Alike()
     tf.saved_model.save(module, str(tmp_path), module.serve)
     before = sum("Tanh" in ops(x) for x in functions(tmp_path).values())
@@ -329,7 +327,7 @@ meta_graphs { graph_def { library { function {
 """
 
 
-def test_a_reshape_that_changes_nothing_is_left_out(version: Path, tmp_path: Path) -> None:
+def test_a_reshape_that_changes_nothing_is_left_out(version, tmp_path):
     """Of tensors with one unknown size at most; two may have changed."""
 
     def shape(found: re.Match) -> str:
@@ -363,7 +361,7 @@ with tf.compat.v1.Session(graph=tf.Graph()) as session:
 """
 
 
-def test_a_server_runs_the_graphs_as_they_are_written(version: Path) -> None:
+def test_a_server_runs_the_graphs_as_they_are_written(version):
     """Grappler tells what it optimizes: the session's few nodes, and calls."""
     done = subprocess.run(
         [sys.executable, "-c", SESSION, version],

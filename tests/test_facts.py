@@ -1,7 +1,5 @@
 """What is measured of a text before a recipe is chosen for it."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

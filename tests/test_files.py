@@ -1,7 +1,5 @@
 """Files and folders are replaced completely or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Training that begins with a trained model, on another text."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

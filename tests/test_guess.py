@@ -1,9 +1,6 @@
 """`guess_language`, and the options that training derives from it."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,7 +85,7 @@ TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru"}  # one article is not enough fo
 
 
 @pytest.mark.parametrize("code", ARTICLE)
-def test_two_sentences_are_guessed_or_undetermined(code: str) -> None:
+def test_two_sentences_are_guessed_or_undetermined(code):
     wanted = "und" if code in TOO_SHORT else code
     assert guess_language([ARTICLE[code]]) == wanted
     if code not in ("az", "tr"):  # their capitals differ from Python's `upper`
@@ -112,9 +109,7 @@ def test_two_sentences_are_guessed_or_undetermined(code: str) -> None:
         ("tatoeba-en-ko/train", "ko"),
     ],
 )
-def test_corpora_and_parts_of_them_are_guessed(
-    shared: Callable[[str], Path], corpus: str, code: str
-) -> None:
+def test_corpora_and_parts_of_them_are_guessed(shared, corpus, code):
     lines = [*read_lines(shared(f"data/{corpus}.{code}"))][:5000]
     assert guess_language(lines) == code
     parts = [lines[i : i + 20] for i in range(0, len(lines), 20)]
@@ -123,9 +118,7 @@ def test_corpora_and_parts_of_them_are_guessed(
     assert guesses[code] > 0.98 * len(parts)
 
 
-def test_unsegmented_japanese_is_split_by_its_own_rules(
-    shared: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_unsegmented_japanese_is_split_by_its_own_rules(shared, tmp_path):
     """With rules for French half of the words of the dev set were unknown."""
     paths = {}
     for split in ("train", "dev"):
@@ -149,7 +142,7 @@ def test_unsegmented_japanese_is_split_by_its_own_rules(
         [ARTICLE["el"], ARTICLE["he"], ARTICLE["ja"]],
     ],
 )
-def test_unclear_text_is_undetermined(lines: list[str]) -> None:
+def test_unclear_text_is_undetermined(lines):
     assert guess_language(lines) == "und"
 
 
@@ -166,7 +159,7 @@ TOYS = {
 
 
 @pytest.mark.parametrize("code", TOYS)
-def test_a_few_typical_words_are_enough(code: str) -> None:
+def test_a_few_typical_words_are_enough(code):
     assert guess_language([TOYS[code]] * 20) == code
 
 
@@ -193,11 +186,11 @@ def test_a_few_typical_words_are_enough(code: str) -> None:
         "tjetrit me frymë vëllazërimi.",
     ],
 )
-def test_unsupported_languages_are_undetermined(text: str) -> None:
+def test_unsupported_languages_are_undetermined(text):
     assert guess_language([text] * 20) == "und"
 
 
-def test_foreign_names_do_not_matter() -> None:
+def test_foreign_names_do_not_matter():
     """The width of the characters does not matter either."""
     half = "ｶﾀｶﾅ ﾃﾞｽ 日本 " * 3 + "TensorFlow Keras"
     assert guess_language([half]) == "ja"
@@ -206,7 +199,7 @@ def test_foreign_names_do_not_matter() -> None:
     assert guess_language([ARTICLE["en"] + " 北京 서울 Москва"]) == "en"
 
 
-def test_a_few_unusual_lines_do_not_matter() -> None:
+def test_a_few_unusual_lines_do_not_matter():
     odd = ["long " * 100_000, "Россия " * 100_000, "é\u0301" * 100_000]
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
@@ -216,7 +209,7 @@ def languages(source: str | None = None, target: str | None = None) -> TextOptio
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> TrainingFiles:
+def files(tmp_path) -> TrainingFiles:
     paths = [tmp_path / "train.ja", tmp_path / "train.en"]
     for path in paths:
         path.write_text(f"{ARTICLE[path.suffix[1:]]}\n" * 3)

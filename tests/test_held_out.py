@@ -1,7 +1,5 @@
 """Pairs that are held out of a training text share no source line with it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory

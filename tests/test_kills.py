@@ -1,7 +1,5 @@
 """benchmarks/kills.py and soak.py in small, and what they compare."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

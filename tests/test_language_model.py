@@ -1,7 +1,5 @@
 """The n-gram model compared with a plain implementation and by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Sub-words and words are learned from lines as they are read later."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from pathlib import Path
@@ -27,7 +25,7 @@ CHANGES = {
 
 
 @pytest.fixture(params=CHANGES)
-def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def paths(request, tmp_path) -> list[str]:
     """A text that is changed before it is split, and one that is not."""
     change = CHANGES[request.param]
     texts = {"source": map(change, LINES), "target": reversed(LINES)}
@@ -49,9 +47,7 @@ def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint"])
-def test_the_training_text_has_no_bytes_and_no_unknown_words(
-    paths: list[str], kind: str, options: dict[str, bool]
-) -> None:
+def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, options):
     if kind == "joint":
         options = {**options, "joint": True}
         kind = "bpe"
@@ -69,7 +65,7 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(
         assert not [piece for piece in pieces if piece.startswith(b"<0x")]
 
 
-def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path: Path) -> None:
+def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path):
     """Only the source is read in small letters."""
     for name in ("source", "target"):
         text = "".join(f"{line.upper()}\n" for line in LINES)

@@ -1,7 +1,5 @@
 """Lexicons and shortlists: learning, search, files, the command, errors."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import Counter
@@ -302,7 +300,7 @@ def test_learning_needs_attention_to_one_source(translator):
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     make_translator().save(tmp_path / "model" / "best")
     (tmp_path / "en").write_text("the cat sleeps.\na dog\n\n", "utf-8")
     (tmp_path / "fr").write_text("le chat dort.\nun chien\n\n", "utf-8")

@@ -1,7 +1,5 @@
 """The progress of commands that work on lines, in logs and terminals."""
 
-from __future__ import annotations
-
 import io
 import sys
 

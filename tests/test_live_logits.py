@@ -1,7 +1,5 @@
 """Steps that give `Features`: logits of the live hypotheses only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

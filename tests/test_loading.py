@@ -1,7 +1,5 @@
 """Keras models load where nothing of the package was imported before."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -98,7 +96,7 @@ def outputs_of(model: Any) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def saved(tmp_path_factory) -> dict[str, Any]:
     """The outputs of trained and saved models, by path."""
     folder, wanted = tmp_path_factory.mktemp("saved"), {}
 
@@ -135,7 +133,7 @@ def run(code: str, *arguments: str, **environment: str) -> Any:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path: Path) -> None:
+def test_functional_models_load(make, saved, tmp_path):
     path = next(path for path in saved if Path(path).stem == make.__name__)
     loaded = keras.models.load_model(path)
     assert len(loaded.weights) == len(make().weights)
@@ -160,9 +158,7 @@ def attention_of(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_an_attention_has_its_weights_wherever_it_comes_from(
-    make: Callable, tmp_path: Path
-) -> None:
+def test_an_attention_has_its_weights_wherever_it_comes_from(make, tmp_path):
     """Freezing and copying them means the same in a model, loaded or cloned."""
     model = randomized(make())
     model.save(tmp_path / "model.keras")
@@ -182,7 +178,7 @@ def test_an_attention_has_its_weights_wherever_it_comes_from(
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_what_is_frozen_stays_frozen_loaded_and_cloned(make: Callable, tmp_path: Path) -> None:
+def test_what_is_frozen_stays_frozen_loaded_and_cloned(make, tmp_path):
     model = make()
     for layer in model.layers:
         layer.trainable = not isinstance(
@@ -211,7 +207,7 @@ def with_keys_of_its_own() -> Any:
     return randomized(keras.Model([states, annotations, mask], outputs))
 
 
-def test_functional_models_of_earlier_versions_load(tmp_path: Path) -> None:
+def test_functional_models_of_earlier_versions_load(tmp_path):
     model = with_keys_of_its_own()
     assert len(attention_of(model).weights) == 2
     model.save(tmp_path / "model.keras")
@@ -241,7 +237,7 @@ class OwnAttention(layers.Attention):
         return tf.matmul(query, keys, transpose_b=True)
 
 
-def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
+def test_models_with_an_attention_by_a_user_load(tmp_path):
     words = keras.Input([None, 3])
     query = keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(2))(words)
@@ -263,7 +259,7 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
         np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
 
 
-def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
+def test_a_new_process_loads_every_file(saved):
     """Imports sorted by name: the package, Keras, then the models."""
     code = (
         "import json, sys\n"
@@ -289,7 +285,7 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
 
 
-def test_every_registered_class_is_public() -> None:
+def test_every_registered_class_is_public():
     prefix = "bahdanau_tf>"
     registered = {
         name.removeprefix(prefix)
@@ -299,7 +295,7 @@ def test_every_registered_class_is_public() -> None:
     assert registered <= set(bahdanau_tf.__all__)
 
 
-def test_modules_are_attributes_as_those_of_keras_are() -> None:
+def test_modules_are_attributes_as_those_of_keras_are():
     code = (
         "import bahdanau_tf as b\n"
         "assert b.layers.GRUCell is b.GRUCell\n"
@@ -310,7 +306,7 @@ def test_modules_are_attributes_as_those_of_keras_are() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_another_backend_is_refused_in_one_line() -> None:
+def test_another_backend_is_refused_in_one_line():
     code = (
         "import bahdanau_tf\n"
         "try:\n"
@@ -325,15 +321,13 @@ def test_another_backend_is_refused_in_one_line() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_keras_already_on_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_already_on_another_backend_is_refused(monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
     with pytest.raises(ImportError, match="'torch'"):
         keras_register.register({})
 
 
-def test_the_command_sets_its_own_backend(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_sets_its_own_backend(monkeypatch, capsys):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert cli.main(["data", "list"]) == 0
     assert os.environ["KERAS_BACKEND"] == "tensorflow"
@@ -354,9 +348,7 @@ def drawn(*_: Any, **__: Any) -> None:
         (models.Seq2SeqLSTM, {}),
     ],
 )
-def test_a_translators_model_is_read_without_initial_weights(
-    make: Callable, options: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_translators_model_is_read_without_initial_weights(make, options, tmp_path, monkeypatch):
     """What the file replaces is not drawn; a copy of the model draws it."""
     model = make(K, K, units=N, embedding_dim=N, **options)
     path = tmp_path / "model.keras"

@@ -1,8 +1,5 @@
 """Masks as Keras users expect them: padding is neither read nor counted."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -47,7 +44,7 @@ def of_words(logits: Any) -> np.ndarray:
     return -log_probs[(*places, TARGET[places])]
 
 
-def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
+def test_an_embedding_passes_its_mask_to_the_encoder():
     encoder = layers.BidirectionalEncoder(layers.GRUCell(N))
     embedding = layers.WordEmbedding(K, M, mask_zero=True, use_bias=True)
     encoded = encoder(embedding(SOURCE))
@@ -58,7 +55,7 @@ def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
     assert encoder(silent(SOURCE)).mask.numpy().all()
 
 
-def test_states_and_annotations_have_the_mask_of_their_words() -> None:
+def test_states_and_annotations_have_the_mask_of_their_words():
     words = layers.WordEmbedding(K, M, mask_zero=True)
     states, _ = layers.Recurrent(layers.GRUCell(N))(words(SOURCE))
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(words(SOURCE))
@@ -67,7 +64,7 @@ def test_states_and_annotations_have_the_mask_of_their_words() -> None:
         np.testing.assert_array_equal(found._keras_mask, SOURCE != 0)
 
 
-def test_a_language_model_ignores_padding() -> None:
+def test_a_language_model_ignores_padding():
     ids = keras.Input([None], dtype="int32")
     words = layers.WordEmbedding(K, M, mask_zero=True)(ids)
     states, _ = layers.Recurrent(layers.GRUCell(N))(words)
@@ -78,7 +75,7 @@ def test_a_language_model_ignores_padding() -> None:
     assert found == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
 
 
-def test_a_tied_readout_is_refused_in_a_functional_model() -> None:
+def test_a_tied_readout_is_refused_in_a_functional_model():
     """Keras would save the embeddings that it is given as a constant."""
     ids = keras.Input([None], dtype="int32")
     embedding = layers.WordEmbedding(K, M)
@@ -88,14 +85,14 @@ def test_a_tied_readout_is_refused_in_a_functional_model() -> None:
         readout(words, words, None, embedding.embeddings)
 
 
-def test_a_functional_model_ignores_padding() -> None:
+def test_a_functional_model_ignores_padding():
     model = by_hand()
     wider = np.pad(SOURCE, [[0, 0], [0, 3]])
     close(model([wider, TARGET]), model([SOURCE, TARGET]).numpy(), 1e-6)
 
 
 @pytest.mark.filterwarnings("error")
-def test_attention_between_keras_layers_passes_the_mask_on() -> None:
+def test_attention_between_keras_layers_passes_the_mask_on():
     source = keras.Input([None], dtype="int32")
     target = keras.Input([None], dtype="int32")
     words = keras.layers.Embedding(K, M, mask_zero=True)(source)
@@ -115,14 +112,14 @@ def test_attention_between_keras_layers_passes_the_mask_on() -> None:
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
-def test_a_fixed_context_has_the_mask_of_its_queries() -> None:
+def test_a_fixed_context_has_the_mask_of_its_queries():
     queries = layers.WordEmbedding(K, N, mask_zero=True)(TARGET)
     contexts, _ = layers.FixedContext()(queries, tf.ones([2, N]))
     np.testing.assert_array_equal(contexts._keras_mask, TARGET != 0)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
-def test_losses_and_perplexity_ignore_padding(reduction: str) -> None:
+def test_losses_and_perplexity_ignore_padding(reduction):
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])
     loss = losses.TokenCrossentropy(reduction=reduction)
     weights = (TARGET != 0).astype("float32")
@@ -136,7 +133,7 @@ def test_losses_and_perplexity_ignore_padding(reduction: str) -> None:
 
 
 @pytest.mark.parametrize("make", [rnnsearch, by_hand])
-def test_losses_and_metrics_of_keras_ignore_padding(make: Any) -> None:
+def test_losses_and_metrics_of_keras_ignore_padding(make):
     model = make()
     inputs: Any = [SOURCE, TARGET]
     if make is rnnsearch:
@@ -154,7 +151,7 @@ def test_losses_and_metrics_of_keras_ignore_padding(make: Any) -> None:
     assert found["right"] == pytest.approx(right)
 
 
-def test_fit_without_sample_weights_ignores_padding() -> None:
+def test_fit_without_sample_weights_ignores_padding():
     after = []
     for weights in (None, (TARGET != 0).astype("float32")):
         words = layers.WordEmbedding(K, M, mask_zero=True)
@@ -169,7 +166,7 @@ def test_fit_without_sample_weights_ignores_padding() -> None:
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
 
 
-def test_attention_in_float64_is_exact_to_float64() -> None:
+def test_attention_in_float64_is_exact_to_float64():
     """All is float64: in float32 the error would be 1e-8."""
     query, keys = (np.random.default_rng(s).normal(size=(2, N)) for s in (0, 1))
     annotations = np.stack([keys, keys + 1.0], axis=1)
@@ -228,7 +225,7 @@ WITH_MASKS = {
 
 
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_without_a_mask_all_positions_are_real(name: str) -> None:
+def test_without_a_mask_all_positions_are_real(name):
     compute = WITH_MASKS[name]
     wanted = tf.nest.flatten(compute(tf.ones([2, 5], tf.bool)))
     found = tf.nest.flatten(compute(None))
@@ -237,7 +234,7 @@ def test_without_a_mask_all_positions_are_real(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_a_mask_may_be_of_integers(name: str) -> None:
+def test_a_mask_may_be_of_integers(name):
     mask = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
     compute = WITH_MASKS[name]
     wanted = tf.nest.flatten(compute(tf.constant(mask == 1)))
@@ -248,12 +245,12 @@ def test_a_mask_may_be_of_integers(name: str) -> None:
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_a_mask_of_another_shape_is_refused(name: str, shape: Any) -> None:
+def test_a_mask_of_another_shape_is_refused(name, shape):
     with pytest.raises(ValueError, match=r"mask has the shape .*, wanted"):
         WITH_MASKS[name](tf.ones(shape, tf.bool))
 
 
-def test_bridges_need_no_mask() -> None:
+def test_bridges_need_no_mask():
     encoded = read(None)._replace(mask=())
     for bridge in (
         layers.BackwardBridge(N, M),
@@ -267,7 +264,7 @@ def test_bridges_need_no_mask() -> None:
         assert first.shape[0] == 2
 
 
-def test_a_functional_model_needs_no_mask(tmp_path: Path) -> None:
+def test_a_functional_model_needs_no_mask(tmp_path):
     """Attention over the steps of a time series."""
     series, query = keras.Input([None, M]), keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(series)

@@ -1,7 +1,5 @@
 """What a training keeps of each update."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """The model in CONTRIBUTING.md can do what the package's own models can."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap
@@ -62,7 +60,7 @@ def make() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
+def trained(make, tmp_path_factory) -> SimpleNamespace:
     """A model that learns to copy, trained with `train`."""
     folder = tmp_path_factory.mktemp("minimal")
     for name in ("train.a", "train.b"):
@@ -81,26 +79,26 @@ def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
     )
 
 
-def test_it_is_short_and_follows_the_protocol(make: Any) -> None:
+def test_it_is_short_and_follows_the_protocol(make):
     lines = [line for line in block().split("\n") if line]
     assert len(lines) <= 40
     assert isinstance(make(7, 7), TranslationModel)
 
 
-def test_tokenizers_follow_their_protocol() -> None:
+def test_tokenizers_follow_their_protocol():
     text = WordTokenizer(Vocabulary(WORDS))
     assert isinstance(text, Tokenizer)
     assert isinstance(LimitedText(text, 5), Tokenizer)
     assert not isinstance(Vocabulary(WORDS), Tokenizer)
 
 
-def test_it_trains(trained: Any) -> None:
+def test_it_trains(trained):
     assert trained.result.steps == 8
     for old, weight in zip(trained.before, trained.model.weights, strict=True):
         assert np.abs(weight.numpy() - old).max() > 1e-4
 
 
-def test_it_translates_scores_and_reloads(trained: Any) -> None:
+def test_it_translates_scores_and_reloads(trained):
     loaded = Translator.load(trained.folder / "model" / "best")
     for one, other in zip(
         trained.translator.translate(["one two", "three"]),
@@ -117,7 +115,7 @@ def test_it_translates_scores_and_reloads(trained: Any) -> None:
     np.testing.assert_allclose(wanted, by_hand[np.arange(3), TARGET[0]], atol=1e-5)
 
 
-def test_it_can_be_in_an_ensemble_with_other_models(trained: Any) -> None:
+def test_it_can_be_in_an_ensemble_with_other_models(trained):
     other = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2)
     inputs = {"source": SOURCE, "target": TARGET}
     joined = Ensemble([trained.model, other])(inputs)
@@ -126,7 +124,7 @@ def test_it_can_be_in_an_ensemble_with_other_models(trained: Any) -> None:
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["alone", "ensemble"])
-def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
+def test_it_can_use_a_shortlist(trained, joined):
     """A shortlist of all words changes nothing; of some, it excludes others."""
     plain = trained.translator
     if joined:
@@ -161,7 +159,7 @@ def searched(translator: Translator, decoding: Decoding) -> Translated:
 
 
 @pytest.mark.slow
-def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
+def test_it_is_exported(trained, tmp_path):
     version = trained.translator.export(tmp_path)
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
     found = served(text=tf.constant(["one two"]))["translation"].numpy()
@@ -170,7 +168,7 @@ def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["original", "main-text"])
-def test_features_step_by_step_equal_features_of_the_whole_sentence(order: str) -> None:
+def test_features_step_by_step_equal_features_of_the_whole_sentence(order):
     """The default `StepwiseModel.features` equals a model's own `features`."""
     model = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order)
     randomized(model, 0, scale=0.7)

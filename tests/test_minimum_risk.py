@@ -1,7 +1,5 @@
 """Minimum risk training, compared with NumPy and with sacreBLEU."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,7 +45,7 @@ def bleu_of(hypothesis: np.ndarray, reference: np.ndarray) -> float:
     return score / 100
 
 
-def test_bleu_of_sentences_equals_sacrebleus() -> None:
+def test_bleu_of_sentences_equals_sacrebleus():
     """Few different words, so n-grams repeat; some sentences are empty."""
     draw = np.random.default_rng(0)
     lengths = draw.integers(0, 12, (40, 6))
@@ -67,7 +65,7 @@ def test_bleu_of_sentences_equals_sacrebleus() -> None:
 
 
 @pytest.mark.parametrize("width", [0, 1, 3])
-def test_bleu_of_short_tensors(width: int) -> None:
+def test_bleu_of_short_tensors(width):
     """No n-gram of 4 fits into them."""
     ids = tf.ones([2, 3, width], tf.int32)
     found = sentence_bleu(ids, tf.ones([2, 3], tf.int32))
@@ -75,7 +73,7 @@ def test_bleu_of_short_tensors(width: int) -> None:
     np.testing.assert_allclose(found, np.full((2, 3), wanted), atol=1e-6)
 
 
-def test_the_loss_equals_the_equations_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_equals_the_equations_of_the_paper(monkeypatch):
     """NumPy computes it from what was drawn; copies count once."""
     model, seen = toy(), []
     drawn = minimum_risk._drawn
@@ -102,7 +100,7 @@ def test_the_loss_equals_the_equations_of_the_paper(monkeypatch: pytest.MonkeyPa
     assert float(found) == pytest.approx(wanted, rel=1e-4)
 
 
-def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
+def test_samples_end_and_are_at_most_twice_as_long_as_the_reference():
     seed = tf.constant(1, tf.int64)
     found = minimum_risk._drawn(toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1])
     assert found.shape[:2] == (3, 50)
@@ -114,7 +112,7 @@ def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
             assert EOS not in row[: count - 1]
 
 
-def test_training_lowers_the_expected_loss() -> None:
+def test_training_lowers_the_expected_loss():
     keras.utils.set_random_seed(3)
     model, loss = toy(embedding_dropout=0.1), TokenCrossentropy()
     risk = Risk(20, EOS, UNK)
@@ -133,7 +131,7 @@ def test_training_lowers_the_expected_loss() -> None:
     assert expected() < 0.5 * before
 
 
-def test_draws_depend_on_seed_and_update_alone() -> None:
+def test_draws_depend_on_seed_and_update_alone():
     def drawn(seed: int, update: int) -> np.ndarray:
         risk = Risk(4, EOS, UNK, seed)
         at = risk.at(tf.constant(update))
@@ -145,7 +143,7 @@ def test_draws_depend_on_seed_and_update_alone() -> None:
     assert not np.array_equal(drawn(1, 7), drawn(2, 7))
 
 
-def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
+def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch():
     """So cores, replicas and accumulated batches change no draws."""
     risk, seed, model = Risk(20, EOS, UNK), tf.constant(1, tf.int64), toy()
     source, target = SOURCE[[0, 1, 0]], TARGET[[0, 0, 0]]
@@ -159,20 +157,20 @@ def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
     assert not np.array_equal(whole[0], whole[1])
 
 
-def test_a_recipe_asks_for_samples() -> None:
+def test_a_recipe_asks_for_samples():
     text = SimpleNamespace(eos_id=EOS, unk_id=UNK)
     assert Risk.of(Recipe(), text) is None
     found = Risk.of(Recipe(risk_samples=7, seed=5), text)
     assert found == Risk(7, EOS, UNK, 5)
 
 
-def test_sampled_sub_words_are_refused() -> None:
+def test_sampled_sub_words_are_refused():
     """Against them the right translation, split as usual, is a bad one."""
     with pytest.raises(ValueError, match="sample_subwords is True with risk"):
         Recipe(risk_samples=5, sample_subwords=True)
 
 
-def test_two_samples_are_the_fewest() -> None:
+def test_two_samples_are_the_fewest():
     """One has all of Q, whatever the weights are: its gradient is 0."""
     with pytest.raises(ValueError, match="risk_samples is 1, wanted 0 or 2"):
         Recipe(risk_samples=1)
@@ -188,7 +186,7 @@ def test_two_samples_are_the_fewest() -> None:
         assert (float(tf.linalg.global_norm(found)) > 0) == (samples == 2)
 
 
-def test_unknown_words_match_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_words_match_no_word(monkeypatch):
     """A reference of them alone has risk 1, for the same words, too."""
     drawn = tf.constant([[[UNK, UNK, UNK, UNK, EOS]]])
     monkeypatch.setattr(minimum_risk, "_drawn", lambda *_: drawn)

@@ -1,7 +1,5 @@
 """The mutants that benchmarks/mutation.py makes of the package."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from pathlib import Path
@@ -38,12 +36,12 @@ MISTAKES = {
 
 
 @pytest.fixture
-def mutants(monkeypatch: pytest.MonkeyPatch) -> Any:
+def mutants(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     return importlib.import_module("mutants")
 
 
-def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
+def test_each_mutant_has_one_mistake(mutants, tmp_path):
     """Annotations, docstrings and error messages are not mutated."""
     path = tmp_path / "shown.py"
     path.write_text(SOURCE, "utf-8")
@@ -61,7 +59,7 @@ def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
         assert different == [mutant.line - 1]
 
 
-def test_a_seed_draws_the_same_mutants(mutants: Any, tmp_path: Path) -> None:
+def test_a_seed_draws_the_same_mutants(mutants, tmp_path):
     (tmp_path / "room").mkdir()
     for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
         path.write_text(SOURCE, "utf-8")
@@ -73,7 +71,7 @@ def test_a_seed_draws_the_same_mutants(mutants: Any, tmp_path: Path) -> None:
     assert {mutant.room for mutant in first} == {"room", "b.py"}
 
 
-def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
+def test_noting_records_which_mutants_run(mutants, tmp_path):
     """A default runs with the `def`, a constant with its file."""
     path = tmp_path / "shown.py"
     path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")

@@ -1,7 +1,5 @@
 """Scores and cells that a user names on the command line."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -171,7 +169,7 @@ IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: Any) -> Any:
+def folder(tmp_path_factory):
     """The folder of the module and a small corpus; it is in sys.path."""
     folder = tmp_path_factory.mktemp("named")
     (folder / "named_parts.py").write_text(PARTS)
@@ -202,7 +200,7 @@ def flags_of(folder: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
-def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, model: Any) -> None:
+def test_named_parts_equal_built_in_parts_with_the_same_equations(folder, model):
     own = ModelOptions(model, **SIZES, cell="named_parts.Plain")
     same = ModelOptions(model, **SIZES, cell="TanhCell")
     if model == "rnnsearch":
@@ -217,7 +215,7 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
     np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
 
 
-def test_layers_of_a_part_get_gradients(folder: Path) -> None:
+def test_layers_of_a_part_get_gradients(folder):
     """Parts in the style of Keras, whose layers are built by a call."""
     model = ModelOptions(
         **SIZES,
@@ -238,9 +236,7 @@ def test_layers_of_a_part_get_gradients(folder: Path) -> None:
             assert np.abs(tf.convert_to_tensor(gradient)).max() > 0
 
 
-def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(folder, tmp_path):
     """Those of the readout and the bridge; see below for score and cell."""
     sizes = {**SIZES, "kernel_initializer": "glorot_uniform"}
     parts = importlib.import_module("named_parts")
@@ -260,7 +256,7 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
+def test_a_keras_cell_is_used_in_encoder_and_decoder():
     options = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot")
     model = options.make(6, 7)
     (layer,) = model.encoder.stack
@@ -271,7 +267,7 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     assert 0.8 * limit < np.abs(kernel).max() <= limit
 
 
-def test_a_named_attention_begins_as_the_initialization_says() -> None:
+def test_a_named_attention_begins_as_the_initialization_says():
     score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
     kernel = score.make(6, 7).decoder.attention.kernel.numpy()
     limit = (6 / sum(kernel.shape)) ** 0.5
@@ -290,9 +286,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def test_a_new_process_translates_and_resumes_training(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_a_new_process_translates_and_resumes_training(folder, monkeypatch, capsys):
     """Fails unless the user names the module; works then.
 
     The parts are in the style of Keras, without `build`.
@@ -372,9 +366,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_file_cannot_choose_what_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_file_cannot_choose_what_runs(tmp_path, monkeypatch, name):
     """Keras does not see what it would import, also with PYTHONPATH set."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -401,7 +393,7 @@ def own_loss(labels: Any, outputs: Any) -> Any:
     return outputs - labels
 
 
-def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
+def test_models_of_keras_own_parts_are_read(tmp_path):
     inputs = keras.Input([3])
     x = keras.layers.Dense(
         2,
@@ -423,9 +415,7 @@ def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded(given), model(given))
 
 
-def test_a_folder_from_elsewhere_runs_no_module(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_from_elsewhere_runs_no_module(folder, tmp_path, monkeypatch):
     """Neither one that train.flags names, nor one named like a library."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     foreign = tmp_path / "foreign"
@@ -473,9 +463,7 @@ def test_a_folder_from_elsewhere_runs_no_module(
         ("--attention=named_parts.Listed", "each layer as an attribute of its own"),
     ],
 )
-def test_bad_parts_are_refused_before_any_text_is_read(
-    folder: Path, tmp_path: Path, capsys: Any, flag: str, words: str
-) -> None:
+def test_bad_parts_are_refused_before_any_text_is_read(folder, tmp_path, capsys, flag, words):
     model = tmp_path / "model"
     assert main(flags_of(folder, flag, f"--model_dir={model}")) == 2
     out, err = capsys.readouterr()
@@ -485,7 +473,7 @@ def test_bad_parts_are_refused_before_any_text_is_read(
     assert not model.exists()
 
 
-def test_models_without_the_part_refuse_the_flag(folder: Path, tmp_path: Path, capsys: Any) -> None:
+def test_models_without_the_part_refuse_the_flag(folder, tmp_path, capsys):
     for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
         words = [
             "train",
@@ -507,9 +495,7 @@ def test_models_without_the_part_refuse_the_flag(folder: Path, tmp_path: Path, c
         ("--cell=named_parts.OfOneSize", "units"),
     ],
 )
-def test_a_size_that_a_part_does_not_use_is_refused(
-    folder: Path, tmp_path: Path, capsys: Any, part: str, size: str
-) -> None:
+def test_a_size_that_a_part_does_not_use_is_refused(folder, tmp_path, capsys, part, size):
     model = tmp_path / "model"
     words = flags_of(folder, part, f"--{size}=4", f"--model_dir={model}")
     assert main(words) == 2
@@ -518,7 +504,7 @@ def test_a_size_that_a_part_does_not_use_is_refused(
     assert not model.exists()
 
 
-def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> None:
+def test_only_the_part_that_fails_is_named(folder, monkeypatch):
     with pytest.raises(MemoryError, match="no more"):
         ModelOptions(**SIZES, attention="named_parts.Hungry").try_parts()
 
@@ -541,7 +527,7 @@ def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> No
         options.try_parts()
 
 
-def test_newer_options_do_not_move_older_positional_ones() -> None:
+def test_newer_options_do_not_move_older_positional_ones():
     """The order of the first, positional options stays the same."""
     sizes = (4, 3, 5, 3, 2)
     options = ModelOptions("rnnsearch", *sizes, "appendix", False, True)
@@ -550,7 +536,7 @@ def test_newer_options_do_not_move_older_positional_ones() -> None:
     assert (options.attention, options.cell) == (None, None)
 
 
-def test_a_registered_class_is_not_imported(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_registered_class_is_not_imported(folder, tmp_path, monkeypatch):
     """For example a class defined in a notebook, which no module contains."""
     options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"

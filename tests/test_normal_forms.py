@@ -1,7 +1,5 @@
 """Scores do not depend on the normal form in which a text happens to come."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from pathlib import Path
@@ -38,7 +36,7 @@ def as_it_comes(text: str) -> str:
 
 
 @pytest.fixture(params=WORDS)
-def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
+def texts(request) -> tuple[list[str], list[str]]:
     """Translations with some errors, and references in NFC."""
     words = WORDS[request.param]
     orders = [*itertools.islice(itertools.permutations(words), 0, 40000, 1009)]
@@ -50,7 +48,7 @@ def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
     return ours, references
 
 
-def test_each_score_is_that_of_composed_text(texts: tuple[list[str], list[str]]) -> None:
+def test_each_score_is_that_of_composed_text(texts):
     ours, references = texts
     come = [*map(as_it_comes, references)]
     assert not {*come} & {*references}
@@ -73,9 +71,7 @@ def test_each_score_is_that_of_composed_text(texts: tuple[list[str], list[str]])
     assert test.oracle([some[::-1] for some in lists]) == references
 
 
-def test_the_signature_is_sacrebleus_with_the_form_behind_it(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_the_signature_is_sacrebleus_with_the_form_behind_it(texts):
     ours, references = texts
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     come = [*map(as_it_comes, references)]
@@ -103,12 +99,7 @@ def written(path: Path, lines: list[str]) -> str:
 
 
 @pytest.mark.parametrize("flags", [[], ["--nonfc"]], ids=str)
-def test_evaluate_says_how_it_compares(
-    texts: tuple[list[str], list[str]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    flags: list[str],
-) -> None:
+def test_evaluate_says_how_it_compares(texts, tmp_path, capsys, flags):
     ours, references = texts
     reference = written(tmp_path / "r", [*map(as_it_comes, references)])
     hypotheses = written(tmp_path / "h", ours)
@@ -121,9 +112,7 @@ def test_evaluate_says_how_it_compares(
     assert (f" = {wanted:.2f} " in first) == (not flags)
 
 
-def test_the_dev_bleu_of_a_training_is_that_of_composed_text(
-    texts: tuple[list[str], list[str]], tmp_path: Path
-) -> None:
+def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
     ours, references = texts
     source = written(tmp_path / "s", references)
     target = written(tmp_path / "t", [*map(as_it_comes, references)])
@@ -140,9 +129,7 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(
     assert found.bleu == pytest.approx(wanted)
 
 
-def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(texts):
     _, references = texts
     right, come = references[0], as_it_comes(references[0])
     hypotheses = [Hypothesis(0, "?", "", 0.0), Hypothesis(0, right, "", -1.0)]
@@ -155,7 +142,7 @@ def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(
 
 
 @pytest.mark.parametrize("nfc", [True, False])
-def test_the_report_scores_as_it_is_told(nfc: bool) -> None:
+def test_the_report_scores_as_it_is_told(nfc):
     scoring = Scoring(nfc=nfc)
     results = Results([], Corpus([], []), [], "tokens", [], scoring)
     assert results.references.nfc is nfc

@@ -1,13 +1,10 @@
 """The notebooks of colab/: their form, and a run of each."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,12 +71,12 @@ def each(paths: list[Path]) -> pytest.MarkDecorator:
 every_notebook = each(NOTEBOOKS)
 
 
-def test_every_notebook_has_small_sizes() -> None:
+def test_every_notebook_has_small_sizes():
     assert {path.stem for path in ENGLISH} == SMALL.keys()
 
 
 @every_notebook
-def test_form_is_nbformat_4_5(path: Path) -> None:
+def test_form_is_nbformat_4_5(path):
     """The rules of nbformat 4.5 for code and Markdown cells."""
     notebook = read_notebook(path)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
@@ -97,7 +94,7 @@ def test_form_is_nbformat_4_5(path: Path) -> None:
 
 
 @every_notebook
-def test_stored_without_outputs(path: Path) -> None:
+def test_stored_without_outputs(path):
     for cell in code_cells(read_notebook(path)):
         assert cell["outputs"] == []
         assert cell["execution_count"] is None
@@ -105,7 +102,7 @@ def test_stored_without_outputs(path: Path) -> None:
 
 
 @every_notebook
-def test_first_cell_says_how_long_it_takes(path: Path) -> None:
+def test_first_cell_says_how_long_it_takes(path):
     first = source(read_notebook(path)["cells"][0])
     assert first.startswith("# ")
     assert re.search(r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first)
@@ -158,7 +155,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path, monkeypatch) -> Place:
     return Place(tmp_path / "colab", monkeypatch)
 
 
@@ -223,7 +220,7 @@ def test_install_says_what_to_do_where_there_is_nothing(path, place):
 
 
 @every_notebook
-def test_cells_that_install_are_equal(path: Path) -> None:
+def test_cells_that_install_are_equal(path):
     """Except for comments and texts; no other cell installs anything."""
     first, *others = (
         source(cell) for cell in code_cells(read_notebook(path)) if "%pip" in source(cell)
@@ -234,7 +231,7 @@ def test_cells_that_install_are_equal(path: Path) -> None:
 
 
 @every_notebook
-def test_no_definition_has_more_than_ten_lines(path: Path) -> None:
+def test_no_definition_has_more_than_ten_lines(path):
     for cell in code_cells(read_notebook(path)):
         text = as_python(source(cell))
         lines = text.split("\n")
@@ -245,7 +242,7 @@ def test_no_definition_has_more_than_ten_lines(path: Path) -> None:
 
 
 @every_notebook
-def test_one_cell_is_tagged_parameters(path: Path) -> None:
+def test_one_cell_is_tagged_parameters(path):
     tagged = [
         cell
         for cell in code_cells(read_notebook(path))
@@ -255,7 +252,7 @@ def test_one_cell_is_tagged_parameters(path: Path) -> None:
 
 
 @every_notebook
-def test_no_other_cell_sets_a_parameter(path: Path) -> None:
+def test_no_other_cell_sets_a_parameter(path):
     """A cell that is run again would get another value than the reader's."""
     parameters, others = set(), set()
     for cell in code_cells(read_notebook(path)):
@@ -276,7 +273,7 @@ def without_texts(text: str) -> str:
 
 
 @each(TRANSLATED)
-def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
+def test_code_of_a_translation_equals_the_english_code(path):
     english = FOLDER / f"{path.stem[:-3]}.ipynb"
     view = f'.view("{path.stem[-2:]}")'  # of a cell's last value
     ours, wanted = (
@@ -287,7 +284,7 @@ def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
 
 
 @each(TRANSLATED)
-def test_a_translation_says_that_it_takes_as_long(path: Path) -> None:
+def test_a_translation_says_that_it_takes_as_long(path):
     """The last paragraph of the first cell has the same numbers."""
     english = FOLDER / f"{path.stem[:-3]}.ipynb"
     ours, wanted = (
@@ -323,9 +320,7 @@ def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each(ENGLISH[:2])
-def test_every_cell_runs_with_a_stand_in_for_the_update(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cell_runs_with_a_stand_in_for_the_update(path, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     search_eagerly(monkeypatch)
     run(path, tmp_path, monkeypatch)
@@ -334,9 +329,7 @@ def test_every_cell_runs_with_a_stand_in_for_the_update(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:plot. no installed font has")
 @each(ENGLISH)
-def test_every_cell_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Callable[[str], Path]
-) -> None:
+def test_every_cell_runs(path, tmp_path, monkeypatch, shared):
     if path.stem == "09_english_to_korean":
         corpus = shared("data/tatoeba-en-ko")
         stand_in_for_download(corpus, tmp_path / corpus.name)
@@ -344,7 +337,7 @@ def test_every_cell_runs(
 
 
 @pytest.mark.slow
-def test_quick_start_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_start_shows_what_it_says(tmp_path, monkeypatch):
     """In full size; the truth is that of the grammar."""
     monkeypatch.chdir(tmp_path)
     found = run_notebook(QUICK_START, {})
@@ -364,9 +357,7 @@ def test_quick_start_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_keras_developers_end_with_translations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keras_developers_end_with_translations(tmp_path, monkeypatch):
     """In full size; the truth is the grammar's own translations."""
     monkeypatch.chdir(tmp_path)
     found = run_notebook(FOLDER / "06_keras_developers.ipynb", {})

@@ -3,8 +3,6 @@
 `data/0.1.0/make.py` wrote them with that version; see its docstring.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -28,7 +26,7 @@ Opened = tuple[Path, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Opened]:
+def opened(tmp_path_factory) -> Callable[[str], Opened]:
     """Unpacks an archive; returns its folder and the expected results."""
 
     def unpack(name: str) -> Opened:
@@ -45,14 +43,14 @@ def close(found: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_give_the_same_logits(name: str, opened: Callable) -> None:
+def test_models_give_the_same_logits(name, opened):
     folder, expected = opened("models")
     inputs = {side: np.array(expected[side]) for side in ("source", "target")}
     model = keras.models.load_model(folder / f"{name}.keras")
     close(model(inputs), expected["models"][name]["logits"])
 
 
-def test_training_a_keras_model_continues(opened: Callable) -> None:
+def test_training_a_keras_model_continues(opened):
     folder, expected = opened("models")
     inputs = {side: np.array(expected[side]) for side in ("source", "target")}
     model = keras.models.load_model(folder / "rnnencdec.keras")
@@ -63,7 +61,7 @@ def test_training_a_keras_model_continues(opened: Callable) -> None:
 
 
 @pytest.mark.parametrize("name", ["words", "subwords"])
-def test_translators_give_the_same_translations_and_scores(name: str, opened: Callable) -> None:
+def test_translators_give_the_same_translations_and_scores(name, opened):
     folder, expected = opened("translators")
     translator = Translator.load(folder / name)
     sources, wanted = expected["sources"], expected[name]["translations"]
@@ -79,7 +77,7 @@ def test_translators_give_the_same_translations_and_scores(name: str, opened: Ca
 
 
 @pytest.mark.slow
-def test_exports_give_the_same_answers(opened: Callable) -> None:
+def test_exports_give_the_same_answers(opened):
     pytest.importorskip("tensorflow_text")
     folder, expected = opened("export")
     loaded = tf.saved_model.load(str(folder / "export" / "1"))
@@ -105,7 +103,7 @@ def files(folder: Path, *splits: str) -> list[str]:
     ]
 
 
-def test_a_training_is_refused_in_a_sentence(opened: Callable, capfd: Any) -> None:
+def test_a_training_is_refused_in_a_sentence(opened, capfd):
     folder, expected = opened("training")
     model_dir = f"--model_dir={folder / 'model'}"
     flags = [model_dir, *expected["flags"], "--epochs=4"]

@@ -1,8 +1,5 @@
 """Keras' export to ONNX by tf2onnx: the same numbers in the ONNX Runtime."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -54,7 +51,7 @@ def loops(graph: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_loops_write_one_position_after_the_other(name: str) -> None:
+def test_loops_write_one_position_after_the_other(name):
     """What tf2onnx takes for granted: it appends whatever a loop writes."""
     make, inputs = CASES[name]
     graph = tf.function(make(), autograph=False).get_concrete_function(
@@ -76,7 +73,7 @@ def test_loops_write_one_position_after_the_other(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of tf2onnx and of Keras about it
 @pytest.mark.parametrize("name", CASES)
-def test_onnx_runtime_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+def test_onnx_runtime_gives_the_same_numbers(name, tmp_path):
     pytest.importorskip("tf2onnx", reason="needs tf2onnx")
     runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     make, inputs = CASES[name]

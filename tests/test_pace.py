@@ -1,7 +1,5 @@
 """A training of limited time: its learning rate and its end, by a clock."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import signal

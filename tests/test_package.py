@@ -1,7 +1,5 @@
 """The package as installed: its wheel, its imports, its command."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -36,12 +34,12 @@ def wheel() -> metadata.Distribution:
     return distribution
 
 
-def test_the_installed_wheel_is_tested(wheel: metadata.Distribution) -> None:
+def test_the_installed_wheel_is_tested(wheel):
     installed = wheel.locate_file("bahdanau_tf/__init__.py")
     assert Path(bahdanau_tf.__file__).samefile(installed)
 
 
-def test_every_source_file_is_in_the_wheel(wheel: metadata.Distribution) -> None:
+def test_every_source_file_is_in_the_wheel(wheel):
     sources = {
         path.relative_to(REPOSITORY).as_posix()
         for kind in ("*.py", "*.css", "*.flags", "py.typed")
@@ -53,14 +51,14 @@ def test_every_source_file_is_in_the_wheel(wheel: metadata.Distribution) -> None
     assert {file.split("/")[0] for file in packed if ".py" in file} == {"bahdanau_tf"}
 
 
-def test_version_is_the_newest_of_the_changelog(wheel: metadata.Distribution) -> None:
+def test_version_is_the_newest_of_the_changelog(wheel):
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)
     assert newest
     assert newest[1] == wheel.version == bahdanau_tf.__version__
 
 
-def test_the_wheel_contains_the_licence(wheel: metadata.Distribution) -> None:
+def test_the_wheel_contains_the_licence(wheel):
     assert wheel.metadata["License"] == "Apache-2.0"
     assert any(file.name == "LICENSE" for file in wheel.files)
 
@@ -77,9 +75,7 @@ def test_the_wheel_contains_the_licence(wheel: metadata.Distribution) -> None:
         ("win32", "ARM64", False),
     ],
 )
-def test_tensorflow_text_is_required_where_it_has_a_wheel(
-    wheel: metadata.Distribution, platform: str, machine: str, wanted: bool
-) -> None:
+def test_tensorflow_text_is_required_where_it_has_a_wheel(wheel, platform, machine, wanted):
     requirements = map(Requirement, wheel.requires)
     text = next(r for r in requirements if r.name == "tensorflow-text")
     environment = {"sys_platform": platform, "platform_machine": machine}
@@ -113,21 +109,21 @@ def new_process() -> list[str]:
     return result.stdout.split("\n")
 
 
-def test_import_does_not_import_the_heavy_modules(new_process: list[str]) -> None:
+def test_import_does_not_import_the_heavy_modules(new_process):
     assert new_process[0] == "[]"
 
 
-def test_models_work_without_tensorflow_text(new_process: list[str]) -> None:
+def test_models_work_without_tensorflow_text(new_process):
     assert new_process[1] == "(1, 4, 9)"
 
 
-def test_a_tokenizer_without_tensorflow_text_names_the_package(new_process: list[str]) -> None:
+def test_a_tokenizer_without_tensorflow_text_names_the_package(new_process):
     _, _, sentence, *rest = new_process
     assert "tensorflow-text" in sentence
     assert rest == [""]
 
 
-def test_help_is_quiet_and_names_the_commands() -> None:
+def test_help_is_quiet_and_names_the_commands():
     result = run("-m", "bahdanau_tf", "--help")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
@@ -135,7 +131,7 @@ def test_help_is_quiet_and_names_the_commands() -> None:
         assert re.search(rf"\b{command}\b", result.stdout)
 
 
-def test_the_command_prints_the_same_as_the_module(wheel: metadata.Distribution) -> None:
+def test_the_command_prints_the_same_as_the_module(wheel):
     command = Path(sys.executable).with_name("bahdanau-tf")
     result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
@@ -144,7 +140,7 @@ def test_the_command_prints_the_same_as_the_module(wheel: metadata.Distribution)
     assert result.stderr == ""
 
 
-def test_an_unknown_command_is_refused_without_a_traceback() -> None:
+def test_an_unknown_command_is_refused_without_a_traceback():
     result = run("-m", "bahdanau_tf", "dance")
     assert result.returncode != 0
     assert "dance" in result.stderr

@@ -1,7 +1,5 @@
 """What the package writes has the permissions of a plain `open` or `mkdir`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +22,7 @@ pytestmark = [
 
 
 @pytest.fixture(params=[0o077, 0o022, 0o002], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+def umask(request) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -41,7 +39,7 @@ def others(folder: Path, umask: int) -> dict[str, str]:
     return found
 
 
-def test_files_and_folders_that_are_replaced(tmp_path: Path, umask: int) -> None:
+def test_files_and_folders_that_are_replaced(tmp_path, umask):
     for text in (b"old", b"new"):
         with replaced_directory(tmp_path / "folder") as aside:
             (aside / "inside").write_bytes(text)
@@ -54,7 +52,7 @@ def same(text: tf.Tensor) -> dict[str, tf.Tensor]:
     return {"text": text}
 
 
-def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
+def test_the_versions_of_an_export(tmp_path, umask):
     base = tmp_path / "base"
     with workplace(base) as place:
         folder = place / "model"
@@ -64,7 +62,7 @@ def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
     assert not others(base, umask)
 
 
-def test_all_of_a_training(tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_training(tmp_path, umask, monkeypatch):
     """Checkpoints, the best model, tokenizers, flags, settings, logs."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     text = tmp_path / "text"

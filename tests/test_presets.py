@@ -1,7 +1,5 @@
 """Presets, compared with the numbers in the papers."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import resources
 
@@ -68,7 +66,7 @@ def model_arguments(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_have_the_papers_numbers(name: str) -> None:
+def test_presets_have_the_papers_numbers(name):
     found = {**vars(Recipe.from_preset(name)), **model_arguments(name)}
     wanted = dict(PRESETS[name])
     if name.startswith("rnnencdec"):
@@ -77,7 +75,7 @@ def test_presets_have_the_papers_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_recipes_have_the_papers_numbers(name: str) -> None:
+def test_recipes_have_the_papers_numbers(name):
     """The files for `train --recipe`."""
     folder = resources.files("bahdanau_tf").joinpath("recipes")
     lines = folder.joinpath(f"{name}.flags").read_text().split("\n")
@@ -94,7 +92,7 @@ def test_recipes_have_the_papers_numbers(name: str) -> None:
     assert int(flags["max_length"]) == PRESETS[name]["max_length"]
 
 
-def test_adadelta_has_the_papers_constants() -> None:
+def test_adadelta_has_the_papers_constants():
     optimizer = Recipe.from_preset("rnnsearch-50").make_optimizer(100)
     assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
     assert float(optimizer.learning_rate) == 1.0
@@ -111,7 +109,7 @@ class Letters:
 @pytest.mark.parametrize(
     ("name", "longest"), [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)]
 )
-def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
+def test_presets_leave_out_longer_sentences(tmp_path, name, longest):
     lengths = [1, 29, 30, 31, 49, 50, 51, 300]
     path = tmp_path / "text"
     path.write_text("".join("a" * length + "\n" for length in lengths))

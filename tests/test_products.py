@@ -1,7 +1,5 @@
 """Products in half precision, and trainings with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

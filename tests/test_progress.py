@@ -1,7 +1,5 @@
 """The progress line of training, with a fake clock."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

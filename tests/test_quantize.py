@@ -1,8 +1,5 @@
 """Keras' `quantize`: what reads a kernel itself keeps it as it is."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -28,7 +25,7 @@ def functional() -> Any:
     return randomized(keras.Model([annotations, query], [weights, scores]))
 
 
-def test_attention_in_a_quantized_model_is_not_quantized(tmp_path: Path) -> None:
+def test_attention_in_a_quantized_model_is_not_quantized(tmp_path):
     random = np.random.default_rng(0)
     inputs = [random.normal(size=size).astype("float32") for size in ((2, 5, 4), (2, 3))]
     model = functional()
@@ -46,7 +43,7 @@ def test_attention_in_a_quantized_model_is_not_quantized(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", [models.RNNSearch, models.Seq2SeqLSTM])
-def test_models_refuse_to_be_quantized(kind: Any) -> None:
+def test_models_refuse_to_be_quantized(kind):
     model = kind(9, 9, units=4, embedding_dim=3)
     with pytest.raises(ValueError, match=f"{kind.__name__}: quantize is not"):
         model.quantize("int8")

@@ -1,7 +1,5 @@
 """Training with two replicas on two virtual CPUs equals training with one."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -124,18 +122,18 @@ def trained() -> dict:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_fit_with_two_replicas_equals_fit_with_one(name: str, trained: dict) -> None:
+def test_fit_with_two_replicas_equals_fit_with_one(name, trained):
     """Repeated words; norm and clipping are over both replicas."""
     compare(trained, name)
 
 
 @pytest.mark.slow
-def test_fit_of_sgd_with_two_replicas_equals_fit_with_one() -> None:
+def test_fit_of_sgd_with_two_replicas_equals_fit_with_one():
     compare(run_program("SGD"), "SGD")
 
 
 @pytest.mark.slow
-def test_fit_of_rnnsearch_with_two_replicas_equals_fit_with_one() -> None:
+def test_fit_of_rnnsearch_with_two_replicas_equals_fit_with_one():
     compare(run_program("RNNSearch"), "Adadelta")
 
 
@@ -149,14 +147,14 @@ def compare(trained: dict, name: str) -> None:
         np.testing.assert_allclose(found, wanted, atol=2e-5)
 
 
-def test_an_overflow_on_one_replica_is_skipped_by_both(trained: dict) -> None:
+def test_an_overflow_on_one_replica_is_skipped_by_both(trained):
     two = trained["overflow"]
     assert two["skipped"] == 1
     assert two["iterations"] == 5
     assert all(np.isfinite(weight).all() for weight in two["weights"])
 
 
-def test_an_optimizer_outside_the_scope_is_refused(trained: dict) -> None:
+def test_an_optimizer_outside_the_scope_is_refused(trained):
     *refused, inside = trained["told"]
     assert inside == "nothing"
     for message in refused:

@@ -1,7 +1,5 @@
 """Data selection: scores, the pairs that are found, the command."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import tracemalloc

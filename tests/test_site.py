@@ -5,15 +5,12 @@ that no contents name, a link without a target, a docstring that is not
 understood.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -54,14 +51,14 @@ def reference() -> dict[str, Any]:
     [(bahdanau_tf, set()), (evaluation, {"Links"})],  # Links: a name of a type
     ids=["bahdanau_tf", "evaluation"],
 )
-def test_reference_has_every_public_name(module: Any, left_out: set) -> None:
+def test_reference_has_every_public_name(module, left_out):
     wanted = {f"{module.__name__}.{name}" for name in module.__all__}
     missing = wanted - {*reference()}
     assert missing == {f"{module.__name__}.{name}" for name in left_out}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_reference_has_what_pages_import(page: Path) -> None:
+def test_reference_has_what_pages_import(page):
     documented = [*reference().values()]
     text = page.read_text(encoding="utf-8")
     for module, name in IMPORT.findall(text):
@@ -83,7 +80,7 @@ def tree(mathml: str) -> ElementTree.Element:
     return ElementTree.fromstring(mathml)
 
 
-def test_an_equation_as_mathml(equations: Any) -> None:
+def test_an_equation_as_mathml(equations):
     (found,) = tree(equations[0].expression("h~_{t-1}"))
     assert found.tag == "msub"
     letter, index = found
@@ -103,7 +100,7 @@ def test_an_equation_as_mathml(equations: Any) -> None:
     assert root.find(".//msup") is not None
 
 
-def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
+def test_equations_of_docstrings_keep_every_sign(equations):
     """Rendered, they have the letters, digits and signs of the source."""
     as_mathml, as_markup = equations
     count = 0
@@ -146,7 +143,7 @@ def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
         ),
     ],
 )
-def test_docstrings_as_markup(docstring: list[str], markup: list[str], equations: Any) -> None:
+def test_docstrings_as_markup(docstring, markup, equations):
     equations[1].convert(None, "", "", None, None, docstring)
     assert docstring == markup
 

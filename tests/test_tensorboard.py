@@ -1,7 +1,5 @@
 """The curves and images written for TensorBoard, read from event files."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """`train` learns the same tokenizers from packed and from plain text."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 from collections.abc import Callable

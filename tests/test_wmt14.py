@@ -1,7 +1,5 @@
 """The arithmetic of docs/wmt14.md."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess
