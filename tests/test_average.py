@@ -6,6 +6,7 @@ import keras
 import letters
 import numpy as np
 import tensorflow as tf
+from comparisons import all_close
 from letters import RECIPE, make_translator, weights
 
 from bahdanau_tf import Translator
@@ -39,8 +40,7 @@ def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
 
 
 def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-6)
+    all_close(found, wanted, atol=2e-6)
 
 
 def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from bahdanau_tf.search import constraints
 from bahdanau_tf.translation.shortlist import of_words
 
 EOS = 1
+VOCABULARY = 4
+LENGTH = 4
 PATIENT = settings(deadline=None, max_examples=25)
 
 
@@ -43,18 +45,19 @@ def apply(constraint, logits, tokens, length, graph=False):
     return traced(tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)).numpy()
 
 
-def check(constraint, tokens, vocabulary, is_forbidden, length=8):
-    """Checks which words are forbidden, and that other logits do not change."""
-    shape = np.shape(tokens)
-    logits = np.random.default_rng(0).normal(size=[*shape[:2], vocabulary])
+OPTIONS = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
+
+
+def check(constraint, tokens, is_forbidden):
+    """Checks which of four words are forbidden, and that other logits do not change."""
+    logits = np.random.default_rng(0).normal(size=[*np.shape(tokens)[:2], 4])
     logits = logits.astype(np.float32)
     wanted = logits.copy()
     for row, place, word in np.ndindex(*wanted.shape):
         if is_forbidden(row, list(tokens[row][place]), word):
             wanted[row, place, word] = -np.inf
     for graph in (False, True):
-        found = apply(constraint, logits, tokens, length, graph)
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(apply(constraint, logits, tokens, 8, graph), wanted)
 
 
 def histories(vocabulary=4, longest=6):
@@ -73,40 +76,34 @@ def histories(vocabulary=4, longest=6):
 @given(histories(), st.integers(1, 4))
 def test_no_repeated_ngrams_equals_its_definition(tokens, n):
     def forbidden(row, past, word):
-        del row
-        grams = [tuple(past[i : i + n]) for i in range(len(past) - n + 1)]
-        return len(past) >= n and (*past[len(past) - n + 1 :], word) in grams
+        return len(past) >= n and (*past[len(past) - n + 1 :], word) in ngrams(tuple(past), n)
 
-    check(constraints.no_repeated_ngrams(n), tokens, 4, forbidden)
+    check(constraints.no_repeated_ngrams(n), tokens, forbidden)
 
 
 @PATIENT
 @given(histories(), st.integers(0, 5))
 def test_minimum_length_equals_its_definition(tokens, least):
-    check(
-        constraints.minimum_length(least, EOS),
-        tokens,
-        4,
-        lambda row, past, word: word == EOS and len(past) < least,
-    )
+    def forbidden(row, past, word):
+        return word == EOS and len(past) < least
+
+    check(constraints.minimum_length(least, EOS), tokens, forbidden)
 
 
 @PATIENT
 @given(histories())
 def test_minimum_length_may_differ_between_rows(tokens):
-    least = np.arange(tokens.shape[0], dtype=np.int32) * 2
-    check(
-        constraints.minimum_length(tf.constant(least), EOS),
-        tokens,
-        4,
-        lambda row, past, word: word == EOS and len(past) < least[row],
-    )
+    def forbidden(row, past, word):
+        return word == EOS and len(past) < 2 * row
+
+    least = tf.range(tokens.shape[0]) * 2
+    check(constraints.minimum_length(least, EOS), tokens, forbidden)
 
 
 @PATIENT
 @given(histories(), st.lists(st.integers(0, 3), max_size=4))
 def test_forbid_equals_its_definition(tokens, ids):
-    check(constraints.forbid(ids), tokens, 4, lambda row, past, word: word in ids)
+    check(constraints.forbid(ids), tokens, lambda row, past, word: word in ids)
 
 
 @PATIENT
@@ -124,7 +121,7 @@ def test_forced_prefix_equals_its_definition(tokens, data):
         words = [w for w in prefix[row] if w]
         return len(past) < len(words) and word != words[len(past)]
 
-    check(constraints.forced_prefix(prefix), tokens, 4, forbidden)
+    check(constraints.forced_prefix(prefix), tokens, forbidden)
 
 
 def test_no_repeated_ngrams_refuses_a_length_of_zero():
@@ -133,9 +130,6 @@ def test_no_repeated_ngrams_refuses_a_length_of_zero():
 
 
 # In a search: a bigram table, compared with all sentences enumerated ----------
-
-VOCABULARY = 4
-LENGTH = 4
 
 
 def bigrams(seed):
@@ -179,6 +173,11 @@ CASES = {
 }
 
 
+def searched(find, table, **options):
+    """A search of one sentence by bigrams."""
+    return find(step_of(table), tf.zeros([1, 1]), **OPTIONS, **options)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", [*sorted(CASES), "all"])
 def test_search_finds_the_best_allowed_sentences(name, seed):
@@ -192,12 +191,9 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
     ]
     allowed.sort(key=lambda tokens: -log_prob(table, tokens))
     count = min(5, len(allowed))
-    result = search.beam_search(
-        step_of(table),
-        tf.zeros([1, 1]),
-        start_id=0,
-        eos_id=EOS,
-        max_length=LENGTH,
+    result = searched(
+        search.beam_search,
+        table,
         beam_size=VOCABULARY**LENGTH,
         n_best=count,
         length_penalty=search.gnmt_length_penalty(0.0),
@@ -213,18 +209,9 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_greedy_and_sampled_search_obey_constraints(name):
     constraint, predicate = CASES[name]
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    greedy = search.greedy_search(
-        step_of(bigrams(3)), tf.zeros([1, 1]), constraints=[constraint], **options
-    )
-    drawn = search.sample(
-        step_of(bigrams(3)),
-        tf.zeros([1, 1]),
-        constraints=[constraint],
-        seed=1,
-        n_samples=300,
-        **options,
-    )
+    own = {"constraints": [constraint]}
+    greedy = searched(search.greedy_search, bigrams(3), **own)
+    drawn = searched(search.sample, bigrams(3), seed=1, n_samples=300, **own)
     for result in (greedy, drawn):
         for tokens, length in zip(result.tokens.numpy()[0], result.lengths.numpy()[0], strict=True):
             assert predicate(tuple(tokens[:length].tolist()))
@@ -238,7 +225,7 @@ def only(words):
 
 
 @pytest.mark.parametrize(
-    ("given", "left"),
+    ("contradictory", "obeyed"),
     [
         ([constraints.forbid(range(VOCABULARY))], []),
         (
@@ -252,41 +239,29 @@ def only(words):
         ),
     ],
 )
-def test_a_constraint_that_would_leave_no_word_is_ignored(given, left):
+def test_a_constraint_that_would_leave_no_word_is_ignored(contradictory, obeyed):
     """A hypothesis is always returned, and obeys those before it."""
-    found = [
-        search.beam_search(
-            step_of(bigrams(2)),
-            tf.zeros([1, 1]),
-            start_id=0,
-            eos_id=EOS,
-            max_length=LENGTH,
-            beam_size=3,
-            constraints=some,
-        )
-        for some in (given, left)
-    ]
-    assert np.isfinite(found[0].scores.numpy()).all()
-    assert (found[0].lengths.numpy() > 0).all()
-    np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
+    result, wanted = (
+        searched(search.beam_search, bigrams(2), beam_size=3, constraints=some)
+        for some in (contradictory, obeyed)
+    )
+    assert np.isfinite(result.scores.numpy()).all()
+    assert (result.lengths.numpy() > 0).all()
+    np.testing.assert_array_equal(result.tokens, wanted.tokens)
 
 
 @pytest.mark.parametrize("others", [[], [constraints.no_repeated_ngrams(2)]])
 @pytest.mark.parametrize("find", [search.beam_search, search.sample])
 def test_forbid_refuses_words_outside_the_vocabulary(find, others):
     """The last id of the vocabulary is accepted."""
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    if find is search.sample:
-        options["seed"] = 1
+    options = {"seed": 1} if find is search.sample else {}
 
-    def found(ids):
-        every = [constraints.forbid(ids), *others]
-        table = step_of(bigrams(1))
-        return find(table, tf.zeros([1, 1]), constraints=every, **options)
+    def find_without(ids):
+        searched(find, bigrams(1), constraints=[constraints.forbid(ids), *others], **options)
 
-    found([2, VOCABULARY - 1])
+    find_without([2, VOCABULARY - 1])
     with pytest.raises(ValueError, match=r"word 4 is .* wanted ids below 4"):
-        found([2, VOCABULARY])
+        find_without([2, VOCABULARY])
 
 
 def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
@@ -300,45 +275,33 @@ def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
 
 
 def test_each_row_has_its_own_prefix():
-    prefix = tf.constant([[3, 2], [2, 0], [0, 0]])
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    result = search.beam_search(
-        step_of(bigrams(1)),
-        tf.zeros([3, 1]),
-        constraints=[constraints.forced_prefix(prefix)],
-        **options,
-    )
+    prefix = constraints.forced_prefix(tf.constant([[3, 2], [2, 0], [0, 0]]))
+    step = step_of(bigrams(1))
+    result = search.beam_search(step, tf.zeros([3, 1]), constraints=[prefix], **OPTIONS)
     tokens = result.tokens.numpy()[:, 0]
     assert tokens[0, :2].tolist() == [3, 2]
     assert tokens[1, 0] == 2
-    free = search.beam_search(step_of(bigrams(1)), tf.zeros([1, 1]), **options)
+    free = searched(search.beam_search, bigrams(1))
     np.testing.assert_array_equal(tokens[2], free.tokens[0, 0])
 
 
 def test_values_per_row_stay_with_their_row_when_others_are_removed():
-    history = search.History(
-        tokens=tf.zeros([2, 1, 4], tf.int32), step=tf.constant(1), rows=tf.constant([3, 1])
-    )
+    tokens, rows = tf.zeros([2, 1, 4], tf.int32), tf.constant([3, 1])
+    history = search.History(tokens=tokens, step=tf.constant(1), rows=rows)
     logits = tf.zeros([2, 1, VOCABULARY])
     least = constraints.minimum_length(tf.constant([0, 1, 0, 2]), EOS)
-    found = least(logits, history).numpy()
-    assert found[0, 0, EOS] == -np.inf
-    assert found[1, 0, EOS] == 0
+    left = least(logits, history).numpy()
+    assert left[0, 0, EOS] == -np.inf
+    assert left[1, 0, EOS] == 0
     prefix = tf.constant([[0, 0], [2, 0], [0, 0], [2, 3]])
-    found = constraints.forced_prefix(prefix)(logits, history).numpy()
-    assert np.flatnonzero(np.isfinite(found[0, 0])).tolist() == [3]
-    assert np.isfinite(found[1, 0]).all()
+    left = constraints.forced_prefix(prefix)(logits, history).numpy()
+    assert np.flatnonzero(np.isfinite(left[0, 0])).tolist() == [3]
+    assert np.isfinite(left[1, 0]).all()
 
 
 def test_an_empty_batch_can_be_constrained():
     every = [constraint for constraint, _ in CASES.values()]
     every[-1] = constraints.forced_prefix(tf.zeros([0, 2], tf.int32))
-    result = search.beam_search(
-        step_of(bigrams(0)),
-        tf.zeros([0, 1]),
-        start_id=0,
-        eos_id=EOS,
-        max_length=LENGTH,
-        constraints=every,
-    )
+    step = step_of(bigrams(0))
+    result = search.beam_search(step, tf.zeros([0, 1]), constraints=every, **OPTIONS)
     assert result.tokens.shape == (0, 1, LENGTH)

@@ -1,10 +1,7 @@
 """Exports: few nodes, none of them twice, and how many a signature has."""
 
 import logging
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format  # type: ignore[import-untyped]
+from processes import run_python
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding
@@ -27,8 +25,8 @@ def version(tmp_path_factory) -> Path:
 
 def functions(folder: Path) -> dict[str, Any]:
     (meta_graph,) = read_graphs(folder).meta_graphs
-    library = meta_graph.graph_def.library
-    return {one.signature.name: one for one in library.function}
+    library = meta_graph.graph_def.library.function
+    return {function.signature.name: function for function in library}
 
 
 def ops(function: Any) -> list[str]:
@@ -75,11 +73,11 @@ meta_graphs {
 def test_nodes_are_counted_where_functions_are_called(tmp_path, version):
     saved = text_format.Parse(GRAPH, type(read_graphs(version))())
     (tmp_path / GRAPHS).write_bytes(saved.SerializeToString())
-    found = count_nodes(tmp_path)
-    assert found.total == 4 + 1 + 3 + 1 + 2
+    count = count_nodes(tmp_path)
+    assert count.total == 4 + 1 + 3 + 1 + 2
     # x, the call, its node, which calls two of three; the loop, its functions
-    assert found.signatures == {"call": 1 + 1 + 1 + 6, "both": 9 + 1 + 3 + 1}
-    assert found.gradients == 2
+    assert count.signatures == {"call": 1 + 1 + 1 + 6, "both": 9 + 1 + 3 + 1}
+    assert count.gradients == 2
 
 
 # Whole exports.
@@ -100,8 +98,8 @@ def test_every_attribute_has_a_value(version):
                 assert value.WhichOneof("value"), (node.name, name)
 
 
-def test_one_search_serves_all_signatures_with_a_beam(version):
-    """The others are those of `greedy` and `complete`, without a record."""
+def steps_of_searches(version: Path) -> list[list[Any]]:
+    """The nodes of the body of each loop that searches, by the loop."""
     every = functions(version)
     bodies = [
         every[node.attr["body"].func.name]
@@ -109,36 +107,23 @@ def test_one_search_serves_all_signatures_with_a_beam(version):
         for node in function.node_def
         if node.op in ("While", "StatelessWhile")
     ]
-    searches = [ops(one) for one in bodies if "TopKV2" in ops(one)]
+    return [[*body.node_def] for body in bodies if "TopKV2" in ops(body)]
+
+
+def test_one_search_serves_all_signatures_with_a_beam(version):
+    """The others are those of `greedy` and `complete`, without a record.
+
+    A step has at most 130 ops without constants. A product with rows for words
+    would be transposed, and slow for few rows.
+    """
+    searches = steps_of_searches(version)
     assert len(searches) == 3
-    assert sum("TensorListSetItem" in one for one in searches) == 1
-
-
-def test_a_step_of_the_search_has_at_most_130_ops(version):
-    """Without constants, as a body of the loop."""
-    every = functions(version)
-    counts = {}
-    for name, function in every.items():
-        for node in function.node_def:
-            if node.op in ("While", "StatelessWhile"):
-                body = every[node.attr["body"].func.name]
-                found = [x for x in ops(body) if x not in ("Const", "Identity")]
-                if "TopKV2" in found:
-                    assert "ReadVariableOp" not in found
-                    counts[name] = len(found)
-    assert len(counts) == 3
-    assert max(counts.values()) <= 130
-
-
-def test_few_rows_meet_output_weights_in_columns(version):
-    """A product with rows for words is transposed, and slow for few rows."""
-    products = [
-        node
-        for name, function in functions(version).items()
-        if "body" in name and "TopKV2" in ops(function)
-        for node in function.node_def
-        if node.op == "MatMul"
-    ]
+    names = [[node.op for node in step] for step in searches]
+    assert sum("TensorListSetItem" in step for step in names) == 1
+    for step in names:
+        assert "ReadVariableOp" not in step
+        assert len([op for op in step if op not in ("Const", "Identity")]) <= 130
+    products = [node for step in searches for node in step if node.op == "MatMul"]
     assert products
     assert not any(node.attr["transpose_b"].b for node in products)
 
@@ -146,28 +131,20 @@ def test_few_rows_meet_output_weights_in_columns(version):
 def test_a_signature_reads_its_text_once(version):
     """Characters are read by a function of all languages, once a text."""
     every = functions(version)
-    readers = [name for name, one in every.items() if "UnicodeDecodeWithOffsets" in ops(one)]
-    assert len(readers) == 1
+    (reader,) = (n for n, function in every.items() if "UnicodeDecodeWithOffsets" in ops(function))
 
     def calls(name: str) -> int:
-        called = [
-            value.func.name
-            for node in every[name].node_def
-            for value in node.attr.values()
-            if value.HasField("func")
-        ]
-        return sum(one in readers for one in called) + sum(map(calls, called))
+        values = [value for node in every[name].node_def for value in node.attr.values()]
+        called = [value.func.name for value in values if value.HasField("func")]
+        return called.count(reader) + sum(map(calls, called))
 
-    found = {
-        next(key for key in count_nodes(version).signatures if f"_{key}_" in name): calls(name)
-        for name in every
-        if name.startswith("__inference_")
-        and any(f"_{key}_" in name for key in count_nodes(version).signatures)
-    }
-    assert found == {
-        "align": 1, "complete": 2, "greedy": 1, "n_best": 1, "score": 2,
-        "serving_default": 1,
-    }  # fmt: skip
+    wanted = {"align": 1, "complete": 2, "greedy": 1, "n_best": 1, "score": 2, "serving_default": 1}
+    assert count_nodes(version).signatures.keys() == wanted.keys()
+    for signature, count in wanted.items():
+        (name,) = (
+            name for name in every if re.match(f"__inference_.*_{signature}_", name) and calls(name)
+        )
+        assert calls(name) == count
 
 
 # Slimming.
@@ -187,7 +164,7 @@ class Varied(tf.Module):
         after = self.count.read_value()
         _, kept, total = tf.while_loop(
             lambda i, *_: i < tf.size(x) + 1,
-            lambda i, kept, total: (i + 1, kept, total + x[0] * tf.identity(x[0])),
+            lambda i, same, total: (i + 1, same, total + x[0] * tf.identity(x[0])),
             (0, x, x[0]),
         )
         return {
@@ -216,13 +193,13 @@ def test_a_slim_graph_computes_the_same(tmp_path):
         assert not any("_gradient_op_type" in n.attr for n in function.node_def)
     served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
     for row in ([3.0, 4.0], [1.0]):
-        found = {k: v.numpy() for k, v in served(x=tf.constant(row)).items()}
-        assert found["same"].tolist() == found["kept"].tolist() == row
+        outputs = {k: v.numpy() for k, v in served(x=tf.constant(row)).items()}
+        assert outputs["same"].tolist() == outputs["kept"].tolist() == row
         steps = len(row) + 1
-        assert found["steps"] == steps
-        assert found["total"] == row[0] + steps * row[0] ** 2
-        assert found["slope"].tolist() == [one**2 for one in row]
-        assert len(np.unique(found["draws"])) == 2
+        assert outputs["steps"] == steps
+        assert outputs["total"] == row[0] + steps * row[0] ** 2
+        assert outputs["slope"].tolist() == [x**2 for x in row]
+        assert len(np.unique(outputs["draws"])) == 2
 
 
 class Looping(tf.Module):
@@ -272,13 +249,13 @@ def test_what_is_the_same_at_every_step_leaves_the_loops(tmp_path):
     count = 0
     for rows, steps in (([[3.0], [4.0]], 3), (np.zeros([0, 0]), 0), ([[1.0]], 1)):
         x = np.asarray(rows, np.float32)
-        found = served(x=tf.constant(x), steps=tf.constant(steps))
+        outputs = served(x=tf.constant(x), steps=tf.constant(steps))
         first = x[0, 0] if x.size else 0.0
-        wanted = steps * (np.array([0, 1, 2]) + len(x) + first)
-        wanted += steps * 2 * np.array([2, 0, 0])
         count += steps * len(x)
-        assert found["total"].numpy().tolist() == wanted.tolist()
-        assert found["count"].numpy() == count
+        assert outputs["total"].numpy().tolist() == [
+            steps * (k + len(x) + first + 2 * extra) for k, extra in enumerate((2, 0, 0))
+        ]
+        assert outputs["count"].numpy() == count
 
 
 class Alike(tf.Module):
@@ -296,14 +273,13 @@ class Alike(tf.Module):
 def test_of_equal_functions_one_is_left(tmp_path):
     module = Alike()
     tf.saved_model.save(module, str(tmp_path), module.serve)
-    before = sum("Tanh" in ops(x) for x in functions(tmp_path).values())
+    counts = [sum("Tanh" in ops(x) for x in functions(tmp_path).values())]
     slim(tmp_path)
-    after = sum("Tanh" in ops(x) for x in functions(tmp_path).values())
-    assert (before, after) == (3, 2)
+    counts.append(sum("Tanh" in ops(x) for x in functions(tmp_path).values()))
+    assert counts == [3, 2]
     served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
     x = np.array([0.5, -1.0], np.float32)
-    wanted = np.tanh([2 * x, 2 * x, 3 * x])
-    np.testing.assert_allclose(served(x=tf.constant(x))["y"], wanted, 1e-6)
+    np.testing.assert_allclose(served(x=tf.constant(x))["y"], np.tanh([2 * x, 2 * x, 3 * x]), 1e-6)
 
 
 RESHAPED = """
@@ -330,8 +306,8 @@ meta_graphs { graph_def { library { function {
 def test_a_reshape_that_changes_nothing_is_left_out(version, tmp_path):
     """Of tensors with one unknown size at most; two may have changed."""
 
-    def shape(found: re.Match) -> str:
-        sizes = "".join(f" dim {{ size: {n} }}" for n in found[1].split(","))
+    def shape(match: re.Match) -> str:
+        sizes = "".join(f" dim {{ size: {n} }}" for n in match[1].split(","))
         value = f"list {{ shape {{{sizes} }} }}"
         return f'attr {{ key: "_output_shapes" value {{ {value} }} }}'
 
@@ -340,9 +316,7 @@ def test_a_reshape_that_changes_nothing_is_left_out(version, tmp_path):
     (tmp_path / GRAPHS).write_bytes(saved.SerializeToString())
     slim(tmp_path)
     (function,) = functions(tmp_path).values()
-    assert function.ret["same"] == "n:y:0"
-    assert function.ret["other"] == "a:output:0"
-    assert function.ret["unknown"] == "c:output:0"
+    assert {**function.ret} == {"same": "n:y:0", "other": "a:output:0", "unknown": "c:output:0"}
     assert sorted(ops(function)) == [*("Placeholder", "Reshape", "Reshape", "Sinh", "Tanh")]
 
 
@@ -362,14 +336,10 @@ with tf.compat.v1.Session(graph=tf.Graph()) as session:
 
 
 def test_a_server_runs_the_graphs_as_they_are_written(version):
-    """Grappler tells what it optimizes: the session's few nodes, and calls."""
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION, version],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"},
-    )
+    """Grappler reports what it optimizes: the session's few nodes, and calls."""
+    logged = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"}
+    done = run_python("-c", SESSION, version, **logged)
+    assert done.returncode == 0, done.stderr[-3000:]
     begun = re.findall(r"Starting optimization for .* item: (\S+)", done.stderr)
     assert "tf_graph" in begun
     others = {re.sub(r"_\d+_specialized.*", "", name) for name in begun}

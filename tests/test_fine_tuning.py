@@ -11,6 +11,7 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_equal
 from letters import LETTERS, RECIPE, weights
 from oracle import randomized
 from toys import english, french
@@ -137,8 +138,7 @@ def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(files, tr
     plan = plan_of(files, folder, start)
     translator = plan.prepare()
     original = Translator.load(trained)
-    for one, other in zip(weights(translator), weights(original), strict=True):
-        np.testing.assert_array_equal(one, other)
+    all_equal(weights(translator), weights(original))
     train(translator, plan.texts, replace(RECIPE, epochs=1), folder)
     shutil.rmtree(trained)
     again = plan_of(files, folder, Start(f"{trained}/")).prepare()

@@ -72,10 +72,8 @@ def test_an_encoder_equals_keras_rnn(name):
     for half, recurrent in ((0, forward), (1, backward)):
         loop = keras.layers.RNN(recurrent.cell.cell, return_sequences=True, go_backwards=half == 1)
         for row, length in enumerate(MASK.sum(1)):
-            wanted = loop(words[row : row + 1, :length])[0]
-            wanted = wanted[::-1] if half else wanted
-            found = encoded.annotations[row, :length, half * N :][:, :N]
-            close(found, wanted, 1e-6)
+            wanted = loop(words[row : row + 1, :length])[0][:: -1 if half else 1]
+            close(encoded.annotations[row, :length, half * N :][:, :N], wanted, 1e-6)
 
 
 def decoders(order: str) -> tuple[Any, Any]:
@@ -107,13 +105,9 @@ def decoders(order: str) -> tuple[Any, Any]:
 
 def carry(cell: Any, theirs: Any, *context_kernel: np.ndarray) -> None:
     """Gives Keras' cell the weights of ours."""
-    theirs.cell.set_weights(
-        [
-            np.concatenate([cell.kernel, *context_kernel]),
-            np.asarray(cell.recurrent_kernel),
-            np.stack([cell.bias, cell.recurrent_bias]),
-        ]
-    )
+    kernel = np.concatenate([cell.kernel, *context_kernel])
+    bias = np.stack([cell.bias, cell.recurrent_bias])
+    theirs.cell.set_weights([kernel, np.asarray(cell.recurrent_kernel), bias])
 
 
 @pytest.mark.parametrize("order", [*STEP_ORDERS, "conditional"])
@@ -131,26 +125,14 @@ def test_a_decoder_with_keras_gru_equals_one_with_ours(order):
         is_first = tf.zeros([B, 1], tf.bool)
         memory = decoder.step_memory(memory, tf.identity)
         steps.append(decoder.step(first[:, None], is_first, before, memory)[0])
-    for one, other in zip(*glimpses, strict=True):
-        close(one, other.numpy(), 1e-6)
-    for one, other in zip(*steps, strict=True):
-        close(one, other.numpy(), 1e-6)
+    for theirs, ours in zip((*glimpses[0], *steps[0]), (*glimpses[1], *steps[1]), strict=True):
+        close(theirs, ours.numpy(), 1e-6)
 
 
-def model_of(name: str, **options: Any) -> Any:
-    make = CELLS[name]
-    encoder = layers.BidirectionalEncoder(layers.StackedCells([make(), layers.GRUCell(N)]))
-    return models.RNNSearch(
-        K,
-        K,
-        units=N,
-        embedding_dim=M,
-        attention_units=5,
-        maxout_units=2,
-        encoder=encoder,
-        cell=make(),
-        **options,
-    )
+def model_of(name: str) -> Any:
+    cells = layers.StackedCells([CELLS[name](), layers.GRUCell(N)])
+    parts = {"encoder": layers.BidirectionalEncoder(cells), "cell": CELLS[name]()}
+    return models.RNNSearch(K, K, N, M, attention_units=5, maxout_units=2, **parts)
 
 
 @every_cell
@@ -196,66 +178,58 @@ def test_any_cell_and_any_score_give_alignments():
     assert glimpse.weights.shape == [B, 5, T]
 
 
-def search(**parts: Any) -> Any:
-    sizes = {"units": 4, "embedding_dim": 3, "maxout_units": 2}
-    return models.RNNSearch(K, K, **{**sizes, **parts})
+WANTED = {
+    "attention": ("AttentionDecoder", "a subclass of Attention"),
+    "bridge": ("RNNSearch", "a subclass of Bridge"),
+    "cell": ("AttentionDecoder", "a cell such as GRUCell"),
+    "encoder": ("RNNSearch", "an encoder such as"),
+    "readout": ("RNNSearch", "a subclass of Readout"),
+}
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("part", "value"),
     [
-        (
-            lambda: search(attention=keras.layers.AdditiveAttention()),
-            "AttentionDecoder: attention is AdditiveAttention, wanted a subclass of Attention",
-        ),
-        (
-            lambda: search(encoder=keras.layers.Bidirectional(keras.layers.GRU(4))),
-            "RNNSearch: encoder is Bidirectional, wanted an encoder such as",
-        ),
-        (
-            lambda: search(encoder=layers.BidirectionalEncoder),
-            "RNNSearch: encoder is the class BidirectionalEncoder itself, not",
-        ),
-        (
-            lambda: search(attention=layers.BahdanauAttention),
-            "attention is the class BahdanauAttention itself, not an instance",
-        ),
-        (
-            lambda: search(attention="additive"),
-            "AttentionDecoder: attention is 'additive', wanted a subclass",
-        ),
-        (
-            lambda: search(cell=layers.GRUCell),
-            "AttentionDecoder: cell is the class GRUCell itself, not an",
-        ),
-        (
-            lambda: search(cell=keras.layers.GRUCell),
-            "AttentionDecoder: cell is the class GRUCell itself, not an",
-        ),
-        (
-            lambda: search(readout=keras.layers.Dense(K)),
-            "RNNSearch: readout is Dense, wanted a subclass of Readout",
-        ),
-        (
-            lambda: search(bridge=keras.layers.Dense(4)),
-            "RNNSearch: bridge is Dense, wanted a subclass of Bridge",
-        ),
-        (
-            lambda: search(cell=keras.layers.Dense(4)),
-            "AttentionDecoder: cell is Dense, wanted a cell such as GRUCell",
-        ),
-        (
-            lambda: search(cell=keras.layers.GRU(4)),
-            "AttentionDecoder: cell is GRU, wanted a cell such as GRUCell",
-        ),
+        ("attention", "additive"),
+        ("attention", keras.layers.AdditiveAttention()),
+        ("attention", layers.BahdanauAttention),
+        ("bridge", keras.layers.Dense(4)),
+        ("cell", keras.layers.Dense(4)),
+        ("cell", keras.layers.GRU(4)),
+        ("cell", keras.layers.GRUCell),
+        ("cell", layers.GRUCell),
+        ("encoder", keras.layers.Bidirectional(keras.layers.GRU(4))),
+        ("encoder", layers.BidirectionalEncoder),
+        ("readout", keras.layers.Dense(K)),
+    ],
+)
+def test_a_model_refuses_a_part_of_another_kind(part, value):
+    owner, wanted = WANTED[part]
+    came = repr(value) if isinstance(value, str) else type(value).__name__
+    complaint = f"{came}, wanted {wanted}"
+    if isinstance(value, type):
+        complaint = f"the class {value.__name__} itself, not an"
+    sizes = {"units": 4, "embedding_dim": 3, "maxout_units": 2}
+    with pytest.raises(ValueError, match=f"{owner}: {part} is {complaint}"):
+        models.RNNSearch(K, K, **sizes, **{part: value})
+
+
+def of_keras(dtype: str | None = None, **options: Any) -> Any:
+    """Reads words by a cell of Keras."""
+    return layers.Recurrent(keras.layers.GRUCell(4, dtype="float32"), dtype=dtype, **options)(
+        normal(B, T, M), training=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
         (
             lambda: layers.BidirectionalEncoder(keras.layers.Dense(4)),
             "BidirectionalEncoder: cell is Dense, wanted a cell",
         ),
         (
-            lambda: layers.AttentionDecoder(
-                keras.layers.StackedRNNCells([keras.layers.GRUCell(4)])
-            ),
+            lambda: layers.AttentionDecoder(keras.layers.StackedRNNCells([CELLS["gru"]()])),
             "AttentionDecoder: cell is StackedRNNCells, .* in StackedCells",
         ),
         (
@@ -267,22 +241,18 @@ def search(**parts: Any) -> Any:
             "KerasCell: dropout of the LSTMCell is 0.5, wanted 0",
         ),
         (
-            lambda: layers.Recurrent(keras.layers.GRUCell(4), state_dropout=0.5)(
-                normal(B, T, M), training=True
-            ),
+            lambda: of_keras(state_dropout=0.5),
             "KerasCell: GRUCell does not support state_dropout, wanted 0",
         ),
         (
-            lambda: layers.Recurrent(keras.layers.GRUCell(4, dtype="float32"), dtype="float64")(
-                normal(B, T, M)
-            ),
+            lambda: of_keras("float64"),
             "KerasCell: GRUCell computes in float32, .* inputs are float64",
         ),
-        (lambda: search(maxout_units=0), "RNNSearch: maxout_units is 0"),
+        (lambda: models.RNNSearch(K, K, 4, 3, maxout_units=0), "RNNSearch: maxout_units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
         (lambda: layers.WordEmbedding(K, 0), "WordEmbedding: embedding_dim is 0"),
     ],
 )
-def test_errors_name_argument_class_and_what_was_wanted(make, words):
-    with pytest.raises(ValueError, match=words):
+def test_errors_name_argument_class_and_what_was_wanted(make, complaint):
+    with pytest.raises(ValueError, match=complaint):
         make()

@@ -12,17 +12,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from toys import english, french
 
-from bahdanau_tf import (
-    Decoding,
-    Ensemble,
-    RNNEncDec,
-    RNNSearch,
-    SubwordTokenizer,
-    Translator,
-    Vocabulary,
-    WordTokenizer,
-)
+from bahdanau_tf import Decoding, Ensemble, RNNEncDec, RNNSearch, SubwordTokenizer, Translator
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import lexicon as lexicon_command
 from bahdanau_tf.commands.lexicon import first_ids
@@ -30,21 +22,16 @@ from bahdanau_tf.translation import Lexicon, Translated, learn_lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "unheard"]
+SHORT = Decoding(max_length=6, shortlist=True)
 FIRST = 5  # of 12 target words: [PAD] [UNK] [END] le chat
 SOURCE_SIZE, TARGET_SIZE = 11, 12
 
 
 def make_translator(seed: int = 7, lexicon: Lexicon | None = None, **options: Any) -> Translator:
-    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
-    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     model = RNNSearch(SOURCE_SIZE, TARGET_SIZE, units=8, embedding_dim=6, maxout_units=6, **options)
     randomized(model, seed, scale=0.7)
-    decoding = Decoding(max_length=6)
-    return Translator(model, source, target, decoding, lexicon=lexicon)
+    return Translator(model, english(), french(), Decoding(max_length=6), lexicon=lexicon)
 
 
 def some_words(seed: int = 0) -> np.ndarray:
@@ -74,34 +61,31 @@ def translator() -> Translator:
     return make_translator(lexicon=SOME)
 
 
-def batches(seed: int = 3) -> list[Any]:
+def batches() -> list[Any]:
     """Batches of random ids with padding, as from `make_dataset`."""
-    random = np.random.default_rng(seed)
-    found = []
-    for rows, width, height in ((3, 5, 4), (2, 1, 6), (4, 7, 7)):
-        source = random.integers(1, SOURCE_SIZE, (rows, width))
-        target = random.integers(1, TARGET_SIZE, (rows, height))
-        for row in range(rows):
-            source[row, random.integers(1, width + 1) :] = 0
-            target[row, random.integers(1, height + 1) :] = 0
-        ids = {"source": source, "target": target}
-        ids = {side: tf.constant(x, tf.int32) for side, x in ids.items()}
-        found.append((ids, ids["target"]))
-    return found
+    random = np.random.default_rng(3)
+    made = []
+    for rows, *widths in ((3, 5, 4), (2, 1, 6), (4, 7, 7)):
+        ids = {}
+        for side, width, size in zip(
+            ("source", "target"), widths, (SOURCE_SIZE, TARGET_SIZE), strict=True
+        ):
+            lengths = random.integers(1, width + 1, (rows, 1))
+            words = random.integers(1, size, (rows, width)) * (np.arange(width) < lengths)
+            ids[side] = tf.constant(words, tf.int32)
+        made.append((ids, ids["target"]))
+    return made
 
 
-def found(translator: Translator, decoding: Decoding, sentences: Any = SENTENCES) -> Translated:
-    return translator.graph.translate_graph(tf.constant(sentences, tf.string), decoding)
+def searched(translator: Translator, decoding: Decoding, lines: Any = SENTENCES) -> Translated:
+    return translator.graph.translate_graph(tf.constant(lines, tf.string), decoding)
 
 
 def assert_equal(one: Translated, other: Translated) -> None:
     assert one.texts.numpy().tolist() == other.texts.numpy().tolist()
-    for name in ("tokens", "lengths", "finished"):
-        np.testing.assert_array_equal(getattr(one.result, name), getattr(other.result, name))
-    for name in ("scores", "log_probs", "weights"):
-        np.testing.assert_allclose(
-            getattr(one.result, name), getattr(other.result, name), atol=1e-4
-        )
+    for name in ("tokens", "lengths", "finished", "scores", "log_probs", "weights"):
+        pair = getattr(one.result, name), getattr(other.result, name)
+        np.testing.assert_allclose(*pair, atol=1e-4)
 
 
 @pytest.mark.parametrize("at_once", [1, 2**20])
@@ -118,9 +102,8 @@ def test_a_source_word_keeps_the_target_words_with_most_attention(translator, mo
                 sums[source[b, j], target[b, i]] += float(weights[b, i, j])
     assert lexicon.first == FIRST
     for x in range(SOURCE_SIZE):
-        wanted = [y for (one, y), _ in sums.most_common() if one == x and y >= FIRST][:3]
-        wanted += [-1] * (3 - len(wanted))
-        assert lexicon.words[x].tolist() == wanted
+        wanted = [y for (own, y), _ in sums.most_common() if own == x and y >= FIRST][:3]
+        assert lexicon.words[x].tolist() == wanted + [-1] * (3 - len(wanted))
 
 
 def test_own_words_are_those_of_the_words_in_the_row():
@@ -134,26 +117,26 @@ def test_own_words_are_those_of_the_words_in_the_row():
 
 @pytest.mark.parametrize("lexicon", ALL)
 @pytest.mark.parametrize(
-    "decoding",
+    "options",
     [
-        Decoding(max_length=6, n_best=3),
-        Decoding(max_length=6, beam_size=1),
-        Decoding(max_length=6, no_repeated_ngrams=1),
-        Decoding(max_length=6, min_length_ratio=1.0, unknown="forbid"),
-        Decoding(max_length=6, unknown="replace", beta=0.3),
+        {"n_best": 3},
+        {"beam_size": 1},
+        {"no_repeated_ngrams": 1},
+        {"min_length_ratio": 1.0, "unknown": "forbid"},
+        {"unknown": "replace", "beta": 0.3},
     ],
     ids=str,
 )
-def test_a_shortlist_of_all_words_equals_plain_search(lexicon, decoding):
-    translator = make_translator(lexicon=lexicon)
-    short = found(translator, replace(decoding, shortlist=True))
-    assert_equal(plainly_found(decoding), short)
+def test_a_shortlist_of_all_words_equals_plain_search(lexicon, options):
+    decoding = Decoding(max_length=6, **options)
+    short = searched(make_translator(lexicon=lexicon), replace(decoding, shortlist=True))
+    assert_equal(without_shortlist(decoding), short)
 
 
 @functools.cache
-def plainly_found(decoding: Decoding) -> Translated:
+def without_shortlist(decoding: Decoding) -> Translated:
     """The search without a shortlist, which depends on no lexicon."""
-    return found(make_translator(), decoding)
+    return searched(make_translator(), decoding)
 
 
 @pytest.mark.parametrize(
@@ -171,87 +154,74 @@ def test_probabilities_are_the_softmax_over_the_shortlist(options):
     tolerance = 0.1 if options.get("dtype") else 1e-4
     for row, ids in enumerate(result.tokens[:, 0].numpy()):
         ids = ids[: result.lengths[row, 0]]
-        found = model({"source": source[row : row + 1], "target": ids[None]})
-        allowed = {*range(FIRST)}
-        for x in source[row].numpy():
-            allowed |= {*SOME.words[x].tolist()} - {-1}
-        allowed = sorted(allowed)
+        of_words = {*SOME.words[source[row].numpy()].ravel().tolist()} - {-1}
+        allowed = sorted({*range(FIRST)} | of_words)
         total = 0.0
-        for logits, word in zip(found[0].numpy(), ids, strict=True):
-            short = logits[allowed].astype(np.float64)
-            best = logits[[one for one in allowed if one != text.pad_id]].max()
-            assert logits[word] >= best - tolerance
-            total += logits[word] - np.log(np.exp(short).sum())
-        score = float(result.log_probs[row, 0])
-        assert score == pytest.approx(total, abs=tolerance)
+        logits = model({"source": source[row : row + 1], "target": ids[None]})[0].numpy()
+        for of_word, word in zip(logits, ids, strict=True):
+            best = of_word[[x for x in allowed if x != text.pad_id]].max()
+            assert of_word[word] >= best - tolerance
+            total += of_word[word] - np.log(np.exp(of_word[allowed].astype(np.float64)).sum())
+        assert float(result.log_probs[row, 0]) == pytest.approx(total, abs=tolerance)
 
 
 def test_a_translation_does_not_depend_on_other_rows(translator):
-    short = Decoding(max_length=6, shortlist=True)
-    together = found(translator, short)
-    plain = found(translator, Decoding(max_length=6))
+    together = searched(translator, SHORT)
+    plain = searched(translator, Decoding(max_length=6))
     assert together.texts.numpy().tolist() != plain.texts.numpy().tolist()
     for row, sentence in enumerate(SENTENCES):
-        alone = found(translator, short, [sentence])
+        alone = searched(translator, SHORT, [sentence])
         assert alone.texts[0].numpy() == together.texts[row].numpy()
         np.testing.assert_allclose(alone.result.scores[0], together.result.scores[row], atol=1e-4)
-    assert found(translator, short, []).texts.shape[0] == 0
+    assert searched(translator, SHORT, []).texts.shape[0] == 0
 
 
-def test_an_ensemble_has_the_lexicon_of_its_first_member():
-    members = [make_translator(1, ALL[0]), make_translator(2)]
-    ensemble = Translator.ensemble(members)
-    short = Decoding(max_length=6, shortlist=True)
-    plain = found(ensemble, Decoding(max_length=6))
-    assert_equal(plain, found(ensemble, short))
-    some = make_translator(1, SOME)
-    double = Translator.ensemble([some, some])
-    assert_equal(found(some, short), found(double, short))
+def test_an_ensemble_has_the_lexicon_of_its_first_member(translator):
+    ensemble = Translator.ensemble([make_translator(1, ALL[0]), make_translator(2)])
+    assert_equal(searched(ensemble, Decoding(max_length=6)), searched(ensemble, SHORT))
+    double = Translator.ensemble([translator, translator])
+    assert_equal(searched(translator, SHORT), searched(double, SHORT))
 
 
-def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
+def test_a_lexicon_is_saved_and_loaded(tmp_path):
     own = make_translator(lexicon=SOME)
-    own.decoding = Decoding(max_length=6, shortlist=True)
+    own.decoding = SHORT
     own.save(tmp_path)
     loaded = Translator.load(tmp_path)
     np.testing.assert_array_equal(loaded.lexicon.words, SOME.words)
-    assert loaded.lexicon.first == FIRST
-    assert loaded.decoding == own.decoding
-    assert_equal(found(own, own.decoding), found(loaded, own.decoding))
+    assert (loaded.lexicon.first, loaded.decoding) == (FIRST, SHORT)
+    assert_equal(searched(own, SHORT), searched(loaded, SHORT))
 
 
 @pytest.mark.slow
 def test_a_lexicon_is_exported(tmp_path):
     own = make_translator(lexicon=SOME)
-    own.decoding = Decoding(max_length=6, shortlist=True)
-    version = own.export(tmp_path)
-    served = tf.saved_model.load(str(version)).signatures["serving_default"]
+    own.decoding = SHORT
+    served = tf.saved_model.load(str(own.export(tmp_path))).signatures["serving_default"]
     texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
-    wanted = [one.text for one in own.translate(SENTENCES)]
-    assert [text.decode() for text in texts] == wanted
+    assert [text.decode() for text in texts] == [best.text for best in own.translate(SENTENCES)]
 
 
 def test_shortlist_without_a_lexicon_is_refused(tmp_path):
-    plain = make_translator()
-    plain.save(tmp_path / "plain")
-    assert not (tmp_path / "plain" / "lexicon.npz").exists()
-    loaded = Translator.load(tmp_path / "plain")
+    make_translator().save(tmp_path)
+    assert not (tmp_path / "lexicon.npz").exists()
+    loaded = Translator.load(tmp_path)
     assert loaded.lexicon is None
     with pytest.raises(ValueError, match="Translator: shortlist is True"):
         loaded.translate(["cat"], Decoding(shortlist=True))
 
 
 def test_bad_lexicons_and_files_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="Lexicon: first is 0"):
-        Lexicon(some_words(), 0)
-    with pytest.raises(ValueError, match=r"Lexicon: words has shape \(3,\)"):
-        Lexicon(np.zeros(3), 5)
-    with pytest.raises(ValueError, match="Lexicon: words has ids below 9"):
-        Lexicon(some_words(), 9)
     of_padding = some_words()
     of_padding[0, 0] = FIRST
-    with pytest.raises(ValueError, match="ids for padding"):
-        Lexicon(of_padding, FIRST)
+    for words, first, complaint in (
+        (some_words(), 0, "first is 0"),
+        (np.zeros(3), 5, r"words has shape \(3,\)"),
+        (some_words(), 9, "words has ids below 9"),
+        (of_padding, FIRST, "words has ids for padding"),
+    ):
+        with pytest.raises(ValueError, match=f"Lexicon: {complaint}"):
+            Lexicon(words, first)
     none = np.full((SOURCE_SIZE, 1), -1)
     for wrong, complaint in (
         (Lexicon(some_words()[:4], FIRST), "the lexicon has 4 source words"),
@@ -292,9 +262,8 @@ def test_learning_needs_attention_to_one_source(translator):
     plain = RNNEncDec(SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2)
     with pytest.raises(ValueError, match="RNNEncDec has no attention"):
         learn_lexicon(plain, batches())
-    sources = Ensemble([translator.model] * 2, sources=[0, 1])
     with pytest.raises(ValueError, match="Ensemble reads several sources"):
-        learn_lexicon(sources, batches())
+        learn_lexicon(Ensemble([translator.model] * 2, sources=[0, 1]), batches())
     with pytest.raises(ValueError, match="words is 0"):
         learn_lexicon(translator.model, batches(), words=0)
 
@@ -308,15 +277,9 @@ def folder(tmp_path) -> Path:
 
 
 def command(folder: Path, *flags: str) -> list[str]:
-    given = ("model_dir=model", "source=en", "target=fr", "frequent=5")
-    return [
-        "lexicon",
-        *(
-            f"--{name}={folder / value if name != 'frequent' else value}"
-            for name, value in (flag.split("=") for flag in given)
-        ),
-        *flags,
-    ]
+    files = {"model_dir": "model", "source": "en", "target": "fr"}
+    words = (f"--{name}={folder / file}" for name, file in files.items())
+    return ["lexicon", *words, "--frequent=5", *flags]
 
 
 def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
@@ -325,23 +288,22 @@ def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
     assert "besides the first 5" in out
     assert "2/2 pairs read" in progress
     lexicon = Lexicon.load(folder / "model" / "best" / "lexicon.npz")
-    text = make_translator().target_text
-    dort, un = text.tokenize(["dort un"]).to_list()[0][:2]
-    words = make_translator().source_text.tokenize(["cat a"]).to_list()[0]
-    assert dort in lexicon.words[words[0]]
-    assert un in lexicon.words[words[1]]
-    assert un not in lexicon.words[words[0]]
+    dort, un, _ = french().tokenize(["dort un"]).to_list()[0]
+    cat, a, _ = english().tokenize(["cat a"]).to_list()[0]
+    assert dort in lexicon.words[cat]
+    assert un in lexicon.words[a]
+    assert un not in lexicon.words[cat]
     flags = [f"--model_dir={folder / 'model'}", f"--input={folder / 'en'}"]
     assert main(["translate", *flags, "--shortlist"]) == 0
 
 
-def test_an_empty_lexicon_is_told(folder, capfd):
+def test_an_empty_lexicon_is_reported(folder, capfd):
     """All words are among the first; then a shortlist is the vocabulary."""
     assert main(command(folder, f"--frequent={TARGET_SIZE - 1}")) == 0
     assert "will be empty" not in capfd.readouterr().err
     assert main(command(folder, f"--frequent={TARGET_SIZE}")) == 0
-    out, told = capfd.readouterr()
-    assert f"the whole target vocabulary of {TARGET_SIZE} words" in told
+    out, err = capfd.readouterr()
+    assert f"the whole target vocabulary of {TARGET_SIZE} words" in err
     assert ": 0 target words for 0 source words" in out
 
 
@@ -355,7 +317,7 @@ def test_bytes_are_not_counted_as_frequent_words(tmp_path):
     assert sum(b"<0x" in token for token in tokens[:first]) == 256
     assert b"<0x" not in tokens[first - 1]
     assert first_ids(subwords, 1000) == len(tokens)
-    assert first_ids(make_translator().target_text, 6) == 6  # of words
+    assert first_ids(french(), 6) == 6  # of words
 
 
 def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monkeypatch):

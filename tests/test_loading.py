@@ -1,9 +1,8 @@
 """Keras models load where nothing of the package was imported before."""
 
+import importlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close, all_equal
 from oracle import randomized
+from processes import output_of
 
 import bahdanau_tf
 from bahdanau_tf import cli, keras_register, layers, losses, models, optimizers
@@ -80,8 +81,8 @@ def inputs_of(model: Any) -> Any:
     if len(model.inputs) == 2:
         return [IDS, IDS]
     random = np.random.default_rng(0)
-    states, annotations = (random.normal(size=(2, N)), random.normal(size=(2, 4, 3)))
-    return [states.astype("float32"), annotations.astype("float32"), IDS != 0]
+    shapes = (2, N), (2, 4, 3)
+    return [*(random.normal(size=shape).astype("float32") for shape in shapes), IDS != 0]
 
 
 def labels_of(make: Callable) -> list[Any]:
@@ -105,15 +106,16 @@ def saved(tmp_path_factory) -> dict[str, Any]:
         model.save(path)
         wanted[path] = outputs_of(model)
 
-    for name, make, optimizer in (
-        ("adam", rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
-        ("sgd", words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
-        ("adadelta", words, optimizers.Adadelta()),
+    for make, optimizer in (
+        (rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
+        (words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
+        (words, optimizers.Adadelta()),
     ):
         model = make()
-        model.compile(optimizer, losses.TokenCrossentropy(), weighted_metrics=[losses.Perplexity()])
+        loss = losses.TokenCrossentropy()
+        model.compile(optimizer, loss, weighted_metrics=[losses.Perplexity()])
         optimizer.build(model.trainable_variables)
-        save(name, model)
+        save(type(optimizer).__name__, model)
     for make in (by_the_docstring, with_a_decoder):
         model = make()
         model.compile("adam", [losses.TokenCrossentropy(), None], run_eagerly=True)
@@ -122,53 +124,42 @@ def saved(tmp_path_factory) -> dict[str, Any]:
     return wanted
 
 
-def run(code: str, *arguments: str, **environment: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
+def reloaded(model: Any, folder: Path) -> Any:
+    model.save(folder / "model.keras")
+    return keras.models.load_model(folder / "model.keras")
 
 
-@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+both_models = pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+
+
+@both_models
 def test_functional_models_load(make, saved, tmp_path):
     path = next(path for path in saved if Path(path).stem == make.__name__)
     loaded = keras.models.load_model(path)
     assert len(loaded.weights) == len(make().weights)
-    for one, other in zip(outputs_of(loaded), saved[path], strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    all_close(outputs_of(loaded), saved[path], rtol=0, atol=1e-6)
     # A loaded model and its clone can be saved and cloned again.
-    loaded.save(tmp_path / "again.keras")
-    again = keras.models.load_model(tmp_path / "again.keras")
+    again = reloaded(loaded, tmp_path)
     clone = keras.models.clone_model(again)
     clone.set_weights(again.get_weights())
-    for one, other in zip(outputs_of(clone), saved[path], strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    all_close(outputs_of(clone), saved[path], rtol=0, atol=1e-6)
 
 
 def attention_of(model: Any) -> Any:
-    for layer in model.layers:
-        if isinstance(layer, layers.AttentionDecoder):
-            return layer.attention
-        if isinstance(layer, layers.Attention):
-            return layer
-    raise AssertionError("no attention")
+    kinds = layers.AttentionDecoder, layers.Attention
+    layer = next(layer for layer in model.layers if isinstance(layer, kinds))
+    return getattr(layer, "attention", layer)
 
 
-@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+@both_models
 def test_an_attention_has_its_weights_wherever_it_comes_from(make, tmp_path):
     """Freezing and copying them means the same in a model, loaded or cloned."""
     model = randomized(make())
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    clone = keras.models.clone_model(model)
     weights = attention_of(model).get_weights()
     annotations = tf.ones([1, 2, attention_of(model).key_projection.kernel.shape[0]])
     encoded = layers.Encoded(annotations, (), (), None)
     wanted = attention_of(model).memory(encoded).keys
-    for other in (loaded, clone):
+    for other in (reloaded(model, tmp_path), keras.models.clone_model(model)):
         trainable = len(other.trainable_weights)
         attention_of(other).set_weights(weights)
         attention_of(other).trainable = False
@@ -177,18 +168,15 @@ def test_an_attention_has_its_weights_wherever_it_comes_from(make, tmp_path):
         np.testing.assert_array_equal(keys, wanted)
 
 
-@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+@both_models
 def test_what_is_frozen_stays_frozen_loaded_and_cloned(make, tmp_path):
     model = make()
+    frozen = layers.AttentionDecoder, layers.Attention, layers.BidirectionalEncoder
     for layer in model.layers:
-        layer.trainable = not isinstance(
-            layer, (layers.AttentionDecoder, layers.Attention, layers.BidirectionalEncoder)
-        )
+        layer.trainable = not isinstance(layer, frozen)
     trainable = [weight.path for weight in model.trainable_weights]
     assert 0 < len(trainable) < len(model.weights)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    for other in (loaded, keras.models.clone_model(model)):
+    for other in (reloaded(model, tmp_path), keras.models.clone_model(model)):
         assert len(other.trainable_weights) == len(trainable)
 
 
@@ -210,10 +198,8 @@ def with_keys_of_its_own() -> Any:
 def test_functional_models_of_earlier_versions_load(tmp_path):
     model = with_keys_of_its_own()
     assert len(attention_of(model).weights) == 2
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    for one, other in zip(outputs_of(loaded), outputs_of(model), strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    loaded = reloaded(model, tmp_path)
+    all_close(outputs_of(loaded), outputs_of(model), rtol=0, atol=1e-6)
     encoded = layers.Encoded(tf.ones([1, 2, 3]), (), (), None)
     with pytest.raises(ValueError, match="made by a layer of the functional"):
         attention_of(loaded).memory(encoded)
@@ -238,87 +224,76 @@ class OwnAttention(layers.Attention):
 
 
 def test_models_with_an_attention_by_a_user_load(tmp_path):
-    words = keras.Input([None, 3])
-    query = keras.Input([N])
+    words, query = keras.Input([None, 3]), keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(2))(words)
     attention = OwnAttention()
     contexts, _ = attention(query, attention.memory(encoded))
     random = np.random.default_rng(0)
-    functional = keras.Model([words, query], contexts)
-    inputs = [random.normal(size=(2, *size)) for size in ((5, 3), (N,))]
+    inputs = [random.normal(size=size).astype("float32") for size in ((2, 5, 3), (2, N))]
     parts = models.RNNSearch(K, K, 4, 3, maxout_units=2, attention=OwnAttention())
-    for name, model, given in (
-        ("functional", functional, [x.astype("float32") for x in inputs]),
-        ("parts", parts, {"source": IDS, "target": IDS}),
+    for model, batch in (
+        (keras.Model([words, query], contexts), inputs),
+        (parts, {"source": IDS, "target": IDS}),
     ):
         for weight in model.trainable_variables:
             weight.assign(random.normal(size=weight.shape))
-        model.save(tmp_path / f"{name}.keras")
-        loaded = keras.models.load_model(tmp_path / f"{name}.keras")
+        loaded = reloaded(model, tmp_path)
         assert len(loaded.weights) == len(model.weights)
-        np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
+        np.testing.assert_allclose(loaded(batch), model(batch), atol=1e-6)
+
+
+NEW_PROCESS = """
+import json, sys
+import bahdanau_tf
+assert "tensorflow" not in sys.modules
+import keras
+assert "bahdanau_tf.models" not in sys.modules
+loaded = [keras.models.load_model(path) for path in sys.argv[1:]]
+from test_loading import outputs_of
+names = [str(m.get_compile_config()) for m in loaded]
+print(json.dumps([names, [outputs_of(model) for model in loaded]]))
+"""
 
 
 def test_a_new_process_loads_every_file(saved):
     """Imports sorted by name: the package, Keras, then the models."""
-    code = (
-        "import json, sys\n"
-        f"sys.path.append({str(Path(__file__).parent)!r})\n"
-        "import bahdanau_tf\n"
-        "assert 'tensorflow' not in sys.modules\n"
-        "import keras\n"
-        "assert 'bahdanau_tf.models' not in sys.modules\n"
-        "loaded = [keras.models.load_model(path) for path in sys.argv[1:]]\n"
-        "from test_loading import outputs_of\n"
-        "names = [str(m.get_compile_config()) for m in loaded]\n"
-        "print(json.dumps([names, [outputs_of(model) for model in loaded]]))\n"
-    )
-    result = run(code, *saved)
-    assert result.returncode == 0, result.stderr[-2000:]
-    compiled, outputs = json.loads(result.stdout.splitlines()[-1])
-    names = ("Adam", "SGD", "Adadelta")
-    for words, name in zip(compiled, names, strict=False):
+    compiled, outputs = json.loads(output_of("-c", NEW_PROCESS, *saved).splitlines()[-1])
+    for words, name in zip(compiled, ("Adam", "SGD", "Adadelta"), strict=False):
         assert f"bahdanau_tf>{name}" in words
         assert "bahdanau_tf>Perplexity" in words
-    for one, other in zip(outputs, saved.values(), strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
+    for own, wanted in zip(outputs, saved.values(), strict=True):
+        all_close(own, wanted, rtol=0, atol=1e-6)
 
 
 def test_every_registered_class_is_public():
     prefix = "bahdanau_tf>"
-    registered = {
-        name.removeprefix(prefix)
-        for name in keras.saving.get_custom_objects()
-        if name.startswith(prefix)
-    }
+    names = [*keras.saving.get_custom_objects()]
+    registered = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
     assert registered <= set(bahdanau_tf.__all__)
 
 
-def test_modules_are_attributes_as_those_of_keras_are():
-    code = (
-        "import bahdanau_tf as b\n"
-        "assert b.layers.GRUCell is b.GRUCell\n"
-        "assert b.search.beam_search is b.beam_search\n"
-        "assert b.evaluation.bleu and b.serving.export\n"
-    )
-    result = run(code)
-    assert result.returncode == 0, result.stderr
+@pytest.mark.parametrize("name", ["layers", "search", "evaluation", "serving"])
+def test_modules_are_attributes_as_those_of_keras_are(name):
+    """Before anything else has imported them, the function of the package is asked."""
+    module = importlib.import_module(f"bahdanau_tf.{name}")
+    assert bahdanau_tf.__getattr__(name) is module
+    assert all(getattr(module, public) is not None for public in module.__all__)
+
+
+ANOTHER_BACKEND = """
+import bahdanau_tf
+try:
+    from bahdanau_tf import RNNSearch
+except ImportError as error:
+    print(error)
+"""
 
 
 def test_another_backend_is_refused_in_one_line():
-    code = (
-        "import bahdanau_tf\n"
-        "try:\n"
-        "    from bahdanau_tf import RNNSearch\n"
-        "except ImportError as error:\n"
-        "    print(error)\n"
-    )
-    result = run(code, KERAS_BACKEND="jax")
-    assert result.returncode == 0, result.stderr
-    assert "'jax'" in result.stdout
-    assert "KERAS_BACKEND=tensorflow" in result.stdout
-    assert result.stdout.count("\n") == 1
+    refusal = output_of("-c", ANOTHER_BACKEND, KERAS_BACKEND="jax")
+    assert "'jax'" in refusal
+    assert "KERAS_BACKEND=tensorflow" in refusal
+    assert refusal.count("\n") == 1
 
 
 def test_keras_already_on_another_backend_is_refused(monkeypatch):
@@ -354,19 +329,12 @@ def test_a_translators_model_is_read_without_initial_weights(make, options, tmp_
     path = tmp_path / "model.keras"
     model.save(path)
     with monkeypatch.context() as patch:
-        for kind in (
-            keras.initializers.RandomNormal,
-            keras.initializers.RandomUniform,
-            keras.initializers.Orthogonal,
-        ):
-            patch.setattr(kind, "__call__", drawn)
+        for kind in ("RandomNormal", "RandomUniform", "Orthogonal"):
+            patch.setattr(getattr(keras.initializers, kind), "__call__", drawn)
         with pytest.raises(AssertionError, match="was drawn"):
             make(K, K, units=N, embedding_dim=N)
         loaded = read_model(path)
-    for weight, wanted in zip(loaded.weights, model.weights, strict=True):
-        np.testing.assert_array_equal(weight, wanted)
+    all_equal(loaded.weights, model.weights)
     copy = type(loaded).from_config(loaded.get_config())
-    assert all(
-        np.asarray(mine).any() == np.asarray(its).any()
-        for mine, its in zip(copy.weights, model.weights, strict=True)
-    )
+    for mine, its in zip(copy.weights, model.weights, strict=True):
+        assert np.asarray(mine).any() == np.asarray(its).any()

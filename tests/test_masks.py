@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close, all_equal
 from oracle import close, randomized
 
 from bahdanau_tf import layers, losses, models, optimizers
@@ -162,8 +163,7 @@ def test_fit_without_sample_weights_ignores_padding():
         )
         model.fit(TARGET, TARGET, sample_weight=weights, verbose=0)
         after.append(model.get_weights())
-    for one, other in zip(*after, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
+    all_close(*after, rtol=0, atol=1e-7)
 
 
 def test_attention_in_float64_is_exact_to_float64():
@@ -229,8 +229,7 @@ def test_without_a_mask_all_positions_are_real(name):
     compute = WITH_MASKS[name]
     wanted = tf.nest.flatten(compute(tf.ones([2, 5], tf.bool)))
     found = tf.nest.flatten(compute(None))
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    all_close(found, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", WITH_MASKS)
@@ -239,8 +238,7 @@ def test_a_mask_may_be_of_integers(name):
     compute = WITH_MASKS[name]
     wanted = tf.nest.flatten(compute(tf.constant(mask == 1)))
     found = tf.nest.flatten(compute(tf.constant(mask)))
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+    all_equal(found, wanted)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])

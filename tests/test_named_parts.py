@@ -2,9 +2,7 @@
 
 import importlib
 import json
-import os
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import tensorflow as tf
 from letters import stand_in_step
 from oracle import randomized
+from processes import output_of, run_python
 
 import bahdanau_tf
 from bahdanau_tf import RNNEncDec, TanhReadout
@@ -166,6 +165,7 @@ number = 1
 NAMES = re.findall(r"^class (\w+)", PARTS, re.MULTILINE)
 SIZES = {"units": 4, "embedding_dim": 3, "maxout_units": 3}
 IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
+INPUTS = {"source": IDS, "target": IDS}
 
 
 @pytest.fixture(scope="module")
@@ -201,38 +201,33 @@ def flags_of(folder: Path, *more: str) -> list[str]:
 
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
 def test_named_parts_equal_built_in_parts_with_the_same_equations(folder, model):
-    own = ModelOptions(model, **SIZES, cell="named_parts.Plain")
-    same = ModelOptions(model, **SIZES, cell="TanhCell")
+    parts = {"cell": ("named_parts.Plain", "TanhCell")}
     if model == "rnnsearch":
-        own = ModelOptions(
-            model, **SIZES, cell="named_parts.Plain", attention="named_parts.General"
+        parts["attention"] = ("named_parts.General", "GeneralAttention")
+    ours, ready = (
+        randomized(
+            ModelOptions(model, **SIZES, **{p: kinds[n] for p, kinds in parts.items()}).make(6, 7)
         )
-        same = ModelOptions(model, **SIZES, cell="TanhCell", attention="GeneralAttention")
-    one, other = randomized(own.make(6, 7)), randomized(same.make(6, 7))
-    kinds = {type(cell).__name__ for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)}
-    assert kinds == {"Plain"}
-    inputs = {"source": IDS, "target": IDS}
-    np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
+        for n in (0, 1)
+    )
+    for cell in (ours.decoder.cell, ours.encoder.stack[0][0].cell):
+        assert type(cell).__name__ == "Plain"
+    np.testing.assert_allclose(ours(INPUTS), ready(INPUTS), atol=1e-6)
 
 
 def test_layers_of_a_part_get_gradients(folder):
     """Parts in the style of Keras, whose layers are built by a call."""
-    model = ModelOptions(
-        **SIZES,
-        attention="named_parts.Layered",
-        cell="named_parts.LayeredCell",
-        initialization="glorot",
-    ).make(6, 7)
+    parts = {"attention": "named_parts.Layered", "cell": "named_parts.LayeredCell"}
+    model = ModelOptions(**SIZES, **parts, initialization="glorot").make(6, 7)
     target = tf.constant(IDS)
     batch = {"source": target, "target": target}, target, is_word(target)
     with tf.GradientTape() as tape:
         cost = words_loss(model, TokenCrossentropy(), *batch)
-    variables = {one.path: one for one in model.trainable_weights}
-    gradients = tape.gradient(cost, variables)
+    gradients = tape.gradient(cost, {weight.path: weight for weight in model.trainable_weights})
     for name in ("layered/dense", "layered_cell/dense"):
-        found = [g for path, g in gradients.items() if name in path]
-        assert found
-        for gradient in found:
+        of_layer = [g for path, g in gradients.items() if name in path]
+        assert of_layer
+        for gradient in of_layer:
             assert np.abs(tf.convert_to_tensor(gradient)).max() > 0
 
 
@@ -240,62 +235,62 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(folder,
     """Those of the readout and the bridge; see below for score and cell."""
     sizes = {**SIZES, "kernel_initializer": "glorot_uniform"}
     parts = importlib.import_module("named_parts")
-    model = RNNEncDec(
-        6, 7, **sizes, readout=parts.LayeredReadout(7, 3), bridge=parts.LayeredBridge(4, 3)
-    )
+    layered = {"readout": parts.LayeredReadout(7, 3), "bridge": parts.LayeredBridge(4, 3)}
+    model = RNNEncDec(6, 7, **sizes, **layered)
     owners = {weight.path.split("/")[1] for weight in model.weights}
     assert {"layered_readout", "layered_bridge"} <= owners
     plain = RNNEncDec(6, 7, **sizes, readout=TanhReadout(7, 3))
     kernels = 3 * 3 + 3 + 4 * (4 + 3) + (4 + 3)  # and biases
     replaced = 4 * 4 + 4  # the bridge's
-    more = model.count_params() - plain.count_params()
-    assert more == kernels - replaced
+    assert model.count_params() - plain.count_params() == kernels - replaced
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    inputs = {"source": IDS, "target": IDS}
-    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+    np.testing.assert_array_equal(loaded(INPUTS), model(INPUTS))
 
 
 def test_a_keras_cell_is_used_in_encoder_and_decoder():
-    options = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot")
-    model = options.make(6, 7)
+    model = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot").make(6, 7)
     (layer,) = model.encoder.stack
     for owner in (model.decoder, *layer):
         assert type(owner.cell.cell) is keras.layers.LSTMCell
-    limit = (6 / (3 + 4 * 4)) ** 0.5
-    kernel = model.encoder.stack[0][0].cell.cell.kernel.numpy()
-    assert 0.8 * limit < np.abs(kernel).max() <= limit
+    check_glorot(layer[0].cell.cell.kernel, 3 + 4 * 4, 0.8)
 
 
 def test_a_named_attention_begins_as_the_initialization_says():
     score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
-    kernel = score.make(6, 7).decoder.attention.kernel.numpy()
-    limit = (6 / sum(kernel.shape)) ** 0.5
-    assert 0.6 * limit < np.abs(kernel).max() <= limit
+    kernel = score.make(6, 7).decoder.attention.kernel
+    check_glorot(kernel, sum(kernel.shape), 0.6)
+
+
+def check_glorot(kernel, width: int, least: float) -> None:
+    """A uniform distribution up to √(6 / width); the largest of few values is near it."""
+    limit = (6 / width) ** 0.5
+    assert least * limit < np.abs(kernel.numpy()).max() <= limit
 
 
 NEW_PROCESS = """
 import contextlib, io, json, sys
-from bahdanau_tf import RNNEncDec
+import pytest
+from toys import search_eagerly
 from bahdanau_tf.cli import main
 
+search_eagerly(pytest.MonkeyPatch())
 for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
         status = main(words)
-    print(json.dumps([status, said.getvalue()]))
+    print(json.dumps([status, errors.getvalue()]))
 """
 
 
-def test_a_new_process_translates_and_resumes_training(folder, monkeypatch, capsys):
+def test_a_new_process_translates_and_resumes_training(folder, monkeypatch, capsys, eager_search):
     """Fails unless the user names the module; works then.
 
     The parts are in the style of Keras, without `build`.
     """
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     model = f"--model_dir={folder / 'model'}"
-    *train, cell = flags_of(
-        folder, model, "--attention=named_parts.Layered", "--cell=named_parts.LayeredCell"
-    )
+    parts = "--attention=named_parts.Layered", "--cell=named_parts.LayeredCell"
+    *train, cell = flags_of(folder, model, *parts)
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
     with monkeypatch.context() as patch:
@@ -304,22 +299,13 @@ def test_a_new_process_translates_and_resumes_training(folder, monkeypatch, caps
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = ["translate", model, f"--input={folder / 'source'}", "--format=moses"]
     assert main([*translate, f"--output={folder / 'wanted'}"]) == 0
-    other = [*translate, f"--output={folder / 'found'}"]
-    own = "--modules=named_parts"
-    go_on = ["train", model, "--epochs=1"]
-    path = [*sys.path, str(folder)]
-    work = [other, [*other, own], go_on, [*go_on, own]]
-    done = subprocess.run(
-        [sys.executable, "-c", NEW_PROCESS, json.dumps(work)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-    )
-    lines = [line for line in done.stdout.split("\n") if line[:1] == "["]
-    answers = [json.loads(line) for line in lines]
-    assert [status for status, _ in answers] == [2, 0, 2, 0], done.stderr
+    again = [*translate, f"--output={folder / 'again'}"]
+    resume = ["train", model, "--epochs=1"]
+    modules = "--modules=named_parts"
+    work = [again, [*again, modules], resume, [*resume, modules]]
+    lines = output_of("-c", NEW_PROCESS, json.dumps(work)).split("\n")
+    answers = [json.loads(line) for line in lines if line[:1] == "["]
+    assert [status for status, _ in answers] == [2, 0, 2, 0], answers
     assert answers[0][1].endswith(
         "which is not registered; if you trust that module, import it first "
         "(on the command line --modules=named_parts, with its folder in "
@@ -328,17 +314,12 @@ def test_a_new_process_translates_and_resumes_training(folder, monkeypatch, caps
     assert "resuming from update 2" in answers[3][1]
     wanted = (folder / "wanted").read_text()
     assert wanted.startswith("0 ||| ")
-    assert (folder / "found").read_text() == wanted
+    assert (folder / "again").read_text() == wanted
 
 
 def entry(kind: str, module: str | None, name: Any, config: Any = None) -> Any:
     """What a config says of an object."""
-    return {
-        "class_name": kind,
-        "module": module,
-        "registered_name": name,
-        "config": {} if config is None else config,
-    }
+    return {"class_name": kind, "module": module, "registered_name": name, "config": config or {}}
 
 
 HOSTILE = {
@@ -367,25 +348,24 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_cannot_choose_what_runs(tmp_path, monkeypatch, name):
-    """Keras does not see what it would import, also with PYTHONPATH set."""
+    """Keras does not see what it would import, even with PYTHONPATH set."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "hostile_module.py").write_text("raise SystemExit(3)")
-    path = tmp_path / "model.keras"
+    path, doctored = tmp_path / "model.keras", tmp_path / "doctored.keras"
     RNNEncDec(4, 4, units=2, embedding_dim=2, maxout_units=2).save(path)
-    doctored = tmp_path / "doctored.keras"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(doctored, "w") as new:
         for member in old.namelist():
             text = old.read(member)
             if member == "config.json":
                 config = json.loads(text)
                 config["config"]["encoder"] = HOSTILE[name]
-                text = json.dumps(config).encode()
+                text = json.dumps(config)
             new.writestr(member, text)
     monkeypatch.setattr(keras.models, "load_model", None)
-    with pytest.raises(ValueError, match=r"Translator.load: .*doctored") as e:
+    with pytest.raises(ValueError, match=r"Translator.load: .*doctored") as refusal:
         read_model(doctored)
-    assert "NoneType" not in str(e.value)  # Keras was called
+    assert "NoneType" not in str(refusal.value)  # Keras was called
     assert "hostile_module" not in sys.modules
 
 
@@ -410,30 +390,21 @@ def test_models_of_keras_own_parts_are_read(tmp_path):
     model = keras.Model(inputs, keras.Sequential([keras.layers.Dense(1)])(x))
     model.compile("adam", own_loss)  # which is not needed
     model.save(tmp_path / "model.keras")
-    given = np.ones([2, 3], "float32")
-    loaded = read_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded(given), model(given))
+    ones = np.ones([2, 3], "float32")
+    np.testing.assert_allclose(read_model(tmp_path / "model.keras")(ones), model(ones))
 
 
 def test_a_folder_from_elsewhere_runs_no_module(folder, tmp_path, monkeypatch):
     """Neither one that train.flags names, nor one named like a library."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
-    foreign = tmp_path / "foreign"
-    assert main(flags_of(folder, f"--model_dir={foreign}", "--epochs=1")) == 0
-    with open(foreign / "train.flags", "a") as file:
+    assert main(flags_of(folder, f"--model_dir={tmp_path}", "--epochs=1")) == 0
+    with open(tmp_path / "train.flags", "a") as file:
         file.write("--attention=hostile_module.Score\n")
     for name in ("hostile_module", "absl", "tensorflow"):
-        (foreign / f"{name}.py").write_text("print('ran')")
+        (tmp_path / f"{name}.py").write_text("print('ran')")
     root = Path(bahdanau_tf.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-m", "bahdanau_tf", "train", "--model_dir=."],
-        cwd=foreign,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command = "-m", "bahdanau_tf", "train", "--model_dir=."
+    done = run_python(*command, cwd=tmp_path, PYTHONPATH=str(root))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "bahdanau-tf: train: train.flags has --attention=hostile_module.Score, "
@@ -443,7 +414,7 @@ def test_a_folder_from_elsewhere_runs_no_module(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("flag", "words"),
+    ("flag", "complaint"),
     [
         ("--attention=absent.Score", "there is no module absent; add its"),
         ("--modules=absent", "there is no module absent; add its folder to"),
@@ -463,44 +434,33 @@ def test_a_folder_from_elsewhere_runs_no_module(folder, tmp_path, monkeypatch):
         ("--attention=named_parts.Listed", "each layer as an attribute of its own"),
     ],
 )
-def test_bad_parts_are_refused_before_any_text_is_read(folder, tmp_path, capsys, flag, words):
+def test_bad_parts_are_refused_before_any_text_is_read(folder, tmp_path, capsys, flag, complaint):
     model = tmp_path / "model"
     assert main(flags_of(folder, flag, f"--model_dir={model}")) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"bahdanau-tf: train: {flag.split('=')[0]} is ")
-    assert words in err
+    assert complaint in err
     assert not model.exists()
 
 
-def test_models_without_the_part_refuse_the_flag(folder, tmp_path, capsys):
-    for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
-        words = [
-            "train",
-            f"--model={model}",
-            f"--{flag}=named_parts.General",
-            f"--train_source={folder / 'source'}",
-            f"--train_target={folder / 'target'}",
-            f"--model_dir={tmp_path / 'model'}",
-        ]
-        assert main(words) == 2
-        said = f"--{flag} is not used with --model={model}; leave it out\n"
-        assert capsys.readouterr().err.endswith(said)
-
-
 @pytest.mark.parametrize(
-    ("part", "size"),
+    ("flag", "part"),
     [
-        ("--attention=GeneralAttention", "attention_units"),
-        ("--cell=named_parts.OfOneSize", "units"),
+        ("--attention=named_parts.General", "--model=rnnencdec"),
+        ("--cell=named_parts.General", "--model=seq2seq-lstm"),
+        ("--attention_units=4", "--attention=GeneralAttention"),
+        ("--units=4", "--cell=named_parts.OfOneSize"),
     ],
 )
-def test_a_size_that_a_part_does_not_use_is_refused(folder, tmp_path, capsys, part, size):
+def test_a_flag_that_a_model_or_a_part_does_not_use_is_refused(
+    folder, tmp_path, capsys, flag, part
+):
     model = tmp_path / "model"
-    words = flags_of(folder, part, f"--{size}=4", f"--model_dir={model}")
-    assert main(words) == 2
-    said = f"--{size} is not used with {part}; leave it out\n"
-    assert capsys.readouterr().err.endswith(said)
+    text = [f"--train_{side}={folder / side}" for side in ("source", "target")]
+    assert main(["train", part, flag, *text, f"--model_dir={model}"]) == 2
+    complaint = f"{flag.split('=')[0]} is not used with {part}; leave it out\n"
+    assert capsys.readouterr().err.endswith(complaint)
     assert not model.exists()
 
 
@@ -515,9 +475,9 @@ def test_only_the_part_that_fails_is_named(folder, monkeypatch):
     monkeypatch.setattr("bahdanau_tf.options.model.try_model", broken)
     options = ModelOptions(**SIZES, attention="GeneralAttention", cell="TanhCell")
     broken_for = ["GeneralAttention"]
-    with pytest.raises(ValueError, match=r"attention is 'General\w+', w") as e:
+    with pytest.raises(ValueError, match=r"attention is 'General\w+', w") as refusal:
         options.try_parts()
-    assert "cell" not in str(e.value)
+    assert "cell" not in str(refusal.value)
     broken_for = ["GeneralAttention", "BahdanauAttention"]
     with pytest.raises(RuntimeError, match="no device"):
         options.try_parts()

@@ -27,37 +27,31 @@ def alone(files):
     return replace(files, dev_source=None, dev_target=None)
 
 
-TIMED = replace(
-    RECIPE,
-    schedule="linear",
-    warmup_steps=3,
-    learning_rate=0.02,
-    epochs=1000,
-    minutes=1.0,
-    evaluate_every=20,
-)
+@pytest.fixture
+def nothing_learned(monkeypatch):
+    """Each evaluation is as bad as the first."""
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(0.0, 1.0, []))
+
+
+LINEAR = {"schedule": "linear", "warmup_steps": 3, "learning_rate": 0.02}
+TIMED = replace(RECIPE, **LINEAR, epochs=1000, minutes=1.0, evaluate_every=20)
 
 
 @given(
-    st.integers(1, 500),
-    st.integers(0, 500),
-    st.integers(0, 50),
-    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    total=st.integers(1, 500),
+    step=st.integers(0, 500),
+    warmup_steps=st.integers(0, 50),
+    constant_share=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
 )
 def test_by_updates_the_rate_is_that_of_the_schedule(total, step, warmup_steps, constant_share):
-    recipe = Recipe(
-        learning_rate=0.5,
-        schedule="linear",
-        warmup_steps=warmup_steps,
-        constant_share=constant_share,
-        minutes=5,
-    )
+    options = {"warmup_steps": warmup_steps, "constant_share": constant_share}
+    recipe = Recipe(learning_rate=0.5, schedule="linear", minutes=5, **options)
     step = min(step, total - 1)
-    by_updates = WarmupLinearDecay(0.5, total, warmup_steps, constant_share)
-    found = recipe.rate_after(step, step / total)
+    by_updates = WarmupLinearDecay(0.5, total, **options)
+    rate = recipe.rate_after(step, step / total)
     rises_in_time = warmup_steps <= total // 10
     if rises_in_time and total * (1 - constant_share) >= 1:
-        assert found == pytest.approx(float(by_updates(step)), rel=1e-4)
+        assert rate == pytest.approx(float(by_updates(step)), rel=1e-4)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2), st.integers(300, 9000))
@@ -118,9 +112,8 @@ def test_a_training_whose_time_was_over_is_over_for_the_next_run():
     assert paced.is_out_of_time
     with paced.evaluating():
         now[0] += 5
-    again = Pace(
-        10**6, minutes=10.0, used=paced.seconds, clock=lambda: now[0], longest=paced.longest
-    )
+    used = {"used": paced.seconds, "longest": paced.longest}
+    again = Pace(10**6, minutes=10.0, clock=lambda: now[0], **used)
     assert again.is_out_of_time
     assert again.share(1) == 1.0
 
@@ -215,24 +208,23 @@ def test_time_ends_a_training_and_lets_the_rate_fall(alone, tmp_path, monkeypatc
         ({"minutes": 0, "epochs": 6, "constant_share": 1.0}, 10),
     ],
 )
-def test_patience_waits_until_the_rate_falls(limit, steps, files, tmp_path, monkeypatch):
-    """Nothing is learned, so each evaluation is as bad as the first."""
+def test_patience_waits_until_the_rate_falls(
+    limit, steps, files, tmp_path, monkeypatch, nothing_learned
+):
     Clock(monkeypatch)
-    same = Evaluation(0.0, 1.0, [])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
     recipe = replace(TIMED, patience=1, evaluate_every=5, **limit)
     result = train(restarted(), files, recipe, tmp_path)
     assert (result.stopped_by, result.steps) == ("patience", steps)
     assert RECIPE.minutes == 0
 
 
-def test_patience_waits_again_if_with_more_epochs_the_rate_rises(files, tmp_path, monkeypatch):
-    same = Evaluation(0.0, 1.0, [])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+def test_patience_waits_again_if_with_more_epochs_the_rate_rises(
+    files, tmp_path, monkeypatch, nothing_learned
+):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     recipe = replace(TIMED, patience=1, evaluate_every=5, minutes=0)
     for epochs, steps in ((6, 35), (6, 35), (12, 65)):
-        longer = replace(recipe, epochs=epochs)
-        result = train(restarted(), files, longer, tmp_path)
+        result = train(restarted(), files, replace(recipe, epochs=epochs), tmp_path)
         assert (result.stopped_by, result.steps) == ("patience", steps)
 
 
@@ -265,23 +257,21 @@ def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
     assert clock.now == graphs * GRAPH + steps + 3 * 2.0
 
 
-def test_a_training_of_limited_time_stays_one(alone, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("first", "second", "complaint"),
+    [
+        ({"minutes": 0.5}, {"minutes": 0, "epochs": 1}, r"with a limit of time.*--minutes"),
+        ({"minutes": 0, "epochs": 1}, {}, "without a limit of time"),
+    ],
+)
+def test_whether_a_training_is_of_limited_time_is_chosen_once(
+    alone, tmp_path, monkeypatch, first, second, complaint
+):
     Clock(monkeypatch)
-    train(restarted(), alone, replace(TIMED, minutes=0.5), tmp_path)
+    train(restarted(), alone, replace(TIMED, **first), tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    untimed = replace(TIMED, minutes=0, epochs=1)
-    with pytest.raises(ValueError, match=r"with a limit of time.*--minutes"):
-        train(restarted(), alone, untimed, tmp_path)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_the_pace_of_a_training_is_chosen_once(alone, tmp_path, monkeypatch):
-    Clock(monkeypatch)
-    untimed = replace(TIMED, minutes=0, epochs=1)
-    train(restarted(), alone, untimed, tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValueError, match="without a limit of time"):
-        train(restarted(), alone, TIMED, tmp_path)
+    with pytest.raises(ValueError, match=complaint):
+        train(restarted(), alone, replace(TIMED, **second), tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
 

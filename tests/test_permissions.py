@@ -62,24 +62,15 @@ def test_the_versions_of_an_export(tmp_path, umask):
     assert not others(base, umask)
 
 
+@pytest.mark.parametrize("umask", [0o027], indirect=True, ids=oct)
 def test_all_of_a_training(tmp_path, umask, monkeypatch):
     """Checkpoints, the best model, tokenizers, flags, settings, logs."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
-    text = tmp_path / "text"
+    text, folder = tmp_path / "text", tmp_path / "model"
     text.write_text("a b c\nb c\nc a b\n")
-    words = [f"--train_source={text}", f"--train_target={text}"]
-    sizes = [f"--{name}=4" for name in ("units", "embedding_dim")]
-    folder = tmp_path / "model"
-    assert (
-        main(
-            [
-                *("train", f"--model_dir={folder}", *words, *sizes),
-                *("--dev_pairs=1", "--epochs=1", "--tokenizer=word"),
-                *("--attention_units=4", "--maxout_units=4"),
-                "--tensorboard",
-            ]
-        )
-        == 0
-    )
+    words = [f"--train_source={text}", f"--train_target={text}", f"--model_dir={folder}"]
+    words += ["--dev_pairs=1", "--epochs=1", "--tokenizer=word", "--tensorboard"]
+    sizes = ("units", "embedding_dim", "attention_units", "maxout_units")
+    assert main(["train", *words, *(f"--{name}=4" for name in sizes)]) == 0
     assert (folder / "best" / "model.keras").is_file()
     assert not others(folder, umask)

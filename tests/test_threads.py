@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import toys
+from comparisons import all_close
 
 from bahdanau_tf import Recipe, RNNSearch, Translator
 from bahdanau_tf.cli import main
@@ -88,8 +89,7 @@ def test_parts_of_batches_train_as_the_whole():
         random = np.random.default_rng(2)
         losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
         found.append([losses, *(one.numpy() for one in model.trainable_weights)])
-    for value, wanted in zip(*found, strict=True):
-        np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5)
+    all_close(*found, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
