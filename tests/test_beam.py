@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 import tensorflow as tf
+from comparisons import write_lines
+from processes import output_of
 from test_c_runtime import with_words
 
 beam = pytest.importorskip("apache_beam", reason="needs Apache Beam; `make check-beam` installs it")
@@ -74,7 +76,7 @@ def text(tmp_path) -> Path:
 
 
 def write(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{one}\n" for one in lines), "utf-8")
+    write_lines(path, lines)
 
 
 def command(model: Path, text: Path, *flags: str) -> list[str]:
@@ -104,10 +106,10 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
     ]
     wanted = ["B", "", "", "", "A LONG LINE", "", "É", "", "BYTES", "D E"]
     for batch_size in (1, 2, 3, 64):
-        found = export.translate(lines, batch_size)
-        assert [one["text"] for one in found] == wanted
-        assert [n for n, one in enumerate(found) if one["cut"]] == [4]
-        failures = [one["failure"] for one in found]
+        results = export.translate(lines, batch_size)
+        assert [result["text"] for result in results] == wanted
+        assert [n for n, result in enumerate(results) if result["cut"]] == [4]
+        failures = [result["failure"] for result in results]
         assert [failures[n] for n in (1, 5)] == ["not UTF-8"] * 2
         assert all("assertion failed" in failures[n] for n in (2, 7))
         assert [n for n, why in enumerate(failures) if why] == [1, 2, 5, 7]
@@ -117,8 +119,8 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_no_line_of_a_text_in_utf16_is_translated(kit, model, encoding):
     lines = kit._lines("\ufeffa cat\na dog\n".encode(encoding))
-    found = kit.Export(str(model)).translate(lines, 64)
-    assert [one["failure"] for one in found] == ["UTF-16, wanted UTF-8"] * 2
+    results = kit.Export(str(model)).translate(lines, 64)
+    assert [result["failure"] for result in results] == ["UTF-16, wanted UTF-8"] * 2
 
 
 def test_lines_of_similar_length_are_translated_together(kit, model, monkeypatch):
@@ -131,8 +133,8 @@ def test_lines_of_similar_length_are_translated_together(kit, model, monkeypatch
 
     monkeypatch.setattr(export, "_run", recorded)
     lines = ["x" * (n * 7 % 20) for n in range(20)]
-    found = export.translate(lines, 6)
-    assert [one["text"] for one in found] == [line.upper() for line in lines]
+    results = export.translate(lines, 6)
+    assert [result["text"] for result in results] == [line.upper() for line in lines]
     assert [len(rows) for rows in batches] == [6, 6, 6, 2]
     lengths = [len(row) for rows in batches for row in rows]
     assert lengths == sorted(lengths)
@@ -150,31 +152,23 @@ print(threading.get_inter_op_parallelism_threads())
 
 
 @pytest.mark.slow
-def test_a_worker_has_one_thread_of_tensorflow(model):
-    done = subprocess.run(
-        [sys.executable, "-c", WORKER, str(model)],
-        env={**os.environ, "PYTHONPATH": str(KIT)},
-        text=True,
-        capture_output=True,
-    )
-    assert done.stdout.split() == ["1", "1"], done.stderr
+def test_a_worker_has_one_thread_of_tensorflow(kit, model):
+    assert output_of("-c", WORKER, model).split() == ["1", "1"]
 
 
 def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
     lines = {n: "x" * (n % 7) + f" {n}" for n in range(20)}
     handler = kit.TranslationHandler(str(model), batch_size=4)
+    well = {"cut": False, "failure": ""}
+    wanted = [(n, line, well | {"text": line.upper()}) for n, line in lines.items()]
     with beam.Pipeline(kit.PROCESSES) as pipeline:
-        found = (
+        results = (
             pipeline
             | beam.Create(lines.items())
             | RunInference(KeyedModelHandler(handler))
-            | beam.MapTuple(lambda n, one: (n, one.example, one.inference))
+            | beam.MapTuple(lambda n, result: (n, result.example, result.inference))
         )
-        wanted = {"cut": False, "failure": ""}
-        assert_that(
-            found,
-            equal_to([(n, line, wanted | {"text": line.upper()}) for n, line in lines.items()]),
-        )
+        assert_that(results, equal_to(wanted))
 
 
 @pytest.mark.slow
@@ -188,14 +182,12 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
         text=True,
         start_new_session=True,
     )
-    said = iter(running.stderr)
+    errors = iter(running.stderr)
     while not (reports.is_dir() and any(reports.iterdir())):
-        assert next(said, None) is not None, "it ended without a shard"
+        assert next(errors, None) is not None, "it ended without a shard"
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
-    done = {
-        path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(reports.iterdir())
-    }
+    done = {path: identity(path) for path in sorted(reports.iterdir())}
     kept = [path.stem for path in done]
     assert kept
     write(out / "06.en", ["written before the run was killed"])
@@ -205,20 +197,19 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
 
     write(text / "06.en", ["a", "poison", "c"])
     last = translate(model, text, "--direct_num_workers=2")
-    translated = 12 - len(kept)
-    said = f"{translated} shards translated, {len(kept)} were there; 1 lines"
-    assert last.startswith(said)
-    assert sorted(path.name for path in out.iterdir()) == [
-        *sorted(path.name for path in text.iterdir()),
-        "reports",
-    ]
+    assert last.startswith(f"{12 - len(kept)} shards translated, {len(kept)} were there; 1 lines")
+    wanted = sorted(path.name for path in text.iterdir())
+    assert sorted(path.name for path in out.iterdir()) == [*wanted, "reports"]
     for path in text.iterdir():
         wanted = path.read_text().upper().replace("POISON", "")
         assert (out / path.name).read_text() == wanted
-    for path, identity in done.items():
-        assert (path.stat().st_ino, path.stat().st_mtime_ns) == identity
+    assert {path: identity(path) for path in done} == done
     (failed,) = report(text, "06.en")["failed"]
     assert failed["line"] == 2
+
+
+def identity(path: Path) -> tuple[int, int]:
+    return path.stat().st_ino, path.stat().st_mtime_ns
 
 
 @pytest.mark.slow
@@ -251,20 +242,20 @@ def test_an_export_translates_as_its_translator(text, tmp_path):
     lines = ["the cat sleeps .", "", "nothing known, 猫 😀", "the dog " * 9]
     write(text / "12.en", lines)
     translate(model, text)
-    found = (tmp_path / "out" / "12.en").read_text()
-    wanted = [one.line for one in translator.translate(lines)]
-    assert found == "".join(f"{one}\n" for one in wanted)
+    wanted = [translation.line for translation in translator.translate(lines)]
+    assert (tmp_path / "out" / "12.en").read_text() == "".join(f"{line}\n" for line in wanted)
 
 
-def refused(kit, monkeypatch, capsys, *flags: str) -> str:
-    """What the script says of a mistake, before it starts a process."""
-    monkeypatch.setattr(sys, "argv", ["beam_translate.py", *flags])
+def refused(kit, monkeypatch, capsys, **flags: object) -> str:
+    """What the script writes about a mistake, before it starts a process."""
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    monkeypatch.setattr(sys, "argv", ["beam_translate.py", *words])
     with pytest.raises(SystemExit, match="2"):
         kit.main()
     return capsys.readouterr().err.split("\n")[-2]
 
 
-def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys):
+def test_mistakes_are_refused_in_one_line(kit, model, text, monkeypatch, capsys):
     (text / "more").mkdir()
     write(text / "more" / "03.en", ["a"])
     write(text / "more" / "reports", ["a"])
@@ -278,11 +269,8 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
         "--beam_size is no flag": {"beam_size": 3},
         "--input has a file reports": {"input": text / "more" / "reports"},
     }.items():
-        given = {"model": model, "input": text / "*", "output": text / "out"}
-        said = refused(
-            kit, monkeypatch, capsys, *(f"--{name}={one}" for name, one in (given | flags).items())
-        )
-        assert wanted in said
+        files = {"model": model, "input": text / "*", "output": text / "out"}
+        assert wanted in refused(kit, monkeypatch, capsys, **files | flags)
         assert not (text / "out").exists()
 
 

@@ -1,15 +1,13 @@
 """`Checkpoints`: damaged files, a full disk, files of other models."""
 
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from limits import largest_file
 
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training.checkpoints import Checkpoints
@@ -22,17 +20,6 @@ class Numbers(tf.Module):
     def __init__(self) -> None:
         super().__init__()
         self.value = tf.Variable(tf.zeros([1000]))
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """Simulates a full disk: writing a file fails after `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def written(folder: Path, count: int = 3) -> None:
@@ -69,16 +56,12 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def cut(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
 def empty(path: Path) -> None:
     os.truncate(path, 0)
 
 
 @pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
-@pytest.mark.parametrize("damage", [flip, cut, empty, os.remove])
+@pytest.mark.parametrize("damage", [flip, empty, os.remove])
 def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(tmp_path, file, damage):
     written(tmp_path)
     assert names(tmp_path) == files_of(2, 3)
@@ -95,12 +78,12 @@ def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(tmp_path, fi
 
 @pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
 def test_a_checkpoint_cut_anywhere_is_not_read(tmp_path, file):
-    """Also one that lacks its last byte."""
+    """Even one that lacks only its last byte."""
     written(tmp_path)
     path = tmp_path / f"ckpt-3{file}"
     whole = path.read_bytes()
     sizes = np.random.default_rng(7).integers(0, len(whole), 30).tolist()
-    for size in (*sizes, len(whole) - 1):
+    for size in (*sizes, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         value, (fault,), _ = restored(tmp_path)
         assert (value, fault[:8]) == (2.0, "ckpt-3: "), size
@@ -125,7 +108,7 @@ def test_a_damaged_checkpoint_is_none_of_those_that_are_kept(tmp_path):
         empty(tmp_path / f"ckpt-{number}.data-00000-of-00001")
     checkpoints = Checkpoints(tmp_path, keep=1, numbers=Numbers())
     assert names(tmp_path) == files_of(3, 4)
-    checkpoints.save()  # number 1, as if they had gone on from none
+    checkpoints.save()  # number 1, as if they had resumed from none
     assert names(tmp_path) == files_of(1)
 
 
@@ -157,10 +140,10 @@ def test_a_missing_folder_has_no_checkpoint(tmp_path):
 def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(tmp_path, size):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
-    with full_disk(size), pytest.raises(OSError, match="could not be written") as told:
+    with largest_file(size), pytest.raises(OSError, match="could not be written") as refusal:
         checkpoints.save()
-    assert "File too large; what was written before is kept" in str(told.value)
-    assert "\n" not in str(told.value)
+    assert "File too large; what was written before is kept" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
     assert names(tmp_path) == files_of(2, 3)
     assert restored(tmp_path)[:2] == (value, [])
 
@@ -178,9 +161,8 @@ def test_another_models_checkpoint_is_refused(tmp_path):
     written(tmp_path)
     other = Numbers()
     other.value = tf.Variable([1.0, 2.0])
-    checkpoints = Checkpoints(tmp_path, numbers=other)
     with pytest.raises(ValueError, match="ckpt-3 is a checkpoint of another"):
-        checkpoints.restore(checkpoints.newest_whole()[0])
+        Checkpoints(tmp_path, numbers=other).restore("ckpt-3")
 
 
 def test_a_checkpoint_that_lacks_a_variable_is_refused(tmp_path):
@@ -200,9 +182,8 @@ def test_a_variable_of_another_dtype_is_refused(tmp_path):
     """As in a checkpoint of an older version."""
     Checkpoints(tmp_path, count=tf.Variable(7, dtype=tf.int32)).save()
     count = tf.Variable(1, dtype=tf.int64)
-    checkpoints = Checkpoints(tmp_path, count=count)
     with pytest.raises(ValueError, match=r"ckpt-1 does not have .* version"):
-        checkpoints.restore("ckpt-1")
+        Checkpoints(tmp_path, count=count).restore("ckpt-1")
     assert int(count) == 1
 
 
@@ -216,13 +197,12 @@ def test_objects_without_variables_may_be_added(tmp_path):
     assert (numbers.value.numpy() == 3.0).all()
 
 
-def test_a_state_is_not_begun_again_because_a_variable_is_missing(tmp_path):
+def test_a_state_does_not_start_again_because_a_variable_is_missing(tmp_path):
     state = State()
     Checkpoints(tmp_path, state=state).save()
     state.updates = tf.Variable(state.step)
-    checkpoints = Checkpoints(tmp_path, state=state)
     with pytest.raises(ValueError, match="ckpt-1 does not have"):
-        checkpoints.restore("ckpt-1")
+        Checkpoints(tmp_path, state=state).restore("ckpt-1")
 
 
 class Counting(Adam):
@@ -242,26 +222,24 @@ class Counting(Adam):
 
 def built(optimizer: Adam) -> Adam:
     optimizer.build([keras.Variable(0.0, name=name) for name in "ab"])
-    for place, one in enumerate(optimizer.variables):
-        one.assign(place + 1)
+    for place, variable in enumerate(optimizer.variables, 1):
+        variable.assign(place)
     return optimizer
 
 
-def test_an_optimizer_s_slots_are_not_exchanged(tmp_path):
+@pytest.mark.parametrize("first", [True, False])
+def test_an_optimizer_s_slots_are_not_exchanged(tmp_path, first):
     """By a new variable before them; after them, it keeps its value."""
     before = built(Adam())
     Checkpoints(tmp_path, optimizer=before).save()
-    for first in (True, False):
-        after = built(Counting(first))
-        for one in after.variables:
-            one.assign(-1)
-        checkpoints = Checkpoints(tmp_path, added=[after.more], optimizer=after)
-        if first:
-            with pytest.raises(ValueError, match="does not have"):
-                checkpoints.restore("ckpt-1")
-            assert {float(one) for one in after.variables} == {-1}
-        else:
+    after = built(Counting(first))
+    for variable in after.variables:
+        variable.assign(-1)
+    checkpoints = Checkpoints(tmp_path, added=[after.more], optimizer=after)
+    if first:
+        with pytest.raises(ValueError, match="does not have"):
             checkpoints.restore("ckpt-1")
-            *restored_ones, more = [float(one) for one in after.variables]
-            assert restored_ones == [float(one) for one in before.variables]
-            assert more == -1
+        assert {float(value) for value in after.variables} == {-1}
+    else:
+        checkpoints.restore("ckpt-1")
+        assert [float(x) for x in after.variables] == [*map(float, before.variables), -1]

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from oracle import randomized
 
 from bahdanau_tf import RNNSearch
@@ -79,10 +80,10 @@ def test_the_compiled_step_equals_the_training_step(trained):
     rtol = 1e-5 if is_exact else 0.02
     np.testing.assert_allclose(trained.compiled, trained.plain, rtol=rtol)
     assert trained.compiled[-1] < trained.compiled[0]
-    for one, other in zip(trained.variables, trained.plain_variables, strict=True):
-        assert one.dtype == other.dtype
-        if is_exact:  # an update is about 0.01
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+    pairs = trained.variables, trained.plain_variables
+    assert [x.dtype for x in pairs[0]] == [x.dtype for x in pairs[1]]
+    if is_exact:  # an update is about 0.01
+        all_close(*pairs, rtol=0, atol=1e-4)
 
 
 def test_jax_gives_the_losses_of_tensorflow(trained, benchmarks, tmp_path):
@@ -115,10 +116,10 @@ def test_a_lowered_step_is_saved_and_loaded(benchmarks, tmp_path):
 
 def test_drawn_weights_have_the_papers_distribution(benchmarks):
     drawn = benchmarks("lowered").drawn
-    one, other = drawn(1, (200, 300)), drawn(2, (200, 300))
-    assert (one != other).all()
-    np.testing.assert_array_equal(one, drawn(1, [200, 300]))
-    for weight in (one, other):
+    first, second = drawn(1, (200, 300)), drawn(2, (200, 300))
+    assert (first != second).all()
+    np.testing.assert_array_equal(first, drawn(1, [200, 300]))
+    for weight in (first, second):
         assert weight.dtype == np.float32
         assert abs(weight.mean()) < 2e-4
         assert weight.std() == pytest.approx(0.01, rel=0.02)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from comparisons import write_lines
 from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 
 import bahdanau_tf
@@ -39,25 +40,12 @@ BLOCK = re.compile(
 )
 # Replace the sizes in a page: keyword arguments in Python, and flags that are
 # added after those of the page.
-SIZES = {
-    "units": 8,
-    "embedding_dim": 8,
-    "attention_units": 8,
-    "maxout_units": 8,
-    "epochs": 1,
-    "vocabulary_size": 400,
-    "train": 60,
-    "steps_per_epoch": 2,
-}
+MODEL_SIZES = dict.fromkeys(("units", "embedding_dim", "attention_units", "maxout_units"), 8)
+SIZES = {**MODEL_SIZES, "epochs": 1, "vocabulary_size": 400, "train": 60, "steps_per_epoch": 2}
 FLAGS = {
     "train": [
-        "--units=8",
-        "--embedding_dim=8",
-        "--attention_units=8",
-        "--maxout_units=8",
-        "--epochs=1",
-        "--source_vocabulary_size=400",
-        "--target_vocabulary_size=400",
+        *(f"--{name}={size}" for name, size in MODEL_SIZES.items()),
+        *("--epochs=1", "--source_vocabulary_size=400", "--target_vocabulary_size=400"),
     ],
     "select": ["--pairs=10"],
     "ensembles": ["--reversed=r1,r2"],
@@ -81,12 +69,10 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     return [
         Block(
-            f"{page.name}:{text.count(chr(10), 0, found.start('text')) + 1}",
-            found["language"],
-            found["text"],
-            found["reason"],
+            f"{page.name}:{text.count(chr(10), 0, block.start('text')) + 1}",
+            *block.group("language", "text", "reason"),
         )
-        for found in BLOCK.finditer(text)
+        for block in BLOCK.finditer(text)
     ]
 
 
@@ -120,19 +106,14 @@ def corpus(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=96, dev=6, test=6, max_words=6)
     for language in ("en", "fr"):
-        text = (folder / f"train.{language}").read_bytes()
-        (folder / f"all.{language}").write_bytes(text)
-        text = (folder / f"dev.{language}").read_bytes()
-        (folder / f"mine.{language}").write_bytes(text)
-    shutil.copy(folder / "test.fr", folder / "moses.out.fr")
-    shutil.copy(folder / "test.fr", folder / "other.out.fr")
-    with open(folder / "test.fr", encoding="utf-8") as references:
-        lists = [
-            f"{number} ||| {line.strip()} ||| f= -1 ||| -1\n"
-            for number, line in enumerate(references)
-        ]
-    (folder / "moses.nbest").write_text("".join(lists), encoding="utf-8")
-    (folder / "dictionary.tsv").write_text("queen\treine\n", encoding="utf-8")
+        for name, copy in (("train", "all"), ("dev", "mine")):
+            shutil.copy(folder / f"{name}.{language}", folder / f"{copy}.{language}")
+    for program in ("moses", "other"):
+        shutil.copy(folder / "test.fr", folder / f"{program}.out.fr")
+    references = enumerate((folder / "test.fr").read_text("utf-8").splitlines())
+    lists = (f"{number} ||| {line} ||| f= -1 ||| -1" for number, line in references)
+    write_lines(folder / "moses.nbest", lists)
+    write_lines(folder / "dictionary.tsv", ["queen\treine"])
     return folder
 
 
@@ -189,19 +170,16 @@ def write_groundhog(folder: Path) -> None:
 
     from bahdanau_tf.models import RNNSearch, groundhog
 
-    size = 9
-    model = RNNSearch(size, size, 4, 3, 4, 2)
+    model = RNNSearch(9, 9, 4, 3, 4, 2)
     arrays = {}
     for weight, names, is_transposed in groundhog.named_weights(model):
         value = weight.numpy().T if is_transposed else weight.numpy()
         parts = np.split(value, len(names), axis=-1)
         arrays.update(zip(names, parts, strict=True))
     np.savez(folder / "search_model.npz", **arrays)
-    words = {"en": "the queen sleeps", "fr": "la reine dort"}
-    for language, text in words.items():
+    for language, text in (("en", "the queen sleeps"), ("fr", "la reine dort")):
         ids = {word: number for number, word in enumerate(text.split(), 2)}
-        pickled = pickle.dumps(ids, protocol=2)
-        (folder / f"vocab.{language}.pkl").write_bytes(pickled)
+        (folder / f"vocab.{language}.pkl").write_bytes(pickle.dumps(ids, protocol=2))
 
 
 def small(text: str) -> str:
@@ -234,16 +212,13 @@ def run_command(words: list[str]) -> int:
         *words, _, name = words
         words.append(f"--input={name}")
     program, command, *flags = words
-    small = [
-        flag
-        for flag in FLAGS.get(command, [])
-        if not ("--joint" in flags and flag.startswith("--target_vocabulary"))
-    ]
-    if any(flag.startswith("--init_from") for flag in flags):
-        small = ["--epochs=1"]  # the sizes are those of that model
     if program != "bahdanau-tf":
         raise ValueError(f"{program} is run: mark its block as not run")
-    flags += small
+    if any(flag.startswith("--init_from") for flag in flags):
+        flags.append("--epochs=1")  # the sizes are those of that model
+    else:
+        unused = "--target_vocabulary" if "--joint" in flags else "--none"
+        flags += [flag for flag in FLAGS.get(command, []) if not flag.startswith(unused)]
     if output is None:
         return main([command, *flags])
     with open(output, "w", encoding="utf-8") as file, redirect_stdout(file):
@@ -281,8 +256,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     for word in words:
         if word.startswith("--"):
             flag = word[2:].partition("=")[0]
-            known = flag in flags or flag.removeprefix("no") in flags
-            assert known, (name, word)
+            assert flag in flags or flag.removeprefix("no") in flags, (name, word)
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
@@ -292,23 +266,17 @@ def check_flags(name: str, command: str, *words: str) -> None:
 
 
 @every_page_of_the_site
-def test_linked_files_exist(page):
+def test_linked_files_and_headings_exist(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
-        if not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
-
-
-@every_page_of_the_site
-def test_linked_headings_exist(page):
-    text = page.read_text(encoding="utf-8")
-    for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([\w-]*))?\)", text):
+        if target.startswith("https://"):
+            continue
         path = page.parent / target if target else page
-        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        anchors = {
-            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
-        }
-        assert anchor in anchors, (target, anchor)
+        assert path.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in headings]
+            assert anchor in anchors, (target, anchor)
 
 
 @every_page
@@ -329,5 +297,4 @@ def test_notebooks_name_notebooks_that_exist():
     names = {path.stem for path in NOTEBOOKS}
     for path in NOTEBOOKS:
         for cell in read_notebook(path)["cells"]:
-            found = re.findall(r"`(\d\d_\w+)`", source(cell))
-            assert {*found} <= names, path.name
+            assert {*re.findall(r"`(\d\d_\w+)`", source(cell))} <= names, path.name

@@ -5,6 +5,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from comparisons import write_lines
 
 from bahdanau_tf.options import TextOptions
 
@@ -29,10 +30,7 @@ def paths(request, tmp_path) -> list[str]:
     """A text that is changed before it is split, and one that is not."""
     change = CHANGES[request.param]
     texts = {"source": map(change, LINES), "target": reversed(LINES)}
-    for name, lines in texts.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (tmp_path / name).write_text(text, "utf-8")
-    return [str(tmp_path / name) for name in texts]
+    return [write_lines(tmp_path / name, lines) for name, lines in texts.items()]
 
 
 @pytest.mark.parametrize(
@@ -51,12 +49,8 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, option
     if kind == "joint":
         options = {**options, "joint": True}
         kind = "bpe"
-    text = TextOptions(
-        kind,  # type: ignore[arg-type]
-        source_vocabulary_size=340,
-        target_vocabulary_size=340,
-        **options,  # type: ignore[arg-type]
-    )
+    sizes = {"source_vocabulary_size": 340, "target_vocabulary_size": 340}
+    text = TextOptions(kind, **sizes, **options)
     for learned, path in zip(text.learn(*paths), paths, strict=True):
         lines = Path(path).read_text("utf-8").split("\n")[:-1]
         ids = learned.tokenize(lines).flat_values
@@ -66,12 +60,9 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, option
 
 
 def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path):
-    """Only the source is read in small letters."""
-    for name in ("source", "target"):
-        text = "".join(f"{line.upper()}\n" for line in LINES)
-        (tmp_path / name).write_text(text, "utf-8")
-    options = TextOptions("bpe", joint=True, source_vocabulary_size=340)
-    source, target = options.learn(str(tmp_path / "source"), str(tmp_path / "target"))
+    """Only the source is read in lower case."""
+    path = write_lines(tmp_path / "text", map(str.upper, LINES))
+    source, target = TextOptions("bpe", joint=True, source_vocabulary_size=340).learn(path, path)
     line = LINES[0].upper()
     counts = [len(text.tokenize([line])[0]) for text in (source, target)]
     assert max(counts) < len(line)

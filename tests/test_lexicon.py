@@ -218,7 +218,7 @@ def test_bad_lexicons_and_files_are_refused(tmp_path):
         (some_words(), 0, "first is 0"),
         (np.zeros(3), 5, r"words has shape \(3,\)"),
         (some_words(), 9, "words has ids below 9"),
-        (of_padding, FIRST, "words has ids for padding"),
+        (of_padding, FIRST, "words has ids below 5, or ids for padding"),
     ):
         with pytest.raises(ValueError, match=f"Lexicon: {complaint}"):
             Lexicon(words, first)

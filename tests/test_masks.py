@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from comparisons import all_close, all_equal
+from comparisons import all_close
 from oracle import close, randomized
 
 from bahdanau_tf import layers, losses, models, optimizers
@@ -61,8 +61,8 @@ def test_states_and_annotations_have_the_mask_of_their_words():
     states, _ = layers.Recurrent(layers.GRUCell(N))(words(SOURCE))
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(words(SOURCE))
     read = layers.TanhReadout(K, 5, terms=("state",))(states, states)
-    for found in (states, encoded.annotations, read):
-        np.testing.assert_array_equal(found._keras_mask, SOURCE != 0)
+    for outputs in (states, encoded.annotations, read):
+        np.testing.assert_array_equal(outputs._keras_mask, SOURCE != 0)
 
 
 def test_a_language_model_ignores_padding():
@@ -72,8 +72,8 @@ def test_a_language_model_ignores_padding():
     logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(states, words)
     model = randomized(keras.Model(ids, logits))
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    found = model.evaluate(TARGET, TARGET, verbose=0)
-    assert found == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
+    loss = model.evaluate(TARGET, TARGET, verbose=0)
+    assert loss == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
 
 
 def test_a_tied_readout_is_refused_in_a_functional_model():
@@ -108,9 +108,8 @@ def test_attention_between_keras_layers_passes_the_mask_on():
     logits = keras.layers.Dense(K)(context)
     model = randomized(keras.Model([source, target], logits))
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    found = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
-    wanted = of_words(model([SOURCE, TARGET])).mean()
-    assert found == pytest.approx(wanted, rel=1e-5)
+    loss = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
+    assert loss == pytest.approx(of_words(model([SOURCE, TARGET])).mean(), rel=1e-5)
 
 
 def test_a_fixed_context_has_the_mask_of_its_queries():
@@ -124,8 +123,7 @@ def test_losses_and_perplexity_ignore_padding(reduction):
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])
     loss = losses.TokenCrossentropy(reduction=reduction)
     weights = (TARGET != 0).astype("float32")
-    wanted = of_words(logits)
-    wanted = wanted.sum() if reduction == "sum" else wanted.mean()
+    wanted = of_words(logits).sum() if reduction == "sum" else of_words(logits).mean()
     close(loss(TARGET, logits), wanted, 1e-5)
     close(loss(TARGET, logits, weights), wanted, 1e-5)
     perplexity = losses.Perplexity()
@@ -224,21 +222,18 @@ WITH_MASKS = {
 }
 
 
-@pytest.mark.parametrize("name", WITH_MASKS)
-def test_without_a_mask_all_positions_are_real(name):
-    compute = WITH_MASKS[name]
-    wanted = tf.nest.flatten(compute(tf.ones([2, 5], tf.bool)))
-    found = tf.nest.flatten(compute(None))
-    all_close(found, wanted, rtol=0, atol=1e-6)
+MASK = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
 
 
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_a_mask_may_be_of_integers(name):
-    mask = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
-    compute = WITH_MASKS[name]
-    wanted = tf.nest.flatten(compute(tf.constant(mask == 1)))
-    found = tf.nest.flatten(compute(tf.constant(mask)))
-    all_equal(found, wanted)
+@pytest.mark.parametrize(
+    ("mask", "same"),
+    [(None, tf.ones([2, 5], tf.bool)), (tf.constant(MASK), tf.constant(MASK == 1))],
+)
+def test_a_mask_may_be_missing_or_of_integers(name, mask, same):
+    """Without a mask all positions are real."""
+    outputs, wanted = (tf.nest.flatten(WITH_MASKS[name](given)) for given in (mask, same))
+    all_close(outputs, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
@@ -250,14 +245,9 @@ def test_a_mask_of_another_shape_is_refused(name, shape):
 
 def test_bridges_need_no_mask():
     encoded = read(None)._replace(mask=())
-    for bridge in (
-        layers.BackwardBridge(N, M),
-        layers.CopyBridge(N, M),
-        layers.ForwardBridge(N, M),
-        layers.SentenceBridge(N, N),
-        layers.ZeroBridge(N, M),
-    ):
-        states, first = bridge(encoded)
+    for kind in ("Backward", "Copy", "Forward", "Sentence", "Zero"):
+        bridge = getattr(layers, f"{kind}Bridge")
+        states, first = bridge(N, N if kind == "Sentence" else M)(encoded)
         assert states[0].shape == (2, N)
         assert first.shape[0] == 2
 

@@ -13,7 +13,7 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.training.callbacks import LearningRate
 from bahdanau_tf.training.run import State
 
-CALLS = 800
+CALLS = 400
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.
 MOST = 100  # bytes a call
 

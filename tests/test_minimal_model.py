@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close, write_lines
 from oracle import randomized
 
 from bahdanau_tf import (
@@ -44,8 +45,8 @@ TARGET = np.array([[4, 3, 2], [6, 2, 0]], "int32")
 def block() -> str:
     page = CONTRIBUTING.read_text(encoding="utf-8")
     section = page.split("## A model\n")[1].split("\n## ")[0]
-    (found,) = re.findall(r" +```python\n(.*?) +```", section, re.DOTALL)
-    return textwrap.dedent(found)
+    (code,) = re.findall(r" +```python\n(.*?) +```", section, re.DOTALL)
+    return textwrap.dedent(code)
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +64,14 @@ def make() -> Iterator[Any]:
 def trained(make, tmp_path_factory) -> SimpleNamespace:
     """A model that learns to copy, trained with `train`."""
     folder = tmp_path_factory.mktemp("minimal")
-    for name in ("train.a", "train.b"):
-        text = "".join(f"{' '.join(words)}\n" for words in PAIRS * 4)
-        (folder / name).write_text(text, encoding="utf-8")
+    files = TrainingFiles(
+        *(write_lines(folder / name, map(" ".join, PAIRS * 4)) for name in ("train.a", "train.b"))
+    )
     text = WordTokenizer(Vocabulary(WORDS), language="en")
     keras.utils.set_random_seed(1)
     model = make(len(WORDS), len(WORDS))
-    before = [weight.numpy() for weight in model.weights]
+    before = model.get_weights()
     translator = Translator(model, text, text, Decoding(2, max_length=5))
-    files = TrainingFiles(str(folder / "train.a"), str(folder / "train.b"))
     recipe = Recipe(epochs=2, batch_size=4, optimizer="adam")
     result = train(translator, files, recipe, folder / "model")
     return SimpleNamespace(
@@ -100,12 +100,9 @@ def test_it_trains(trained):
 
 def test_it_translates_scores_and_reloads(trained):
     loaded = Translator.load(trained.folder / "model" / "best")
-    for one, other in zip(
-        trained.translator.translate(["one two", "three"]),
-        loaded.translate(["one two", "three"]),
-        strict=True,
-    ):
-        assert (one.text, one.score) == (other.text, other.score)
+    translations = (x.translate(["one two", "three"]) for x in (trained.translator, loaded))
+    for own, again in zip(*translations, strict=True):
+        assert (own.text, own.score) == (again.text, again.score)
     (scored,) = loaded.score(["one two"], ["two one"])
     model = trained.model
     (wanted,) = token_log_probs(model, [[3, 4, 2]], [[4, 3, 2]])
@@ -130,24 +127,18 @@ def test_it_can_use_a_shortlist(trained, joined):
     if joined:
         plain = Translator.ensemble([plain, plain])
     decoding = replace(plain.decoding, shortlist=True, n_best=2)
-    found = {}
-    for last, words in (("all", [4, 5, 6]), ("some", [6, -1, -1])):
+
+    def with_words(*words: int) -> Translated:
         table = np.tile(words, (len(WORDS), 1))
         table[0] = -1
-        short = Translator(
-            plain.model,
-            plain.source_texts,
-            plain.target_text,
-            decoding,
-            lexicon=Lexicon(table, first=4),
-        )
-        found[last] = searched(short, decoding)
-    wanted = searched(plain, replace(decoding, shortlist=False))
-    texts = [result.texts.numpy().tolist() for result in (found["all"], wanted)]
-    assert texts[0] == texts[1]
-    np.testing.assert_allclose(found["all"].result.scores, wanted.result.scores, atol=1e-5)
-    lines = found["some"].texts.numpy().flat
-    words = {word for line in lines for word in line.split()}
+        parts = plain.model, plain.source_texts, plain.target_text
+        lexicon = Lexicon(table, first=4)
+        return searched(Translator(*parts, decoding, lexicon=lexicon), decoding)
+
+    result, wanted = with_words(4, 5, 6), searched(plain, replace(decoding, shortlist=False))
+    assert result.texts.numpy().tolist() == wanted.texts.numpy().tolist()
+    np.testing.assert_allclose(result.result.scores, wanted.result.scores, atol=1e-5)
+    words = {word for line in with_words(6).texts.numpy().flat for word in line.split()}
     assert words
     assert not words & {b"two", b"three"}
 
@@ -173,9 +164,7 @@ def test_features_step_by_step_equal_features_of_the_whole_sentence(order):
     model = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order)
     randomized(model, 0, scale=0.7)
     inputs = {"source": tf.constant(SOURCE), "target": tf.constant(TARGET)}
-    words = tf.constant([0, 1, 2, 3, 4])
-    for given in (None, words):
-        wanted, alignment = model.features(inputs, words=given)
-        found, weights = tf.function(StepwiseModel.features)(model, inputs, words=given)
-        np.testing.assert_allclose(found, wanted, atol=1e-5)
-        np.testing.assert_allclose(weights, alignment, atol=1e-5)
+    for words in (None, tf.constant([0, 1, 2, 3, 4])):
+        wanted = model.features(inputs, words=words)
+        stepwise = tf.function(StepwiseModel.features)(model, inputs, words=words)
+        all_close(stepwise, wanted, atol=1e-5)

@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from processes import output_of, run_python
 
 import bahdanau_tf
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Slow to import or not available everywhere; Keras may import them itself.
 LAZY = ("tensorflow_text", "matplotlib", "sentencepiece", "sacrebleu")
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +73,7 @@ def test_the_wheel_contains_the_licence(wheel):
     ],
 )
 def test_tensorflow_text_is_required_where_it_has_a_wheel(wheel, platform, machine, wanted):
-    requirements = map(Requirement, wheel.requires)
-    text = next(r for r in requirements if r.name == "tensorflow-text")
+    (text,) = (r for r in map(Requirement, wheel.requires) if r.name == "tensorflow-text")
     environment = {"sys_platform": platform, "platform_machine": machine}
     assert text.marker.evaluate(environment) == wanted
 
@@ -101,32 +97,16 @@ except ImportError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def new_process() -> list[str]:
-    """Output of a process that imports the package without TensorFlow Text."""
-    result = run("-c", NEW_PROCESS, *LAZY)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split("\n")
-
-
-def test_import_does_not_import_the_heavy_modules(new_process):
-    assert new_process[0] == "[]"
-
-
-def test_models_work_without_tensorflow_text(new_process):
-    assert new_process[1] == "(1, 4, 9)"
-
-
-def test_a_tokenizer_without_tensorflow_text_names_the_package(new_process):
-    _, _, sentence, *rest = new_process
-    assert "tensorflow-text" in sentence
-    assert rest == [""]
+def test_a_new_process_imports_little_and_needs_no_tensorflow_text():
+    """A tokenizer without TensorFlow Text names the package that is missing."""
+    imported, shape, refusal, *rest = output_of("-c", NEW_PROCESS, *LAZY).split("\n")
+    assert (imported, shape, rest) == ("[]", "(1, 4, 9)", [""])
+    assert "tensorflow-text" in refusal
 
 
 def test_help_is_quiet_and_names_the_commands():
-    result = run("-m", "bahdanau_tf", "--help")
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    result = run_python("-m", "bahdanau_tf", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
     for command in ("demo", "train", "translate", "evaluate", "export"):
         assert re.search(rf"\b{command}\b", result.stdout)
 
@@ -134,14 +114,12 @@ def test_help_is_quiet_and_names_the_commands():
 def test_the_command_prints_the_same_as_the_module(wheel):
     command = Path(sys.executable).with_name("bahdanau-tf")
     result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr
-    module = run("-m", "bahdanau_tf", "--help")
-    assert result.stdout == module.stdout
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == output_of("-m", "bahdanau_tf", "--help")
 
 
 def test_an_unknown_command_is_refused_without_a_traceback():
-    result = run("-m", "bahdanau_tf", "dance")
+    result = run_python("-m", "bahdanau_tf", "dance")
     assert result.returncode != 0
     assert "dance" in result.stderr
     assert "Traceback" not in result.stderr

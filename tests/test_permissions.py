@@ -30,13 +30,12 @@ def umask(request) -> Iterator[int]:
 
 def others(folder: Path, umask: int) -> dict[str, str]:
     """What has other permissions, of a folder and all that is in it."""
-    found = {}
-    for path in (folder, *folder.rglob("*")):
-        wanted = (0o777 if path.is_dir() else 0o666) & ~umask
-        mode = path.stat().st_mode & 0o777
-        if mode != wanted:
-            found[path.name] = oct(mode)
-    return found
+    modes = {path: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+    return {
+        path.name: oct(mode)
+        for path, mode in modes.items()
+        if mode != (0o777 if path.is_dir() else 0o666) & ~umask
+    }
 
 
 def test_files_and_folders_that_are_replaced(tmp_path, umask):

@@ -7,6 +7,7 @@ equations for one sentence.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import keras
@@ -32,8 +33,17 @@ class Original:
         with np.load(self.folder / f"{file}.npz") as arrays:
             return dict(arrays)
 
+    @cached_property
+    def batch(self) -> tuple[np.ndarray, ...]:
+        file = self.load("forward")
+        return tuple(file[f"batch_{name}"].T for name in ("x", "x_mask", "y", "y_mask"))
+
     def forward(self, p: dict, *batch: np.ndarray) -> reference.Forward:
         return getattr(reference, self.name)(p, *batch)
+
+    def cost(self, arrays: dict) -> float:
+        out = self.forward(reference.from_groundhog(arrays), *self.batch)
+        return reference.cross_entropy(out.logits, *self.batch[2:])
 
 
 @pytest.fixture(params=PARTS)
@@ -43,16 +53,6 @@ def original(request, shared) -> Original:
 
 def close(actual: np.ndarray, wanted: np.ndarray, atol: float) -> None:
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=atol)
-
-
-def batch_of(file: dict) -> tuple[np.ndarray, ...]:
-    names = ("batch_x", "batch_x_mask", "batch_y", "batch_y_mask")
-    return tuple(file[name].T for name in names)
-
-
-def cost_of(original: Original, arrays: dict, batch: tuple) -> float:
-    out = original.forward(reference.from_groundhog(arrays), *batch)
-    return reference.cross_entropy(out.logits, *batch[2:])
 
 
 def test_single_sentences_equal_the_original(original):
@@ -80,7 +80,7 @@ def test_single_sentences_equal_the_original(original):
 def test_a_padded_batch_equals_the_original(original):
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
-    batch = batch_of(file)
+    batch = original.batch
     out = original.forward(p, *batch)
     logp = reference.token_log_probs(out.logits, batch[2]) * batch[3]
     close(logp, file["batch_logp"].T, 2e-6)
@@ -99,10 +99,8 @@ def test_a_padded_batch_equals_the_original(original):
 def test_central_differences_equal_the_original_gradients(original):
     """Of each tensor: its largest entry, two others, a random direction."""
     arrays = {name: value.astype(np.float64) for name, value in original.load("params").items()}
-    gradients = original.load("grad")
-    batch = batch_of(original.load("forward"))
     random = np.random.default_rng(3)
-    for name, gradient in gradients.items():
+    for name, gradient in original.load("grad").items():
         largest = np.abs(gradient).max()
         flat = random.integers(gradient.size, size=2)
         directions = np.zeros((4, gradient.size))
@@ -110,7 +108,7 @@ def test_central_differences_equal_the_original_gradients(original):
         directions[3] = random.choice([-1.0, 1.0], gradient.size)
         for direction in directions.reshape(4, *gradient.shape):
             ahead, behind = (
-                cost_of(original, arrays | {name: arrays[name] + step * direction}, batch)
+                original.cost(arrays | {name: arrays[name] + step * direction})
                 for step in (1e-6, -1e-6)
             )
             slope = (ahead - behind) / 2e-6
@@ -159,13 +157,11 @@ def test_consecutive_adadelta_updates_equal_keras():
 
 
 def test_costs_during_training_equal_the_original(original):
-    batch = batch_of(original.load("forward"))
     costs = original.load("train")
     wanted = [*costs["cost_before_update"][:2], costs["cost_after5"]]
     files = ("params", "params_after1", "params_after5")
     for file, cost in zip(files, wanted, strict=True):
-        actual = cost_of(original, original.load(file), batch)
-        assert actual == pytest.approx(float(cost), rel=1e-6)
+        assert original.cost(original.load(file)) == pytest.approx(float(cost), rel=1e-6)
 
 
 @pytest.mark.parametrize("file", ["beam", "beam_word0"])
@@ -179,7 +175,7 @@ def test_beam_search_equals_the_original(original, file):
     none = np.zeros_like(runs["run_src"])
     ignore = runs.get("run_ignore_unk", none)
     for r, source in enumerate(runs["run_src"]):
-        found, width, searches = reference.original_search(
+        hypotheses, width, searches = reference.original_search(
             p,
             sentences[f"s{source:02}_x"],
             width=int(runs["run_n_samples"][r]),
@@ -191,8 +187,8 @@ def test_beam_search_equals_the_original(original, file):
         rows = slice(*runs["run_start"][r : r + 2])
         lengths = runs["hyp_len"][rows]
         tokens = zip(runs["hyp_tokens"][rows], lengths, strict=True)
-        assert [h.words for h in found] == [tuple(t[:n]) for t, n in tokens]
-        costs = np.array([h.cost for h in found])
+        assert [h.words for h in hypotheses] == [tuple(t[:n]) for t, n in tokens]
+        costs = np.array([h.cost for h in hypotheses])
         close(costs, runs["hyp_cost"][rows], 1e-5)
         if "run_n_calls" in runs:
             assert searches == runs["run_n_calls"][r]
@@ -201,15 +197,17 @@ def test_beam_search_equals_the_original(original, file):
             assert best == runs["run_best_normalized"][r]
 
 
+def normals(seed: int, **shapes: int | tuple[int, ...]) -> dict:
+    random = np.random.default_rng(seed)
+    return {name: random.normal(size=shape) for name, shape in shapes.items()}
+
+
 def random_cell(gates: str, m: int, n: int, c: int = 0) -> dict:
-    random = np.random.default_rng(len(gates) + n)
     p = {}
-    for gate in gates.split(","):
-        p[f"W{gate}"] = random.normal(size=(m, n))
-        p[f"U{gate}"] = random.normal(size=(n, n))
-        p[f"b{gate}"] = random.normal(size=n)
-        if c:
-            p[f"C{gate}"] = random.normal(size=(c, n))
+    for number, gate in enumerate(gates.split(",")):
+        shapes = {"W": (m, n), "U": (n, n), "b": n} | ({"C": (c, n)} if c else {})
+        arrays = normals(100 * n + 10 * len(gates) + number, **shapes)
+        p |= {f"{letter}{gate}": array for letter, array in arrays.items()}
     return p
 
 
@@ -295,29 +293,19 @@ def test_unroll_ignores_padding_in_both_directions():
 
 
 def test_scores_equal_their_equations():
-    random = np.random.default_rng(5)
-    s, h = random.normal(size=4), random.normal(size=(3, 4))
-    p = {
-        "W_a": random.normal(size=(4, 4)),
-        "U_a": random.normal(size=(4, 4)),
-        "b_a": random.normal(size=4),
-        "v_a": random.normal(size=4),
-    }
-    plain = {k: v for k, v in p.items() if k != "b_a"}
-    energies = {
-        "additive": (p, lambda j: p["v_a"] @ np.tanh(
-            p["W_a"].T @ s + p["U_a"].T @ h[j] + p["b_a"])),
-        "plain": (plain, lambda j: p["v_a"] @ np.tanh(
-            p["W_a"].T @ s + p["U_a"].T @ h[j])),
-        "dot": ({}, lambda j: sum(s * h[j])),
-        "general": (p, lambda j: s @ p["W_a"] @ h[j]),
-    }  # fmt: skip
-    for name, (given, energy) in energies.items():
-        kind = "additive" if name == "plain" else name
+    p = normals(5, s=4, h=(3, 4), W_a=(4, 4), U_a=(4, 4), v_a=4, b_a=4)
+    s, h, W, U, v, b = p.values()
+    plain = {k: p[k] for k in ("W_a", "U_a", "v_a")}
+    for kind, parameters, energy in (
+        ("additive", p, lambda j: v @ np.tanh(W.T @ s + U.T @ h[j] + b)),
+        ("additive", plain, lambda j: v @ np.tanh(W.T @ s + U.T @ h[j])),
+        ("dot", {}, lambda j: sum(s * h[j])),
+        ("general", p, lambda j: s @ W @ h[j]),
+    ):
         attention = getattr(reference, f"{kind}_attention")
         e = np.exp([energy(0), energy(1)])
         alpha = np.array([*(e / e.sum()), 0.0])
-        context, weights = attention(s[None], h[None], np.array([[1, 1, 0]]), given)
+        context, weights = attention(s[None], h[None], np.array([[1, 1, 0]]), parameters)
         close(weights[0], alpha, 1e-12)
         close(context[0], alpha @ h, 1e-12)
 
@@ -332,14 +320,7 @@ def test_a_row_of_padding_has_equal_weights():
 def test_readouts_equal_their_equations():
     random = np.random.default_rng(7)
     s, y, c = (random.normal(size=(1, size)) for size in (3, 2, 4))
-    p = {
-        "U_o": random.normal(size=(3, 4)),
-        "V_o": random.normal(size=(2, 4)),
-        "C_o": random.normal(size=(4, 4)),
-        "b_o": random.normal(size=4),
-        "W_o": random.normal(size=(2, 5)),
-        "b_y": random.normal(size=5),
-    }
+    p = normals(8, U_o=(3, 4), V_o=(2, 4), C_o=(4, 4), b_o=4, W_o=(2, 5), b_y=5)
     t = (s @ p["U_o"] + y @ p["V_o"] + c @ p["C_o"] + p["b_o"])[0]
     pairs = np.array([max(t[0], t[1]), max(t[2], t[3])])
     wanted = pairs @ p["W_o"] + p["b_y"]
@@ -358,25 +339,14 @@ def test_readouts_equal_their_equations():
 
 
 def small_model() -> dict:
-    random = np.random.default_rng(8)
     gates = "_z,_r,"
     return {
-        "E_x": random.normal(size=(9, 3)),
-        "E_y": random.normal(size=(7, 3)),
+        **normals(8, E_x=(9, 3), E_y=(7, 3)),
         "encoder": [{"forward": random_cell(gates, 3, 4), "backward": random_cell(gates, 3, 4)}],
-        "bridge": {"W_s": random.normal(size=(4, 4))},
-        "attention": {
-            "W_a": random.normal(size=(4, 4)),
-            "U_a": random.normal(size=(8, 4)),
-            "v_a": random.normal(size=4),
-        },
+        "bridge": normals(9, W_s=(4, 4)),
+        "attention": normals(10, W_a=(4, 4), U_a=(8, 4), v_a=4),
         "decoder": random_cell(gates, 3, 4, c=8),
-        "readout": {
-            "U_o": random.normal(size=(4, 4)),
-            "V_o": random.normal(size=(3, 4)),
-            "C_o": random.normal(size=(8, 4)),
-            "W_o": random.normal(size=(2, 7)),
-        },
+        "readout": normals(11, U_o=(4, 4), V_o=(3, 4), C_o=(8, 4), W_o=(2, 7)),
     }
 
 

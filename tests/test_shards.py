@@ -3,12 +3,11 @@
 import codecs
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from processes import output_of
 from test_translate import Shouter
 
 from bahdanau_tf.cli import main
@@ -25,8 +24,15 @@ def model(monkeypatch) -> Shouter:
 
 
 def run(source: Path, output: Path, *flags: str) -> int:
-    files = [f"--input={source}", f"--output={output}"]
-    return main(["translate", "--model_dir=x", *files, *flags])
+    return main(["translate", "--model_dir=x", f"--input={source}", f"--output={output}", *flags])
+
+
+@pytest.fixture
+def text(tmp_path) -> Path:
+    """A text of four lines."""
+    path = tmp_path / "source"
+    path.write_text("a\nb\nc\nd\n")
+    return path
 
 
 def joined(folder: Path, pattern: str) -> bytes:
@@ -74,7 +80,7 @@ def test_joined_parts_are_the_translation_of_the_whole(tmp_path, model, count, e
     text = "\n".join(f"line {n}" if n % 4 else "" for n in range(10)) + end
     source.write_bytes(pack(f"\ufeff{text}".encode()))
     for number in range(1, count + 1):
-        flags = (f"--shard={number}/{count}", "--window=2", "--format=moses")
+        flags = f"--shard={number}/{count}", "--window=2", "--format=moses"
         assert run(source, tmp_path / f"out{ending}", *flags) == 0
     assert run(source, tmp_path / "whole", "--format=moses") == 0
     whole = (tmp_path / "whole").read_bytes()
@@ -118,30 +124,29 @@ def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(tmp_path, mode
     assert joined(tmp_path, "out-*-of-2") == b"A\nB\nC\nD\n"
 
 
-def test_a_part_of_other_lines_is_refused(tmp_path, model, capsys):
+def test_a_part_of_other_lines_is_refused(tmp_path, text, model, capsys):
     """What counts are the lines of the part, however they are stored."""
-    source, prefixes = tmp_path / "source", tmp_path / "prefixes"
-    source.write_text("a\nb\nc\nd\n")
+    prefixes = tmp_path / "prefixes"
     prefixes.write_text("A\n\nC\n\n")
-    flags = ("--shard=2/2", f"--prefixes={prefixes}")
-    assert run(source, tmp_path / "out", *flags) == 0
+
+    def again(status: int, *flags: str) -> str:
+        assert run(text, tmp_path / "out", "--shard=2/2", *flags) == status
+        return capsys.readouterr().err
+
+    flag = f"--prefixes={prefixes}"
+    again(0, flag)
     part = (tmp_path / "out-2-of-2").read_bytes()
     packed = gzip.compress("\ufeffa new\nb\nc\r\nd".encode())
-    for text in (b"a\nb\nc\nd\n", b"\nb\nc\nd\n", packed):
-        source.write_bytes(text)
-        assert run(source, tmp_path / "out", *flags) == 0
-        assert "out-2-of-2 is complete" in capsys.readouterr().err
-    for text in (b"a\nb\nc\ne\n", b"a\nb\nc\nd\ne\nf\n", b"a\nb\nd\nc\n"):
-        source.write_bytes(text)
-        assert run(source, tmp_path / "out", *flags) == 2
-        err = capsys.readouterr().err
-        assert "out-2-of-2 was made with another --input" in err
-    source.write_bytes(b"a\nb\nc\nd\n")
+    for lines in (b"a\nb\nc\nd\n", b"\nb\nc\nd\n", packed):
+        text.write_bytes(lines)
+        assert "out-2-of-2 is complete" in again(0, flag)
+    for lines in (b"a\nb\nc\ne\n", b"a\nb\nc\nd\ne\nf\n", b"a\nb\nd\nc\n"):
+        text.write_bytes(lines)
+        assert "out-2-of-2 was made with another --input" in again(2, flag)
+    text.write_bytes(b"a\nb\nc\nd\n")
     prefixes.write_text("A\n\nC\nD\n")
-    for changed in flags, ("--shard=2/2",):
-        assert run(source, tmp_path / "out", *changed) == 2
-        err = capsys.readouterr().err
-        assert "out-2-of-2 was made with another --prefixes" in err
+    for flags in ([flag], []):
+        assert "out-2-of-2 was made with another --prefixes" in again(2, *flags)
     assert (tmp_path / "out-2-of-2").read_bytes() == part
 
 
@@ -175,31 +180,28 @@ def test_a_part_of_another_model_or_by_other_flags_is_refused(tmp_path, model, c
     assert model.windows == []
 
 
-def test_a_part_that_another_job_makes_is_refused(tmp_path, model, capsys):
-    source, other = tmp_path / "source", tmp_path / "other"
-    source.write_text("a\nb\n")
+def test_a_part_that_another_job_makes_is_refused(tmp_path, text, model, capsys):
+    other = tmp_path / "other"
     other.write_text("c\nd\n")
     translate_lines = model.translate
 
     def meanwhile(*args, **options):
-        for text in (source, other):
-            assert run(text, tmp_path / "out", "--shard=1/2") == 2
+        for source in (text, other):
+            assert run(source, tmp_path / "out", "--shard=1/2") == 2
             assert "out-1-of-2 is being written" in capsys.readouterr().err
         return translate_lines(*args, **options)
 
     model.translate = meanwhile
-    assert run(source, tmp_path / "out", "--shard=1/2") == 0
-    assert (tmp_path / "out-1-of-2").read_text() == "A\n"
-    assert run(source, tmp_path / "out", "--shard=1/2") == 0  # it is its own
+    assert run(text, tmp_path / "out", "--shard=1/2") == 0
+    assert (tmp_path / "out-1-of-2").read_text() == "A\nB\n"
+    assert run(text, tmp_path / "out", "--shard=1/2") == 0  # it is its own
     assert "out-1-of-2 is complete" in capsys.readouterr().err
 
 
-def test_a_part_without_a_note_is_left_as_it_is(tmp_path, model, capsys):
+def test_a_part_without_a_note_is_left_as_it_is(tmp_path, text, model, capsys):
     """As earlier versions wrote it."""
-    source = tmp_path / "source"
-    source.write_text("a\nb\n")
     (tmp_path / "out-1-of-2").write_text("old\n")
-    assert run(source, tmp_path / "out", "--shard=1/2") == 0
+    assert run(text, tmp_path / "out", "--shard=1/2") == 0
     assert "out-1-of-2 is complete" in capsys.readouterr().err
     assert model.windows == []
 
@@ -219,10 +221,7 @@ assert "tensorflow" not in sys.modules
 """
 
 
-def test_a_part_that_is_there_is_known_without_tensorflow(tmp_path, model):
-    source, output = tmp_path / "source", tmp_path / "out"
-    source.write_text("a\nb\n")
-    assert run(source, output, "--shard=1/2") == 0
-    files = [f"--input={source}", f"--output={output}"]
-    arguments = ["translate", "--model_dir=x", *files, "--shard=1/2"]
-    subprocess.run([sys.executable, "-c", AGAIN, *arguments], check=True)
+def test_a_part_that_is_there_is_known_without_tensorflow(tmp_path, text, model):
+    assert run(text, tmp_path / "out", "--shard=1/2") == 0
+    files = f"--input={text}", f"--output={tmp_path / 'out'}"
+    output_of("-c", AGAIN, "translate", "--model_dir=x", *files, "--shard=1/2")

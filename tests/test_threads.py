@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import toys
-from comparisons import all_close
+from comparisons import all_close, all_equal, write_lines
+from processes import LONGEST, output_of
 
 from bahdanau_tf import Recipe, RNNSearch, Translator
 from bahdanau_tf.cli import main
@@ -29,7 +28,6 @@ from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.sentences import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-LONGEST = 300  # seconds that a process may take
 
 
 @pytest.mark.parametrize(
@@ -45,11 +43,11 @@ LONGEST = 300  # seconds that a process may take
     ],
 )
 def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypatch, capfd):
-    def told(count: int | None = None) -> None:
+    def refuse(count: int | None = None) -> None:
         raise ValueError(f"asked for {count} threads")
 
     for module in (loading, lexicon):
-        monkeypatch.setattr(module, "use_threads", told)
+        monkeypatch.setattr(module, "use_threads", refuse)
     for name in files:
         (tmp_path / name).write_text("a\n")
     folders = {"export": "export_dir", "distil": "out_dir"}
@@ -77,19 +75,15 @@ def random_batch(random: np.random.Generator, rows: int) -> Any:
 
 def test_parts_of_batches_train_as_the_whole():
     """Of 7, 12 and 2 rows, which three parts do not divide, or are short of."""
-    found = []
+    results = []
     for count in (1, 3):
         keras.utils.set_random_seed(1)
-        model = RNNSearch(
-            *(20, 20),
-            **{"units": 8, "embedding_dim": 6, "attention_units": 8},
-            **{"maxout_units": 4, "kernel_initializer": "glorot_uniform"},
-        )
+        model = RNNSearch(20, 20, 8, 6, 8, 4, kernel_initializer="glorot_uniform")
         step = train_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
         random = np.random.default_rng(2)
         losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
-        found.append([losses, *(one.numpy() for one in model.trainable_weights)])
-    all_close(*found, rtol=1e-4, atol=1e-5)
+        results.append([losses, *model.get_weights()])
+    all_close(*results, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -114,63 +108,43 @@ def test_threads_are_those_that_tensorflow_takes(monkeypatch, name, asked):
     for get in ("get_intra_op", "get_inter_op"):
         whole = f"{get}_parallelism_threads"
         monkeypatch.setattr(tf.config.threading, whole, lambda: 0)
-    for given, wanted in (("3", 3), ("0", None), ("many", None)):
-        monkeypatch.setenv(name, given)
+    for value, wanted in (("3", 3), ("0", None), ("many", None)):
+        monkeypatch.setenv(name, value)
         assert asked() == (wanted or len(available_cores()))
 
 
-def said_by_a_process(program: str, cores: list[int] | None = None, **variables: str) -> str:
-    """What a new process writes; without variables for threads, if not given.
-
-    Args:
-        program: Its text.
-        cores: The cores that it may use.
-        **variables: Environment variables.
-    """
-    own = {n: v for n, v in os.environ.items() if n not in VARIABLES}
-    own["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    if cores is not None:
-        program = f"import os; os.sched_setaffinity(0, {cores})\n{program}"
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env=own | {"TF_CPP_MIN_LOG_LEVEL": "3"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return ended.stdout
-
-
+# For each case a child is forked, in which TensorFlow has not yet computed.
 USED = """
-from bahdanau_tf.system import device
+import json, os, sys
 import tensorflow as tf
-device.use_threads({})
-tf.zeros([]).numpy()
-{}
-print(device.threads(), device.operations_at_once())
+from bahdanau_tf.system import device
+for variables, cores, first, second in json.loads(sys.argv[1]):
+    if not os.fork():
+        os.environ.update(variables)
+        if cores:
+            os.sched_setaffinity(0, cores)
+        device.use_threads(first)
+        tf.zeros([]).numpy()
+        try:
+            device.use_threads(second)
+        except ValueError as error:
+            print(error)
+        print(device.threads(), device.operations_at_once(), flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
-def test_threads_are_those_asked_for_until_tensorflow_runs():
-    other = "try: device.use_threads(2)\nexcept ValueError as e: print(e)"
-    told, used = said_by_a_process(USED.format(3, other)).splitlines()
-    assert used == "1 3"
-    assert told.startswith("use_threads: threads is 2, but TensorFlow runs al")
-
-
-def test_threads_are_those_of_the_environment():
-    """Unless others are asked for; later calls that ask for none do nothing."""
-    given = dict.fromkeys(VARIABLES, "5")
-    for count, used in (("", "5 5"), ("2", "1 2")):
-        program = USED.format(count, "device.use_threads()")
-        assert said_by_a_process(program, **given).strip() == used
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux has affinities")
-def test_threads_are_those_of_the_cores_that_a_process_may_use():
-    (core, *_) = available_cores()
-    assert said_by_a_process(USED.format("", ""), [core]).strip() == "1 1"
+def test_threads_are_those_asked_for_or_of_the_environment_or_of_the_cores(monkeypatch):
+    """Until TensorFlow runs; later calls that ask for none do nothing."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    five, own = dict.fromkeys(VARIABLES, "5"), available_cores()[:1]
+    cases = [({}, [], 3, 2), (five, [], None, None), (five, [], 2, None), ({}, own, None, None)]
+    refusal, *used = output_of("-c", USED, json.dumps(cases)).splitlines()
+    assert refusal.startswith("use_threads: threads is 2, but TensorFlow runs al")
+    assert used == ["1 3", "5 5", "1 2", "1 1"]
 
 
 @pytest.fixture
@@ -190,8 +164,8 @@ def test_batches_meet_and_results_are_in_order():
         meeting.wait()
         yield from (line.upper() for line in lines)
 
-    found = in_batches("test", {"lines": LINES}, work, 1)
-    assert found == [line.upper() for line in LINES]
+    wanted = [line.upper() for line in LINES]
+    assert in_batches("test", {"lines": LINES}, work, 1) == wanted
 
 
 @pytest.mark.usefixtures("two_at_once")
@@ -209,11 +183,11 @@ def test_translations_do_not_depend_on_the_threads(monkeypatch):
     translator = toys.toy_translator(toys.english(), toys.french())
     random = np.random.default_rng(5)
     lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
-    found = []
+    translations = []
     for count in (1, 4):
         monkeypatch.setattr(sentences, "operations_at_once", lambda n=count: n)
-        found.append(translator.translate(lines, batch_size=3))
-    for one, other in zip(*found, strict=True):
+        translations.append(translator.translate(lines, batch_size=3))
+    for one, other in zip(*translations, strict=True):
         assert one.text == other.text
         assert one.score == pytest.approx(other.score, rel=1e-5)
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
@@ -225,35 +199,28 @@ def test_translations_do_not_depend_on_the_threads(monkeypatch):
     reason="two cores are needed",
 )
 def test_a_deterministic_training_by_two_threads_repeats(tmp_path):
-    """Bit for bit, also if both are on one core; one thread is refused."""
+    """Bit for bit, even if both are on one core; one thread is refused."""
     random = np.random.default_rng(3)
-    for side in ("a", "b"):
-        rows = [
-            " ".join(random.choice(list(letters.LETTERS), n)) for n in random.integers(1, 7, 60)
-        ]
-        text = "".join(f"{row}\n" for row in rows)
-        (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
+    text = {}
+    for side in ("source", "target"):
+        lengths = random.integers(1, 7, 60)
+        rows = (" ".join(random.choice(list(letters.LETTERS), n)) for n in lengths)
+        text[f"train_{side}"] = write_lines(tmp_path / side, rows)
 
     def run(model_dir: str, cores: list[int], count: int) -> str:
-        flags = {
-            "train_source": tmp_path / "train.a",
-            "train_target": tmp_path / "train.b",
-            "model_dir": tmp_path / model_dir,
-            **{"recipe": "paper", "units": 8, "embedding_dim": 8},
-            **{"embedding_dropout": 0.1, "batch_size": 20, "epochs": 2},
-            "threads": count,
-        }
+        sizes = {"recipe": "paper", "units": 8, "embedding_dim": 8}
+        recipe = {"embedding_dropout": 0.1, "batch_size": 20, "epochs": 2, "threads": count}
+        flags = {**text, "model_dir": tmp_path / model_dir, **sizes, **recipe}
         words = [f"--{name}={value}" for name, value in flags.items()]
         words = ["train", *words, "--deterministic"]
-        program = f"from bahdanau_tf.cli import main; print(main({words}))"
-        return said_by_a_process(program, cores)
+        limit = f"import os; os.sched_setaffinity(0, {cores})"
+        return output_of("-c", f"{limit}\nfrom bahdanau_tf.cli import main; print(main({words}))")
 
     cores = available_cores()
     for name, ours in (("both", cores[:2]), ("one", cores[:1])):
         assert run(name, ours, 2).endswith("0\n")
     models = [Translator.load(tmp_path / name).model for name in ("both", "one")]
-    for one, other in zip(*(m.trainable_weights for m in models), strict=True):
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    all_equal(*(model.trainable_weights for model in models))
     settings = json.loads((tmp_path / "both" / "training.json").read_text())
     assert settings["threads"] == 2
     assert run("both", cores, 1).endswith("2\n")

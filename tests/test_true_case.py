@@ -79,12 +79,10 @@ def test_ids_equal_those_of_the_sentence(learn):
     ids = plain.tokenize(["A big dog  sells the umbrella.", *texts[1:]])
     assert tokenizer.tokenize(texts).to_list() == ids.to_list()
     assert tokenizer.unk_id not in ids.to_list()[0]
-    words, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    assert b"".join(words.to_list()[0]).replace(b" ", b"") == (b"ABIGDOGSELLSTHEUMBRELLA.")
-    for text, row, first, last in zip(
-        tf.constant(texts).numpy(), *(x.to_list() for x in (words, starts, ends)), strict=True
-    ):
-        assert row == [text[a:b] for a, b in zip(first, last, strict=True)]
+    words, starts, ends = (x.to_list() for x in tokenizer.tokenize_with_offsets(texts))
+    assert b"".join(words[0]).replace(b" ", b"") == b"ABIGDOGSELLSTHEUMBRELLA."
+    for text, *row in zip(tf.constant(texts).numpy(), words, starts, ends, strict=True):
+        assert all(word == text[a:b] for word, a, b in zip(*row, strict=True))
 
 
 def test_true_case_is_saved_and_loaded(learn, tmp_path):
@@ -110,7 +108,5 @@ def test_graphs_have_only_ops_of_stock_servers(learn):
         autograph=False,
     )
     definition = graph.get_concrete_function().graph.as_graph_def()
-    nodes = [*definition.node]
-    for function in definition.library.function:
-        nodes.extend(function.node_def)
-    assert {node.op for node in nodes} <= CORE_OPS | TEXT_OPS
+    bodies = [definition.node, *(function.node_def for function in definition.library.function)]
+    assert {node.op for nodes in bodies for node in nodes} <= CORE_OPS | TEXT_OPS

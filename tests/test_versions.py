@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
+from processes import variables
 
 from bahdanau_tf.commands import export as command
 from bahdanau_tf.serving import Limits, Report, export
@@ -67,10 +68,9 @@ def test_two_simultaneous_exports_get_different_numbers(tmp_path, monkeypatch):
         # Both look for a free number before either publishes.
         looked = iter([1, 1, 2])
         monkeypatch.setattr(export_module, "_next_version", lambda _: next(looked))
-        found = [publish(folder, tmp_path) for folder in folders]
-    assert found == [tmp_path / "1", tmp_path / "2"]
-    read = [(path / "saved_model.pb").read_text() for path in found]
-    assert read == ["one", "other"]
+        versions = [publish(folder, tmp_path) for folder in folders]
+    assert versions == [tmp_path / "1", tmp_path / "2"]
+    assert [(path / "saved_model.pb").read_text() for path in versions] == ["one", "other"]
     assert names(tmp_path) == ["1", "2"]
 
 
@@ -86,13 +86,9 @@ def test_after_an_error_no_file_is_left(tmp_path):
 
 
 def test_the_next_export_removes_files_of_a_killed_one(tmp_path):
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    writer = subprocess.Popen(command, env=variables(), **pipes)
     place = Path(writer.stdout.readline().strip())
     with workplace(tmp_path):
         assert (place / "model").is_dir()  # its process is running
@@ -111,7 +107,7 @@ def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
     def traced(*_):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(sys.modules["bahdanau_tf.serving.export"], "signatures", traced)
+    monkeypatch.setattr(export_module, "signatures", traced)
     with pytest.raises(OSError, match="file cannot be written: "):
         export(None, file, Limits())
 
@@ -119,11 +115,9 @@ def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("differences", [[], ["n_best: row 0: score 1, not 2"]])
 def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys, differences):
     """What is compared has no number; if it differs, nothing is left of it."""
-    making = sys.modules["bahdanau_tf.serving.export"]
-    for name in ("slim", "check_operations", "write_warmup", "sentences"):
-        monkeypatch.setattr(making, name, lambda *_: [])
-    monkeypatch.setattr(making, "signatures", lambda *_: {})
-    monkeypatch.setattr(making, "write_saved_model", lambda folder, *_: model(folder.parent))
+    for name in ("slim", "check_operations", "write_warmup", "sentences", "signatures"):
+        monkeypatch.setattr(export_module, name, lambda *_: {})
+    monkeypatch.setattr(export_module, "write_saved_model", lambda folder, *_: model(folder.parent))
     graph = SimpleNamespace(source_text=None, source_texts=[], target_text=None, dictionary=None)
     halved = []
     translator = SimpleNamespace(graph=graph, halve_weights=lambda: halved.append(True))
@@ -135,32 +129,24 @@ def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys,
         return Report(["Size: 0 MB."], differences)
 
     monkeypatch.setattr(command, "examine", examined)
-    flags = SimpleNamespace(
-        export_dir=str(tmp_path),
-        half_weights=bool(differences),
-        max_source_length=9,
-        max_target_length=9,
-    )
+    limits = {"max_source_length": 9, "max_target_length": 9}
+    flags = SimpleNamespace(export_dir=str(tmp_path), half_weights=bool(differences), **limits)
     assert command.run(flags) == len(differences)
     out, err = capsys.readouterr()
     wanted = [] if differences else ["1"]
     assert names(tmp_path) == wanted
-    assert out.splitlines() == [str(tmp_path / one) for one in wanted]
+    assert out.splitlines() == [str(tmp_path / version) for version in wanted]
     assert ("Differs: n_best: row 0" in err) == bool(differences)
     assert len(halved) == len(differences)
 
 
 def test_a_full_disk_is_reported_in_one_line(tmp_path):
-    said = (
-        ".export.x/model/variables_temp/part-00000-of-00001.data; "
-        "No space left on device [Op:SaveV2]"
-    )
+    tensorflows = "variables_temp/part-00000-of-00001.data; No space left on device [Op:SaveV2]"
     for error in (
-        tf.errors.ResourceExhaustedError(None, None, said),
+        tf.errors.ResourceExhaustedError(None, None, tensorflows),
         OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "some file"),
     ):
-        with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
+        with pytest.raises(OSError, match="cannot") as refusal, writing(tmp_path):
             raise error
-        assert str(found.value) == (
-            f"nothing was exported: {tmp_path} cannot be written: No space left on device"
-        )
+        complaint = f"{tmp_path} cannot be written: No space left on device"
+        assert str(refusal.value) == f"nothing was exported: {complaint}"
