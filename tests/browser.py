@@ -1,7 +1,5 @@
 """A page in headless Chromium, controlled by DevTools protocol over a pipe."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -114,10 +112,7 @@ class Page:
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; promises are awaited."""
         result = self.call(
-            "Runtime.evaluate",
-            expression=expression,
-            awaitPromise=True,
-            returnByValue=True,
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )
         if "exceptionDetails" in result:
             raise RuntimeError(json.dumps(result["exceptionDetails"]))

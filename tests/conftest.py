@@ -1,7 +1,5 @@
 """Settings of all tests: quiet TensorFlow, seeds, the folder `shared`."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import os
@@ -12,7 +10,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 # TensorFlow reads these when it is first imported: few messages, no GPU.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -36,9 +33,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 # Tests also run on busy machines: no deadline, and slow generation is accepted.
 hypothesis.settings.register_profile(
-    "bahdanau_tf",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "bahdanau_tf", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("bahdanau_tf")
 
@@ -76,7 +71,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def certificate(tmp_path_factory: Any) -> tuple[Path, Path]:
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
     """A self-signed certificate for this machine, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
@@ -97,7 +92,7 @@ def certificate(tmp_path_factory: Any) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tensorflow_seeded() -> None:
+def tensorflow_seeded():
     """Seeds TensorFlow once per file.
 
     Setting its seed discards all graphs that have run, which costs a second.
@@ -109,7 +104,7 @@ def tensorflow_seeded() -> None:
 
 
 @pytest.fixture(autouse=True)
-def seeded() -> None:
+def seeded():
     """Makes failures reproducible, whatever tests ran before.
 
     Keras draws its seeds from Python's `random`, also those of initial weights.
@@ -144,7 +139,7 @@ def shared() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(tmp_path_factory) -> Iterator[Page]:
     """A page in Chromium; skips the test without Chromium."""
     chromium = find_chromium()
     if chromium is None:

@@ -1,7 +1,5 @@
 """A toy task to train on: every letter is translated to its capital."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random
@@ -74,7 +72,7 @@ class Untrained(NamedTuple):
 @functools.cache
 def untrained(dropout: float) -> Untrained:
     translator = make_translator(dropout)
-    return Untrained(translator, [one.numpy() for one in translator.model.variables])
+    return Untrained(translator, [variable.numpy() for variable in translator.model.variables])
 
 
 def restarted(dropout: float = 0.0) -> Translator:
@@ -101,8 +99,8 @@ def stand_in_step(
     def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
         ids = np.concatenate([np.ravel(inputs["source"]), np.ravel(target)])
         move = 0.01 * np.sin(ids @ np.arange(len(ids)))
-        for weight in model.trainable_weights:
-            weight.assign(0.99 * weight + move)
+        for weight in model.trainable_weights:  # in NumPy: an op would take longer
+            weight.value.assign(0.99 * weight.value.numpy() + float(move))
         optimizer.iterations.assign_add(1)
         return tf.constant(1.0 + move, tf.float32)
 

@@ -1,7 +1,5 @@
 """Limits of the system, set for a part of a test."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Reads notebooks; runs their cells, and blocks of pages, in this process."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

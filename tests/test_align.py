@@ -1,7 +1,5 @@
 """Forced alignment of given translations: `Translator.align`, `align`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import write_lines
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
@@ -16,22 +15,9 @@ from bahdanau_tf.commands import align
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import parse_pharaoh
 
-SOURCES = [
-    "the cat sleeps.",
-    "a red dog sees the cat.",
-    "cat",
-    "an unheard-of dog",
-    "",
-    "the dog",
-]
-TARGETS = [
-    "Le chat dort.",
-    "un chien rouge voit le chat.",
-    "l'inconnu",
-    "",
-    "le chat",
-    "le  chien rouge dort",
-]
+SOURCES = ["the cat sleeps.", "a red dog sees the cat.", "cat", "an unheard-of dog", "", "the dog"]
+TARGETS = ["Le chat dort.", "un chien rouge voit le chat.", "l'inconnu", "", "le chat"]
+TARGETS.append("le  chien rouge dort")
 
 
 def make_translator(source: Any, target: Any, **options: Any) -> Translator:
@@ -74,25 +60,22 @@ def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
     and columns are reversed, except the end symbols'.
     """
     pairs = SOURCES[:count], TARGETS[:count]
-    found = translator.align(*pairs, batch_size=3)
-    for one, source, target in zip(found, *pairs, strict=True):
-        assert (one.source, one.text, one.finished) == (source, target, True)
+    aligned = translator.align(*pairs, batch_size=3)
+    for pair, source, target in zip(aligned, *pairs, strict=True):
+        assert (pair.source, pair.text, pair.finished) == (source, target, True)
         weights, log_prob = step_by_step(translator, source, target)
         if turned:
             weights[:-1] = weights[:-1][::-1]
             weights[:, :-1] = weights[:, :-1][:, ::-1]
-        np.testing.assert_allclose(one.weights, weights, atol=1e-5)
-        assert one.score == one.log_prob == pytest.approx(log_prob, abs=1e-4)
+        np.testing.assert_allclose(pair.weights, weights, atol=1e-5)
+        assert pair.score == pair.log_prob == pytest.approx(log_prob, abs=1e-4)
         for text, tokens, offsets in (
-            (source, one.source_tokens, one.source_offsets),
-            (target, one.tokens, one.target_offsets),
+            (source, pair.source_tokens, pair.source_offsets),
+            (target, pair.tokens, pair.target_offsets),
         ):
-            data = text.encode()
             assert offsets == sorted(offsets)
-            cut = [data[start:end].decode() for start, end in offsets]
-            assert cut == tokens
-        shape = (len(one.tokens) + 1, len(one.source_tokens) + 1)
-        assert one.weights.shape == shape
+            assert [text.encode()[start:end].decode() for start, end in offsets] == tokens
+        assert pair.weights.shape == (len(pair.tokens) + 1, len(pair.source_tokens) + 1)
 
 
 def test_weights_and_scores_equal_step_by_step_decoding(translator):
@@ -110,8 +93,7 @@ def test_an_ensemble_aligns_by_its_first_source(translator):
 
 def test_subwords_are_aligned(tmp_path):
     path = tmp_path / "text"
-    lines = [*SOURCES, *TARGETS, "caf\u00e9 \u732b \U0001f600"]
-    path.write_text("\n".join(lines * 4) + "\n", "utf-8")
+    write_lines(path, [*SOURCES, *TARGETS, "caf\u00e9 \u732b \U0001f600"] * 4)
     text = SubwordTokenizer.train([path], 300)
     model = make_translator(text, text)
     check(model)
@@ -122,34 +104,30 @@ def test_subwords_are_aligned(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["translator", "reversing"])
-def test_align_reproduces_the_alignment_of_search(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    """Also if search finds the last word of the translation first."""
+def test_align_reproduces_the_alignment_of_search(name, request):
+    """Even if search finds the last word of the translation first."""
     translator = request.getfixturevalue(name)
-    found = [one for one in translator.translate(SOURCES) if one.tokens]
-    assert len(found) == len(SOURCES) - 1
-    pairs = [[one.source for one in found], [one.text for one in found]]
-    for one, other in zip(found, translator.align(*pairs), strict=True):
-        rows = len(one.tokens)
-        assert one.tokens == other.tokens
-        assert one.source_offsets == other.source_offsets
-        assert one.target_offsets == other.target_offsets
-        assert one.hard_alignment == other.hard_alignment
+    best = [translation for translation in translator.translate(SOURCES) if translation.tokens]
+    assert len(best) == len(SOURCES) - 1
+    aligned = translator.align([x.source for x in best], [x.text for x in best])
+    for searched, pair in zip(best, aligned, strict=True):
+        for name in ("tokens", "source_offsets", "target_offsets", "hard_alignment"):
+            assert getattr(searched, name) == getattr(pair, name)
         # In float64 the worst weights are 4e-6 and 1.4e-5 away from these.
-        np.testing.assert_allclose(one.weights[:rows], other.weights[:rows], atol=3e-5)
+        rows = len(searched.tokens)
+        np.testing.assert_allclose(searched.weights[:rows], pair.weights[:rows], atol=3e-5)
 
 
 def test_an_empty_sentence_has_no_links(translator):
     """Empty source, empty target, both empty: no links, but it can be drawn."""
-    found = translator.align(["", "the cat", " "], ["le chat", "", "\u3000"])
-    assert [one.weights.shape for one in found] == [(3, 1), (1, 3), (1, 1)]
-    assert [one.tokens for one in found] == [["le", "chat"], [], []]
-    for one in found:
-        assert one.hard_alignment == frozenset()
-        assert one.pharaoh == ""
-        assert "[END]" in one._repr_html_()
-        assert plot_alignment(one.source_tokens, one.tokens, one.weights)
+    aligned = translator.align(["", "the cat", " "], ["le chat", "", "\u3000"])
+    assert [pair.weights.shape for pair in aligned] == [(3, 1), (1, 3), (1, 1)]
+    assert [pair.tokens for pair in aligned] == [["le", "chat"], [], []]
+    for pair in aligned:
+        assert pair.hard_alignment == frozenset()
+        assert pair.pharaoh == ""
+        assert "[END]" in pair._repr_html_()
+        assert plot_alignment(pair.source_tokens, pair.tokens, pair.weights)
     assert translator.align([], []) == []
 
 
@@ -169,14 +147,19 @@ def test_bad_input_and_models_without_attention_are_refused(translator):
 
 @pytest.fixture
 def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
-    """Runs the command on all pairs, two lines at a time."""
+    """Runs the command on all pairs, and on more lines, two at a time."""
     monkeypatch.setattr(align, "load_translator", lambda _: translator)
-    files = []
-    for name, lines in (("source", SOURCES), ("target", TARGETS)):
-        path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        files.append(f"--{name}={path}")
-    return lambda *flags: main(["align", "--model_dir=x", "--window=2", *files, *flags])
+
+    def call(*flags: str, more: tuple[str, str] | None = None) -> int:
+        for side, lines in enumerate((SOURCES, TARGETS)):
+            added = [more[side]] if more else []
+            text = "".join(f"{line}\n" for line in [*lines, *added])
+            path = tmp_path / ("source", "target")[side]
+            path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        files = [f"--{name}={tmp_path / name}" for name in ("source", "target")]
+        return main(["align", "--model_dir=x", "--window=2", *files, *flags])
+
+    return call
 
 
 def test_the_command_writes_links(run, translator, capfd):
@@ -184,44 +167,32 @@ def test_the_command_writes_links(run, translator, capfd):
     out, err = capfd.readouterr()
     wanted = translator.align(SOURCES, TARGETS)
     links = [parse_pharaoh(line) for line in out.split("\n")[:-1]]
-    assert links == [one.hard_alignment for one in wanted]
+    assert links == [pair.hard_alignment for pair in wanted]
     assert out.split("\n")[3:5] == ["", ""]
     assert err.endswith("lines 4-5: words on one side only\n")
 
 
 def test_the_command_writes_weights(run, tmp_path, translator):
-    output = tmp_path / "found"
-    flags = ("--format=json", f"--output={output}", "--batch_size=1")
-    assert run(*flags) == 0
+    output = tmp_path / "output"
+    assert run("--format=json", f"--output={output}", "--batch_size=1") == 0
     objects = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
-    wanted = translator.align(SOURCES, TARGETS)
-    for found, one in zip(objects, wanted, strict=True):
-        assert (found["source"], found["text"]) == (one.source, one.text)
-        assert found["tokens"] == one.tokens
-        assert {tuple(pair) for pair in found["alignment"]} == (one.hard_alignment)
-        np.testing.assert_allclose(found["weights"], one.weights, atol=1e-4)
+    for written, pair in zip(objects, translator.align(SOURCES, TARGETS), strict=True):
+        assert (written["source"], written["text"]) == (pair.source, pair.text)
+        assert written["tokens"] == pair.tokens
+        assert {*map(tuple, written["alignment"])} == pair.hard_alignment
+        np.testing.assert_allclose(written["weights"], pair.weights, atol=1e-4)
 
 
-def test_the_command_tells_where_the_alignments_before_an_error_are(
-    tmp_path, translator, capfd, monkeypatch
+def test_the_command_reports_where_the_alignments_before_an_error_are(
+    run, tmp_path, translator, capfd
 ):
-    monkeypatch.setattr(align, "load_translator", lambda _: translator)
-    for name, text in (("source", SOURCES), ("target", TARGETS)):
-        (tmp_path / name).write_text("".join(f"{x}\n" for x in text), "utf-8")
-    with (tmp_path / "target").open("ab") as file:
-        file.write(b"\xff\n")
-    with (tmp_path / "source").open("a") as file:
-        file.write("the cat\n")
-    output = tmp_path / "found"
-    words = [f"--{x}={tmp_path / x}" for x in ("source", "target")]
-    words += ["--model_dir=x", f"--output={output}"]
-    assert main(["align", *words]) == 2
-    told = capfd.readouterr().err
-    assert f"{output}.part has {len(SOURCES)} alignments\n" in told
-    assert "is not UTF-8" in told
-    kept = (tmp_path / "found.part").read_text().split("\n")[:-1]
-    wanted = translator.align(SOURCES, TARGETS)
-    assert kept == [one.pharaoh for one in wanted]
+    output = tmp_path / "output"
+    assert run(f"--output={output}", "--window=3", more=("the cat", "\udcff")) == 2
+    err = capfd.readouterr().err
+    assert f"{output}.part has {len(SOURCES)} alignments\n" in err
+    assert "is not UTF-8" in err
+    kept = (tmp_path / "output.part").read_text().split("\n")[:-1]
+    assert kept == [pair.pharaoh for pair in translator.align(SOURCES, TARGETS)]
 
 
 def test_the_command_needs_a_target_for_each_line(tmp_path, translator, capfd):

@@ -1,13 +1,12 @@
 """The moving average of the weights, compared with NumPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import keras
 import letters
 import numpy as np
 import tensorflow as tf
+from comparisons import all_close
 from letters import RECIPE, make_translator, weights
 
 from bahdanau_tf import Translator
@@ -28,8 +27,7 @@ class Weights(keras.callbacks.Callback):
         self.values: list[list[np.ndarray]] = []
 
     def on_train_batch_end(self, batch, logs=None):
-        weights = self.model.trainable_weights
-        self.values.append([weight.numpy() for weight in weights])
+        self.values.append([weight.numpy() for weight in self.model.trainable_weights])
 
 
 def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
@@ -40,9 +38,8 @@ def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
     return mean
 
 
-def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-6)
+def assert_close(arrays: list[np.ndarray], wanted: list[np.ndarray]) -> None:
+    all_close(arrays, wanted, atol=2e-6)
 
 
 def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeypatch):
@@ -65,13 +62,11 @@ def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeyp
         assert_close(weights(best), average(seen.values))
     assert len(seen.values) == 20
     # Evaluations after 7, 12, 14 and 20 updates.
-    for step, found in zip((7, 12, 14, 20), evaluated, strict=True):
-        assert_close(found, average(seen.values[:step]))
+    for step, at_step in zip((7, 12, 14, 20), evaluated, strict=True):
+        assert_close(at_step, average(seen.values[:step]))
     # It is another one than the weights.
-    moved = [
-        np.abs(one - other).max() for one, other in zip(evaluated[-1], seen.values[-1], strict=True)
-    ]
-    assert min(moved) > 1e-4
+    for mean, weight in zip(evaluated[-1], seen.values[-1], strict=True):
+        assert np.abs(mean - weight).max() > 1e-4
 
 
 def test_an_error_gives_the_weights_back():

@@ -1,7 +1,5 @@
 """Batches of sentences of similar length."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 
@@ -22,15 +20,15 @@ def one_at_once() -> Iterator[None]:
 
 def batches(lengths: list[int], size: int) -> list[list[int]]:
     """The lengths of the rows of each batch; results must be in order."""
-    found: list[list[int]] = []
+    sizes: list[list[int]] = []
 
     def work(rows: list[str]) -> Iterator[str]:
-        found.append([len(row) for row in rows])
+        sizes.append([len(row) for row in rows])
         return iter(rows)
 
     rows = ["x" * length for length in lengths]
     assert in_batches("test", {"rows": rows}, work, size) == rows
-    return found
+    return sizes
 
 
 @given(st.lists(st.integers(0, LONG)), st.integers(1, 9))
@@ -42,11 +40,11 @@ def test_sentences_are_in_batches_by_their_lengths(lengths, size):
 
 @given(st.lists(st.integers(0, 6 * LONG)), st.integers(1, 9))
 def test_a_padded_batch_is_no_larger_than_one_of_sentences(lengths, size):
-    found = batches(lengths, size)
-    assert [length for batch in found for length in batch] == sorted(lengths)
-    for batch in found:
+    made = batches(lengths, size)
+    assert [length for batch in made for length in batch] == sorted(lengths)
+    for batch in made:
         assert len(batch) * batch[-1] <= size * LONG or len(batch) == 1
-    for batch, after in itertools.pairwise(found):
+    for batch, after in itertools.pairwise(made):
         full = len(batch) == size
         assert full or (len(batch) + 1) * after[0] > size * LONG
 

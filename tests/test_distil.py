@@ -1,12 +1,11 @@
 """`bahdanau-tf distil`: pairs of sources and translations, as training text."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
 import pytest
 import sacrebleu
+from comparisons import write_lines
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translator
@@ -32,76 +31,60 @@ def translator() -> Translator:
 
 
 @pytest.fixture(scope="module")
-def folder(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(translator, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("distil")
     translator.save(folder / "model")
     for side, name in enumerate(("text.en", "text.fr")):
-        lines = (f"{pair[side]}\n" for pair in PAIRS)
-        (folder / name).write_text("".join(lines), "utf-8")
+        write_lines(folder / name, (pair[side] for pair in PAIRS))
     return folder
+
+
+def distil(folder: Path, *flags: str, target: Path | None = None, out: str = "out") -> int:
+    text = [
+        f"--train_source={folder / 'text.en'}",
+        f"--train_target={target or folder / 'text.fr'}",
+    ]
+    folders = [f"--model_dir={folder / 'model'}", f"--out_dir={folder / out}"]
+    return main(["distil", *text, *folders, *FLAGS, *flags])
 
 
 def distilled(folder: Path, *flags: str) -> list[tuple[str, ...]]:
     """The pairs that the command writes."""
-    arguments = [
-        f"--model_dir={folder / 'model'}",
-        f"--train_source={folder / 'text.en'}",
-        f"--train_target={folder / 'text.fr'}",
-        f"--out_dir={folder / 'out'}",
-    ]
-    assert main(["distil", *arguments, *FLAGS, *flags]) == 0
-    sides = (
-        (folder / "out" / name).read_text("utf-8").splitlines()
-        for name in ("source.txt", "target.txt")
-    )
+    assert distil(folder, *flags) == 0
+    names = ("source.txt", "target.txt")
+    sides = ((folder / "out" / name).read_text("utf-8").splitlines() for name in names)
     return list(zip(*sides, strict=True))
 
 
 @pytest.fixture(scope="module")
-def hypotheses(translator: Translator) -> list[list[str]]:
+def hypotheses(translator) -> list[list[str]]:
     """For each real pair the texts of its finished hypotheses, best first."""
-    wide = Translator(
-        translator.model,
-        translator.source_text,
-        translator.target_text,
-        dataclasses.replace(SEARCH, n_best=4),
-    )
-    found = wide.translate([source for source, _ in REAL])
-    return [[x.text for x in (best, *best.alternatives) if x.finished and x.text] for best in found]
+    texts = translator.source_text, translator.target_text
+    wide = Translator(translator.model, *texts, dataclasses.replace(SEARCH, n_best=4))
+    best = wide.translate([source for source, _ in REAL])
+    return [[x.text for x in (one, *one.alternatives) if x.finished and x.text] for one in best]
 
 
-def test_translations_stand_beside_the_references(
-    folder: Path, hypotheses: list[list[str]]
-) -> None:
+def test_translations_stand_beside_the_references(folder, hypotheses):
     wanted = []
-    for pair, found in zip(REAL, hypotheses, strict=True):
-        wanted += [pair, *((pair[0], text) for text in found[:1])]
+    for pair, texts in zip(REAL, hypotheses, strict=True):
+        wanted += [pair, *((pair[0], text) for text in texts[:1])]
     assert distilled(folder) == wanted
 
 
-def test_the_closest_hypothesis_is_the_best_by_chrf(
-    folder: Path, hypotheses: list[list[str]]
-) -> None:
-    written = distilled(folder, "--nobeside", "--closest")
-    wanted = [
-        (source, max(found, key=lambda x: chrf_of(x, reference)))
-        for (source, reference), found in zip(REAL, hypotheses, strict=True)
-    ]
-    assert written == wanted
-    assert written != [
-        (source, found[0]) for (source, _), found in zip(REAL, hypotheses, strict=True)
-    ]
+def test_the_closest_hypothesis_is_the_best_by_chrf(folder, hypotheses):
+    first, closest = [], []
+    for (source, reference), texts in zip(REAL, hypotheses, strict=True):
+        scores = [sacrebleu.sentence_chrf(text, [reference]).score for text in texts]
+        first.append((source, texts[0]))
+        closest.append((source, texts[scores.index(max(scores))]))
+    assert distilled(folder, "--nobeside", "--closest") == closest != first
 
 
-def test_unknown_words_are_written_only_if_they_are_kept(
-    folder: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, monkeypatch):
     text = translator.target_text
-    bias = next(
-        weight
-        for weight in translator.model.trainable_weights
-        if weight.shape == [text.vocabulary_size]
-    )
+    weights = translator.model.trainable_weights
+    bias = next(weight for weight in weights if weight.shape == [text.vocabulary_size])
     old = bias.numpy()
     likely = old.copy()
     likely[text.unk_id] += 100
@@ -116,35 +99,13 @@ def test_unknown_words_are_written_only_if_they_are_kept(
         translator.save(folder / "model")
 
 
-def test_the_closest_of_one_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        f"--model_dir={folder / 'model'}",
-        f"--train_source={folder / 'text.en'}",
-        f"--train_target={folder / 'text.fr'}",
-        f"--out_dir={folder / 'none'}",
-    ]
-    flags = ["--closest", "--beam_size=1"]
-    assert main(["distil", *arguments, *flags]) == 2
+def test_the_closest_of_one_is_refused(folder, capsys):
+    assert distil(folder, "--closest", "--beam_size=1", out="none") == 2
     assert "--closest: --beam_size is 1" in capsys.readouterr().err
 
 
-def chrf_of(text: str, reference: str) -> float:
-    return float(sacrebleu.sentence_chrf(text, [reference]).score)
-
-
-def test_it_refuses_files_of_different_length_before_it_writes(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_refuses_files_of_different_length_before_it_writes(folder, tmp_path, capsys):
     (tmp_path / "short").write_text("un\n", "utf-8")
-    status = main(
-        [
-            "distil",
-            f"--model_dir={folder / 'model'}",
-            f"--train_source={folder / 'text.en'}",
-            f"--train_target={tmp_path / 'short'}",
-            f"--out_dir={tmp_path / 'out'}",
-        ]
-    )
-    assert status == 2
+    assert distil(folder, target=tmp_path / "short", out="none") == 2
     assert "has 5 lines" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    assert not (folder / "none").exists()

@@ -1,7 +1,5 @@
 """Updates whose loss or gradient is not finite."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -43,8 +41,7 @@ def skipping(monkeypatch) -> Callable[..., list[tuple[list, list]]]:
             update = letters.stand_in_step(model, optimizer)
 
             def step(inputs: Any, target: tf.Tensor, *others: Any) -> Any:
-                sides = inputs["source"], target
-                batches.append(tuple(one.numpy().tolist() for one in sides))
+                batches.append(tuple(ids.numpy().tolist() for ids in (inputs["source"], target)))
                 number = len(batches)
                 if number not in numbers:
                     return update(inputs, target, *others)
@@ -72,41 +69,32 @@ def test_the_pairs_of_skipped_updates_are_written(files, tmp_path, skipping, cap
     translator = restarted()
     result = train(translator, files, RARE, tmp_path)
     assert (result.stopped_by, result.steps) == ("epochs", 30)
-    found = skipped(tmp_path)
-    assert [one["step"] for one in found] == [2] * 8 + [13] * 8
-    for side, name, text in (
-        (0, "source", translator.source_text),
-        (1, "target", translator.target_text),
-    ):
-        given = Path(getattr(files, f"train_{name}")).read_text().split("\n")
-        assert all(given[one["line"] - 1] == one[name] for one in found)
-        wanted = [
-            [word for word in row if word]
-            for number in (2, 13)
-            for row in batches[number - 1][side]
-        ]
-        texts = [one[name] for one in found]
-        assert text.tokenize(texts).to_list() == wanted
-    told = capsys.readouterr().err
-    assert told.count("was skipped, its loss or gradient is not finite") == 2
-    assert "\nupdate 13 was skipped" in told
+    pairs = skipped(tmp_path)
+    assert [pair["step"] for pair in pairs] == [2] * 8 + [13] * 8
+    for side, name in enumerate(("source", "target")):
+        lines = Path(getattr(files, f"train_{name}")).read_text().split("\n")
+        assert all(lines[pair["line"] - 1] == pair[name] for pair in pairs)
+        rows = [row for number in (2, 13) for row in batches[number - 1][side]]
+        ids = getattr(translator, f"{name}_text").tokenize([pair[name] for pair in pairs])
+        assert ids.to_list() == [[word for word in row if word] for row in rows]
+    err = capsys.readouterr().err
+    assert err.count("was skipped, its loss or gradient is not finite") == 2
+    assert "\nupdate 13 was skipped" in err
 
 
-def test_training_stops_after_a_number_in_a_row_and_goes_on(files, tmp_path, skipping):
+def test_training_stops_after_a_number_in_a_row_and_resumes(files, tmp_path, skipping):
     """Two of three are not enough; each skipped pair is written once."""
     skipping(3, 4, 6, 13, 14, 15)
     with pytest.raises(ValueError, match=r"max_skipped is 3, and loss .*skipped\.jsonl\. The"):
         train(restarted(), files, RARE, tmp_path)
-    steps = [one["step"] for one in skipped(tmp_path)]
-    assert steps[::8] == [3, 4, 6, 13, 14, 15]
+    assert [pair["step"] for pair in skipped(tmp_path)][::8] == [3, 4, 6, 13, 14, 15]
     # The last checkpoint is that of update 10.
     skipping(3)  # update 13 once more, and no other
     resumed = restarted()
     result = train(resumed, files, RARE, tmp_path)
     assert (result.stopped_by, result.steps) == ("epochs", 30)
-    steps = [one["step"] for one in skipped(tmp_path)]
-    assert steps[::8] == [3, 4, 6, 13]
-    assert all(np.isfinite(one).all() for one in weights(resumed))
+    assert [pair["step"] for pair in skipped(tmp_path)][::8] == [3, 4, 6, 13]
+    assert all(np.isfinite(weight).all() for weight in weights(resumed))
 
 
 GUESSED = math.log(11)  # of the letters and the special symbols
@@ -129,29 +117,29 @@ def test_a_training_that_learns_nothing_says_so(
     files, tmp_path, monkeypatch, capsys, losses, after_first, at_the_end
 ):
     """Though all its losses are finite."""
+    of_words = itertools.chain(*([loss] * 10 for loss in losses))
 
     def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
-        update = letters.stand_in_step(model, optimizer)
-        words = itertools.chain(*([one] * 10 for one in losses))
+        optimizer.build(model.trainable_variables)
 
-        def step(inputs: Any, target: tf.Tensor, *others: Any) -> Any:
-            update(inputs, target, *others)
-            return next(words) * tf.reduce_sum(others[0])
+        def step(inputs: Any, target: tf.Tensor, weights: Any, *others: Any) -> Any:
+            optimizer.iterations.assign_add(1)
+            return next(of_words) * tf.reduce_sum(weights)
 
         return step
 
-    found = iter(losses)
+    of_dev = iter(losses)
     monkeypatch.setattr(loop, "train_step", make_step)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(found), []))
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(of_dev), []))
     result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
     assert result.stopped_by == "epochs"
     first, end = capsys.readouterr().err.split("update 10, ")[1], ""
     if len(losses) > 1:
         first, end = first.split("update 20, ")
-    for said, told in ((after_first, first), (at_the_end, end)):
-        assert said in told
-        assert ("above that" in told) == ("abo" in said)
-        assert ("not below" in told) == ("not below" in said)
+    for wanted, err in ((after_first, first), (at_the_end, end)):
+        assert wanted in err
+        assert ("above that" in err) == ("abo" in wanted)
+        assert ("not below" in err) == ("not below" in wanted)
 
 
 def test_without_such_updates_there_is_no_file(files, tmp_path, skipping):

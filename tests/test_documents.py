@@ -5,8 +5,6 @@ after the comment `<!-- not run: reason -->` is not run, but its commands, flags
 and files must exist. So must all links and files in the text.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from comparisons import write_lines
 from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 
 import bahdanau_tf
@@ -41,25 +40,12 @@ BLOCK = re.compile(
 )
 # Replace the sizes in a page: keyword arguments in Python, and flags that are
 # added after those of the page.
-SIZES = {
-    "units": 8,
-    "embedding_dim": 8,
-    "attention_units": 8,
-    "maxout_units": 8,
-    "epochs": 1,
-    "vocabulary_size": 400,
-    "train": 60,
-    "steps_per_epoch": 2,
-}
+MODEL_SIZES = dict.fromkeys(("units", "embedding_dim", "attention_units", "maxout_units"), 8)
+SIZES = {**MODEL_SIZES, "epochs": 1, "vocabulary_size": 400, "train": 60, "steps_per_epoch": 2}
 FLAGS = {
     "train": [
-        "--units=8",
-        "--embedding_dim=8",
-        "--attention_units=8",
-        "--maxout_units=8",
-        "--epochs=1",
-        "--source_vocabulary_size=400",
-        "--target_vocabulary_size=400",
+        *(f"--{name}={size}" for name, size in MODEL_SIZES.items()),
+        *("--epochs=1", "--source_vocabulary_size=400", "--target_vocabulary_size=400"),
     ],
     "select": ["--pairs=10"],
     "ensembles": ["--reversed=r1,r2"],
@@ -67,18 +53,7 @@ FLAGS = {
 # The folder of a model in code and commands.
 MODEL = re.compile(r"[\"'=, ](model\d?|forward|r\d)[\"'/, \n]")
 # Other programs that pages may call; they are never run.
-PROGRAMS = {
-    "curl",
-    "docker",
-    "eval",
-    "jq",
-    "make",
-    "pip",
-    "python",
-    "split",
-    "taskset",
-    "xdg-open",
-}
+PROGRAMS = {"curl", "docker", "eval", "jq", "make", "pip", "python", "split", "taskset", "xdg-open"}
 
 
 class Block(NamedTuple):
@@ -94,12 +69,10 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     return [
         Block(
-            f"{page.name}:{text.count(chr(10), 0, found.start('text')) + 1}",
-            found["language"],
-            found["text"],
-            found["reason"],
+            f"{page.name}:{text.count(chr(10), 0, block.start('text')) + 1}",
+            *block.group("language", "text", "reason"),
         )
-        for found in BLOCK.finditer(text)
+        for block in BLOCK.finditer(text)
     ]
 
 
@@ -120,11 +93,7 @@ every_page_of_the_site = pytest.mark.parametrize(
 with_python = pytest.mark.parametrize(
     "page",
     [
-        pytest.param(
-            page,
-            id=page.stem,
-            marks=[] if page.stem == "README" else [pytest.mark.slow],
-        )
+        pytest.param(page, id=page.stem, marks=[] if page.stem == "README" else [pytest.mark.slow])
         for page in PAGES
         if any(block.language == "python" for block in blocks_of(page))
     ],
@@ -132,29 +101,24 @@ with_python = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory) -> Path:
     """The files that the pages name."""
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=96, dev=6, test=6, max_words=6)
     for language in ("en", "fr"):
-        text = (folder / f"train.{language}").read_bytes()
-        (folder / f"all.{language}").write_bytes(text)
-        text = (folder / f"dev.{language}").read_bytes()
-        (folder / f"mine.{language}").write_bytes(text)
-    shutil.copy(folder / "test.fr", folder / "moses.out.fr")
-    shutil.copy(folder / "test.fr", folder / "other.out.fr")
-    with open(folder / "test.fr", encoding="utf-8") as references:
-        lists = [
-            f"{number} ||| {line.strip()} ||| f= -1 ||| -1\n"
-            for number, line in enumerate(references)
-        ]
-    (folder / "moses.nbest").write_text("".join(lists), encoding="utf-8")
-    (folder / "dictionary.tsv").write_text("queen\treine\n", encoding="utf-8")
+        for name, copy in (("train", "all"), ("dev", "mine")):
+            shutil.copy(folder / f"{name}.{language}", folder / f"{copy}.{language}")
+    for program in ("moses", "other"):
+        shutil.copy(folder / "test.fr", folder / f"{program}.out.fr")
+    references = enumerate((folder / "test.fr").read_text("utf-8").splitlines())
+    lists = (f"{number} ||| {line} ||| f= -1 ||| -1" for number, line in references)
+    write_lines(folder / "moses.nbest", lists)
+    write_lines(folder / "dictionary.tsv", ["queen\treine"])
     return folder
 
 
 @pytest.fixture(scope="module")
-def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(corpus, tmp_path_factory) -> Path:
     """The models that the pages name."""
     folder = tmp_path_factory.mktemp("models")
     train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
@@ -170,12 +134,7 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def prepare(
-    request: pytest.FixtureRequest,
-    corpus: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Path, str], list[Block]]:
+def prepare(request, corpus, tmp_path, monkeypatch) -> Callable[[Path, str], list[Block]]:
     """Makes the files that a page's blocks of a language need; returns these.
 
     If the page trains a model itself, that model is not made.
@@ -211,19 +170,16 @@ def write_groundhog(folder: Path) -> None:
 
     from bahdanau_tf.models import RNNSearch, groundhog
 
-    size = 9
-    model = RNNSearch(size, size, 4, 3, 4, 2)
+    model = RNNSearch(9, 9, 4, 3, 4, 2)
     arrays = {}
     for weight, names, is_transposed in groundhog.named_weights(model):
         value = weight.numpy().T if is_transposed else weight.numpy()
         parts = np.split(value, len(names), axis=-1)
         arrays.update(zip(names, parts, strict=True))
     np.savez(folder / "search_model.npz", **arrays)
-    words = {"en": "the queen sleeps", "fr": "la reine dort"}
-    for language, text in words.items():
+    for language, text in (("en", "the queen sleeps"), ("fr", "la reine dort")):
         ids = {word: number for number, word in enumerate(text.split(), 2)}
-        pickled = pickle.dumps(ids, protocol=2)
-        (folder / f"vocab.{language}.pkl").write_bytes(pickled)
+        (folder / f"vocab.{language}.pkl").write_bytes(pickle.dumps(ids, protocol=2))
 
 
 def small(text: str) -> str:
@@ -234,14 +190,14 @@ def small(text: str) -> str:
 
 
 @with_python
-def test_python_blocks_run(page: Path, prepare: Callable) -> None:
+def test_python_blocks_run(page, prepare):
     blocks = prepare(page, "python")
     run_blocks((block.name, small(block.text)) for block in blocks)
 
 
 @pytest.mark.slow
 @every_page
-def test_shell_blocks_run(page: Path, prepare: Callable) -> None:
+def test_shell_blocks_run(page, prepare):
     for block in prepare(page, "sh"):
         for words in commands(block.text):
             assert run_command(words) == 0, (block.name, words)
@@ -256,16 +212,13 @@ def run_command(words: list[str]) -> int:
         *words, _, name = words
         words.append(f"--input={name}")
     program, command, *flags = words
-    small = [
-        flag
-        for flag in FLAGS.get(command, [])
-        if not ("--joint" in flags and flag.startswith("--target_vocabulary"))
-    ]
-    if any(flag.startswith("--init_from") for flag in flags):
-        small = ["--epochs=1"]  # the sizes are those of that model
     if program != "bahdanau-tf":
         raise ValueError(f"{program} is run: mark its block as not run")
-    flags += small
+    if any(flag.startswith("--init_from") for flag in flags):
+        flags.append("--epochs=1")  # the sizes are those of that model
+    else:
+        unused = "--target_vocabulary" if "--joint" in flags else "--none"
+        flags += [flag for flag in FLAGS.get(command, []) if not flag.startswith(unused)]
     if output is None:
         return main([command, *flags])
     with open(output, "w", encoding="utf-8") as file, redirect_stdout(file):
@@ -273,7 +226,7 @@ def run_command(words: list[str]) -> int:
 
 
 @every_page
-def test_commands_flags_and_files_exist(page: Path) -> None:
+def test_commands_flags_and_files_exist(page):
     for block in blocks_of(page):
         if block.language in ("sh", "bash"):
             for words in commands(block.text):
@@ -303,8 +256,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     for word in words:
         if word.startswith("--"):
             flag = word[2:].partition("=")[0]
-            known = flag in flags or flag.removeprefix("no") in flags
-            assert known, (name, word)
+            assert flag in flags or flag.removeprefix("no") in flags, (name, word)
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
@@ -314,42 +266,35 @@ def check_flags(name: str, command: str, *words: str) -> None:
 
 
 @every_page_of_the_site
-def test_linked_files_exist(page: Path) -> None:
+def test_linked_files_and_headings_exist(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
-        if not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
-
-
-@every_page_of_the_site
-def test_linked_headings_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([\w-]*))?\)", text):
+        if target.startswith("https://"):
+            continue
         path = page.parent / target if target else page
-        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        anchors = {
-            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
-        }
-        assert anchor in anchors, (target, anchor)
+        assert path.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in headings]
+            assert anchor in anchors, (target, anchor)
 
 
 @every_page
-def test_files_in_the_text_exist(page: Path) -> None:
+def test_files_in_the_text_exist(page):
     """Paths such as `bahdanau_tf/x.py` between backticks."""
     text = page.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text):
         assert (REPOSITORY / path).exists(), path
 
 
-def test_readme_links_to_every_page_and_notebook() -> None:
+def test_readme_links_to_every_page_and_notebook():
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     for path in [*PAGES[1:], *NOTEBOOKS]:
         assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path
 
 
-def test_notebooks_name_notebooks_that_exist() -> None:
+def test_notebooks_name_notebooks_that_exist():
     names = {path.stem for path in NOTEBOOKS}
     for path in NOTEBOOKS:
         for cell in read_notebook(path)["cells"]:
-            found = re.findall(r"`(\d\d_\w+)`", source(cell))
-            assert {*found} <= names, path.name
+            assert {*re.findall(r"`(\d\d_\w+)`", source(cell))} <= names, path.name

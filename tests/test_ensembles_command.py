@@ -1,7 +1,5 @@
 """`bahdanau-tf ensembles`, and --model_dir with several folders."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial
@@ -34,14 +32,8 @@ def models(corpus, tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("models")
     target = WordTokenizer.train([corpus / "train.fr"], 60)
     lstm = partial(Seq2SeqLSTM, layers=1)
-    for seed, (name, make) in enumerate(
-        (
-            ("forward", lstm),
-            ("reversed-1", lstm),
-            ("reversed-2", lstm),
-            ("rnnsearch", RNNSearch),
-        )
-    ):
+    makers = {"forward": lstm, "reversed-1": lstm, "reversed-2": lstm, "rnnsearch": RNNSearch}
+    for seed, (name, make) in enumerate(makers.items()):
         reverse = name.startswith("reversed")
         source = WordTokenizer.train([corpus / "train.en"], 50, reverse=reverse)
         sizes = source.vocabulary_size, target.vocabulary_size
@@ -50,22 +42,19 @@ def models(corpus, tmp_path_factory) -> dict[str, str]:
     return {path.name: str(path) for path in folder.iterdir()}
 
 
+def run(models: dict[str, str], corpus: Path, *flags: str) -> int:
+    """Runs the command with flags that name models."""
+    text = [f"--source={corpus / 'test.en'}", f"--reference={corpus / 'test.fr'}"]
+    return main(["ensembles", *text, *(flag.format_map(models) for flag in flags)])
+
+
 def test_rows_with_enough_models_are_scored(models, corpus, capsys):
-    status = main(
-        [
-            "ensembles",
-            f"--forward={models['forward']}",
-            f"--reversed={models['reversed-1']},{models['reversed-2']}",
-            f"--source={corpus / 'test.en'}",
-            f"--reference={corpus / 'test.fr'}",
-            "--max_length=8",
-        ]
-    )
-    assert status == 0
+    flags = ["--forward={forward}", "--reversed={reversed-1},{reversed-2}", "--max_length=8"]
+    assert run(models, corpus, *flags) == 0
     *rows, signature = capsys.readouterr().out.rstrip("\n").split("\n")
     assert signature.startswith("BLEU|nrefs:1|case:mixed")
-    results = dict(re.split("  +", row) for row in rows)
-    assert [*results] == [
+    scores = dict(re.split("  +", row) for row in rows)
+    assert [*scores] == [
         "Single forward, beam size 12",
         "Single reversed, beam size 12",
         "Ensemble of 5 reversed, beam size 1",
@@ -73,36 +62,25 @@ def test_rows_with_enough_models_are_scored(models, corpus, capsys):
         "Ensemble of 5 reversed, beam size 2",
         "Ensemble of 5 reversed, beam size 12",
     ]
-    for row, score in results.items():
-        if "of 5" in row:
-            assert score == "not run"
-        else:
-            assert 0 <= float(score) <= 100
+    for row, score in scores.items():
+        assert score == "not run" if "of 5" in row else 0 <= float(score) <= 100
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "complaint"),
     [
-        (["--reversed={forward}"], "reads the source forward"),
-        (["--reversed={reversed-1},{forward}"], "reads the source forward"),
-        (["--forward={reversed-1}"], "reads the source reversed"),
-        (["--forward={forward},{rnnsearch}"], "wanted models of one kind"),
-        (["--reversed={rnnsearch}"], "RNNSearch of"),
+        ("--reversed={forward}", "reads the source forward"),
+        ("--reversed={reversed-1},{forward}", "reads the source forward"),
+        ("--forward={reversed-1}", "reads the source reversed"),
+        ("--forward={forward},{rnnsearch}", "wanted models of one kind"),
+        ("--reversed={rnnsearch}", "RNNSearch of"),
     ],
 )
-def test_models_that_do_not_match_their_flag_are_refused(models, corpus, capsys, flags, sentence):
-    status = main(
-        [
-            "ensembles",
-            *(flag.format_map(models) for flag in flags),
-            f"--source={corpus / 'test.en'}",
-            f"--reference={corpus / 'test.fr'}",
-        ]
-    )
+def test_models_that_do_not_match_their_flag_are_refused(models, corpus, capsys, flags, complaint):
+    status = run(models, corpus, flags)
     out, err = capsys.readouterr()
-    assert (status, out) == (2, "")
-    assert sentence in err
-    assert err.count("\n") == 1
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
 
 
 def test_translate_with_several_folders_uses_an_ensemble(models, corpus, tmp_path):
@@ -115,9 +93,11 @@ def test_translate_with_several_folders_uses_an_ensemble(models, corpus, tmp_pat
     joined = Translator.ensemble(members, "log_probability")
     lines = (corpus / "test.en").read_text().splitlines()
     how = replace(joined.decoding, max_length=8)
-    wanted = [one.text for one in joined.translate(lines, how)]
-    assert output.read_text().splitlines() == wanted
-    assert wanted != [one.text for one in members[0].translate(lines, how)]
+    wanted, first = (
+        [translation.text for translation in translator.translate(lines, how)]
+        for translator in (joined, members[0])
+    )
+    assert output.read_text().splitlines() == wanted != first
 
 
 class Named:
@@ -133,37 +113,30 @@ class Named:
 
 def test_each_row_has_its_models_and_its_beam_size(monkeypatch):
     def joined(chosen, average):
-        return Named(f"{average} of {', '.join(one.name for one in chosen)}")
+        return Named(f"{average} of {', '.join(model.name for model in chosen)}")
 
     monkeypatch.setattr(results.Translator, "ensemble", joined)
     members = {"a": [Named("1"), Named("2"), Named("3")], "b": [Named("4")]}
     rows = [("a", 1, 12), ("a", 2, 3), ("b", 2, 1), ("b", 1, 1)]
     how = Decoding(beam_size=7, n_best=3)
-    found = results.translate_rows(rows, members, ["x"], how, "mean")
-    assert list(found) == [
-        (rows[0], ["1 12 1 x"]),
-        (rows[1], ["mean of 1, 2 3 1 x"]),
-        (rows[2], None),
-        (rows[3], ["4 1 1 x"]),
-    ]
+    wanted = [["1 12 1 x"], ["mean of 1, 2 3 1 x"], None, ["4 1 1 x"]]
+    translated = results.translate_rows(rows, members, ["x"], how, "mean")
+    assert list(translated) == list(zip(rows, wanted, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "complaint"),
     [
         ([], "--source is missing"),
         (["--source=a", "--reference=b"], "--forward or --reversed"),
         (["--source=a"], "--reference is missing"),
-        (
-            [*EMPTY, "--forward=m", "--reversed=m,./m"],
-            "--reversed is m,./m, wanted each folder once",
-        ),
+        ([*EMPTY, "--forward=m", "--reversed=m,./m"], "is m,./m, wanted each folder once"),
         ([*EMPTY, "--forward=m", "--alpha=-1"], "--alpha is -1"),
         # Each row of the table has its own beam size.
         (["--beam_size=3"], "Unknown command line flag 'beam_size'"),
         (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ],
 )
-def test_bad_flags_are_named(capfd, flags, sentence):
+def test_bad_flags_are_named(capfd, flags, complaint):
     assert main(["ensembles", *flags]) == 2
-    assert sentence in capfd.readouterr().err
+    assert complaint in capfd.readouterr().err

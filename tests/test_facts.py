@@ -1,11 +1,10 @@
 """What is measured of a text before a recipe is chosen for it."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 
 import pytest
+from comparisons import write_lines
 
 from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
@@ -16,11 +15,8 @@ KOREAN = [f"{n}번 집의 개들은 자지 않는다." for n in range(300)]
 
 
 def facts_of(folder: Path, source: list[str], target: list[str]):
-    for name, lines in (("source", source), ("target", target)):
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / name).write_text(text, "utf-8")
-    corpus = ParallelCorpus(folder / "source", folder / "target")
-    return measure(corpus)
+    sides = {"source": source, "target": target}
+    return measure(ParallelCorpus(*(write_lines(folder / s, text) for s, text in sides.items())))
 
 
 def test_counts_are_those_of_python(tmp_path):
@@ -40,11 +36,11 @@ def test_counts_are_those_of_python(tmp_path):
     assert not facts.source.is_tokenized
 
 
-def test_characters_are_counted_as_they_are_composed(tmp_path):
-    """Decomposed Hangul has few letters, of which many syllables are made."""
+def test_decomposed_text_is_measured_as_it_will_be_read(tmp_path):
+    """Composed: decomposed Hangul has few letters, of which many syllables are made."""
     apart = [unicodedata.normalize("NFD", line) for line in KOREAN]
     facts = facts_of(tmp_path, KOREAN, apart)
-    assert facts.source.characters == facts.target.characters
+    assert facts.source == facts.target
     assert facts.characters == facts.source.characters
 
 
@@ -88,12 +84,6 @@ def test_scripts_are_named(lines, wanted):
 )
 def test_tokenized_text_is_seen(lines, wanted):
     assert is_tokenized(lines) is wanted
-
-
-def test_decomposed_text_is_measured_as_it_will_be_read(tmp_path):
-    apart = [unicodedata.normalize("NFD", line) for line in KOREAN]
-    facts = facts_of(tmp_path, KOREAN, apart)
-    assert facts.source == facts.target
 
 
 def test_lines_in_capitals_have_the_letters_of_sentences(tmp_path):

@@ -1,15 +1,12 @@
 """Files and folders are replaced completely or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from limits import largest_file
+from processes import output_of
 
 from bahdanau_tf.system.files import (
     found_directory,
@@ -71,8 +68,8 @@ def test_all_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
     sync, rename = os.fsync, os.replace
 
     def synced(file: int) -> None:
-        found = os.stat(file)
-        flushed[found.st_ino] = found.st_size
+        status = os.stat(file)
+        flushed[status.st_ino] = status.st_size
         sync(file)
 
     def renamed(old: Path, new: Path) -> None:
@@ -141,18 +138,13 @@ while status:
 
 
 def test_a_kill_at_any_moment_leaves_a_complete_folder(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    moments = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    lines = output_of("-c", KILLED, tmp_path).split("\n")[:-1]
+    moments = [json.loads(line) for line in lines]
     old, new = ([f"{name}{text}" for name in "abc"] for text in ("old", "new"))
-    for at_path, found, after, left in moments:
+    for at_path, readable, after, left in moments:
         assert at_path in ([], old, new)
-        assert found in (old, new)
-        assert after == found
+        assert readable in (old, new)
+        assert after == readable
         assert left == ["file", "model"]
     assert [] in [at_path for at_path, *_ in moments]  # killed between two renames
     assert (moments[0][1], moments[-1][1]) == (old, new)

@@ -1,7 +1,5 @@
 """Python's garbage collector rests where it is told to, and only there."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

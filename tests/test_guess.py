@@ -1,9 +1,6 @@
 """`guess_language`, and the options that training derives from it."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,78 +14,64 @@ from bahdanau_tf.training.texts import with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {
-    "ar": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق. وقد وهبوا عقلاً "
-    "وضميرًا وعليهم أن يعامل بعضهم بعضًا بروح الإخاء.",
-    "az": "Bütün insanlar ləyaqət və hüquqlarına görə azad və bərabər "
-    "doğulurlar. Onların şüurları və vicdanları var və bir-birlərinə "
-    "münasibətdə qardaşlıq ruhunda davranmalıdırlar.",
-    "cs": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a "
-    "práv. Jsou nadáni rozumem a svědomím a mají spolu jednat v duchu "
-    "bratrství.",
-    "da": "Alle mennesker er født frie og lige i værdighed og rettigheder. "
-    "De er udstyret med fornuft og samvittighed, og de bør handle mod "
-    "hverandre i en broderskabets ånd.",
-    "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren. "
-    "Sie sind mit Vernunft und Gewissen begabt und sollen einander im Geist "
-    "der Brüderlichkeit begegnen.",
+    "ar": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق. وقد وهبوا عقلاً وضميرًا وعليهم أن "
+    "يعامل بعضهم بعضًا بروح الإخاء.",
+    "az": "Bütün insanlar ləyaqət və hüquqlarına görə azad və bərabər doğulurlar. Onların "
+    "şüurları və vicdanları var və bir-birlərinə münasibətdə qardaşlıq ruhunda davranmalıdırlar.",
+    "cs": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Jsou nadáni "
+    "rozumem a svědomím a mají spolu jednat v duchu bratrství.",
+    "da": "Alle mennesker er født frie og lige i værdighed og rettigheder. De er udstyret med "
+    "fornuft og samvittighed, og de bør handle mod hverandre i en broderskabets ånd.",
+    "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren. Sie sind mit Vernunft "
+    "und Gewissen begabt und sollen einander im Geist der Brüderlichkeit begegnen.",
     "el": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.",
-    "en": "All human beings are born free and equal in dignity and rights. "
-    "They are endowed with reason and conscience and should act towards one "
-    "another in a spirit of brotherhood.",
-    "es": "Todos los seres humanos nacen libres e iguales en dignidad y "
-    "derechos y, dotados como están de razón y conciencia, deben comportarse "
-    "fraternalmente los unos con los otros.",
-    "fi": "Kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja "
-    "oikeuksiltaan. Heille on annettu järki ja omatunto, ja heidän on "
-    "toimittava toisiaan kohtaan veljeyden hengessä.",
-    "fr": "Tous les êtres humains naissent libres et égaux en dignité et en "
-    "droits. Ils sont doués de raison et de conscience et doivent agir les "
-    "uns envers les autres dans un esprit de fraternité.",
+    "en": "All human beings are born free and equal in dignity and rights. They are endowed with "
+    "reason and conscience and should act towards one another in a spirit of brotherhood.",
+    "es": "Todos los seres humanos nacen libres e iguales en dignidad y derechos y, dotados como "
+    "están de razón y conciencia, deben comportarse fraternalmente los unos con los otros.",
+    "fi": "Kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja oikeuksiltaan. Heille "
+    "on annettu järki ja omatunto, ja heidän on toimittava toisiaan kohtaan veljeyden hengessä.",
+    "fr": "Tous les êtres humains naissent libres et égaux en dignité et en droits. Ils sont "
+    "doués de raison et de conscience et doivent agir les uns envers les autres dans un esprit de "
+    "fraternité.",
     "he": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם.",
     "hi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
-    "hu": "Minden emberi lény szabadon születik és egyenlő méltósága és joga "
-    "van. Az emberek, ésszel és lelkiismerettel bírván, egymással szemben "
-    "testvéri szellemben kell hogy viseltessenek.",
-    "it": "Tutti gli esseri umani nascono liberi ed eguali in dignità e "
-    "diritti. Essi sono dotati di ragione e di coscienza e devono agire gli "
-    "uni verso gli altri in spirito di fratellanza.",
+    "hu": "Minden emberi lény szabadon születik és egyenlő méltósága és joga van. Az emberek, "
+    "ésszel és lelkiismerettel bírván, egymással szemben testvéri szellemben kell hogy "
+    "viseltessenek.",
+    "it": "Tutti gli esseri umani nascono liberi ed eguali in dignità e diritti. Essi sono dotati "
+    "di ragione e di coscienza e devono agire gli uni verso gli altri in spirito di fratellanza.",
     "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
     "ko": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.",
-    "nl": "Alle mensen worden vrij en gelijk in waardigheid en rechten "
-    "geboren. Zij zijn begiftigd met verstand en geweten, en behoren zich "
-    "jegens elkander in een geest van broederschap te gedragen.",
-    "pl": "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności "
-    "i swych praw. Są oni obdarzeni rozumem i sumieniem i powinni postępować "
-    "wobec innych w duchu braterstwa.",
-    "pt": "Todos os seres humanos nascem livres e iguais em dignidade e em "
-    "direitos. Dotados de razão e de consciência, devem agir uns para com os "
-    "outros em espírito de fraternidade.",
-    "ro": "Toate ființele umane se nasc libere și egale în demnitate și în "
-    "drepturi. Ele sunt înzestrate cu rațiune și conștiință și trebuie să se "
-    "comporte unele față de altele în spiritul fraternității.",
-    "ru": "Все люди рождаются свободными и равными в своем достоинстве и "
-    "правах. Они наделены разумом и совестью и должны поступать в отношении "
-    "друг друга в духе братства.",
-    "sv": "Alla människor är födda fria och lika i värde och rättigheter. De "
-    "är utrustade med förnuft och samvete och bör handla gentemot varandra i "
-    "en anda av broderskap.",
+    "nl": "Alle mensen worden vrij en gelijk in waardigheid en rechten geboren. Zij zijn "
+    "begiftigd met verstand en geweten, en behoren zich jegens elkander in een geest van "
+    "broederschap te gedragen.",
+    "pl": "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni "
+    "obdarzeni rozumem i sumieniem i powinni postępować wobec innych w duchu braterstwa.",
+    "pt": "Todos os seres humanos nascem livres e iguais em dignidade e em direitos. Dotados de "
+    "razão e de consciência, devem agir uns para com os outros em espírito de fraternidade.",
+    "ro": "Toate ființele umane se nasc libere și egale în demnitate și în drepturi. Ele sunt "
+    "înzestrate cu rațiune și conștiință și trebuie să se comporte unele față de altele în "
+    "spiritul fraternității.",
+    "ru": "Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены "
+    "разумом и совестью и должны поступать в отношении друг друга в духе братства.",
+    "sv": "Alla människor är födda fria och lika i värde och rättigheter. De är utrustade med "
+    "förnuft och samvete och bör handla gentemot varandra i en anda av broderskap.",
     "th": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ",
-    "tr": "Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. "
-    "Akıl ve vicdana sahiptirler ve birbirlerine karşı kardeşlik zihniyeti "
-    "ile hareket etmelidirler.",
-    "uk": "Всі люди народжуються вільними і рівними у своїй гідності та "
-    "правах. Вони наділені розумом і совістю і повинні діяти у відношенні "
-    "один до одного в дусі братерства.",
-    "vi": "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm "
-    "và quyền lợi. Mọi con người đều được tạo hoá ban cho lý trí và lương "
-    "tâm và cần phải đối xử với nhau trong tình anh em.",
+    "tr": "Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. Akıl ve vicdana "
+    "sahiptirler ve birbirlerine karşı kardeşlik zihniyeti ile hareket etmelidirler.",
+    "uk": "Всі люди народжуються вільними і рівними у своїй гідності та правах. Вони наділені "
+    "розумом і совістю і повинні діяти у відношенні один до одного в дусі братерства.",
+    "vi": "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi. Mọi "
+    "con người đều được tạo hoá ban cho lý trí và lương tâm và cần phải đối xử với nhau trong "
+    "tình anh em.",
     "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。",
 }
 TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru"}  # one article is not enough for them
 
 
 @pytest.mark.parametrize("code", ARTICLE)
-def test_two_sentences_are_guessed_or_undetermined(code: str) -> None:
+def test_two_sentences_are_guessed_or_undetermined(code):
     wanted = "und" if code in TOO_SHORT else code
     assert guess_language([ARTICLE[code]]) == wanted
     if code not in ("az", "tr"):  # their capitals differ from Python's `upper`
@@ -112,9 +95,7 @@ def test_two_sentences_are_guessed_or_undetermined(code: str) -> None:
         ("tatoeba-en-ko/train", "ko"),
     ],
 )
-def test_corpora_and_parts_of_them_are_guessed(
-    shared: Callable[[str], Path], corpus: str, code: str
-) -> None:
+def test_corpora_and_parts_of_them_are_guessed(shared, corpus, code):
     lines = [*read_lines(shared(f"data/{corpus}.{code}"))][:5000]
     assert guess_language(lines) == code
     parts = [lines[i : i + 20] for i in range(0, len(lines), 20)]
@@ -123,9 +104,7 @@ def test_corpora_and_parts_of_them_are_guessed(
     assert guesses[code] > 0.98 * len(parts)
 
 
-def test_unsegmented_japanese_is_split_by_its_own_rules(
-    shared: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_unsegmented_japanese_is_split_by_its_own_rules(shared, tmp_path):
     """With rules for French half of the words of the dev set were unknown."""
     paths = {}
     for split in ("train", "dev"):
@@ -149,7 +128,7 @@ def test_unsegmented_japanese_is_split_by_its_own_rules(
         [ARTICLE["el"], ARTICLE["he"], ARTICLE["ja"]],
     ],
 )
-def test_unclear_text_is_undetermined(lines: list[str]) -> None:
+def test_unclear_text_is_undetermined(lines):
     assert guess_language(lines) == "und"
 
 
@@ -166,7 +145,7 @@ TOYS = {
 
 
 @pytest.mark.parametrize("code", TOYS)
-def test_a_few_typical_words_are_enough(code: str) -> None:
+def test_a_few_typical_words_are_enough(code):
     assert guess_language([TOYS[code]] * 20) == code
 
 
@@ -174,30 +153,26 @@ def test_a_few_typical_words_are_enough(code: str) -> None:
     "text",
     [
         # Article 1 of the Declaration in languages that are not recognized:
-        "Gizon-emakume guztiak aske jaiotzen dira, duintasun eta eskubide "
-        "berberak dituztela; eta ezaguera eta kontzientzia dutenez gero, "
-        "elkarren artean senide legez jokatu beharra dute.",
-        "Genir pawb yn rhydd ac yn gydradd â'i gilydd mewn urddas a hawliau. "
-        "Fe'u cynysgaeddir â rheswm a chydwybod, a dylai pawb ymddwyn y naill "
-        "at y llall mewn ysbryd cymodlon.",
-        "Ang lahat ng tao'y isinilang na malaya at pantay-pantay sa "
-        "karangalan at mga karapatan. Sila'y pinagkalooban ng katwiran at "
-        "budhi at dapat magpalagayan ang isa't isa sa diwa ng pagkakapatiran.",
-        "Ua hānau kū'oko'a 'ia nā kānaka apau loa, a ua kau like ka hanohano "
-        "a me nā pono kīvila ma luna o kākou pākahi.",
-        "Ĉiuj homoj estas denaske liberaj kaj egalaj laŭ digno kaj rajtoj. "
-        "Ili posedas racion kaj konsciencon, kaj devus konduti unu al alia en "
-        "spirito de frateco.",
-        "Njerëzit lindin të lirë dhe të barabartë në dinjitet dhe në të "
-        "drejta. Ata kanë arsye dhe ndërgjegje dhe duhet të sillen ndaj njëri "
-        "tjetrit me frymë vëllazërimi.",
+        "Gizon-emakume guztiak aske jaiotzen dira, duintasun eta eskubide berberak dituztela; eta "
+        "ezaguera eta kontzientzia dutenez gero, elkarren artean senide legez jokatu beharra dute.",
+        "Genir pawb yn rhydd ac yn gydradd â'i gilydd mewn urddas a hawliau. Fe'u cynysgaeddir â "
+        "rheswm a chydwybod, a dylai pawb ymddwyn y naill at y llall mewn ysbryd cymodlon.",
+        "Ang lahat ng tao'y isinilang na malaya at pantay-pantay sa karangalan at mga karapatan. "
+        "Sila'y pinagkalooban ng katwiran at budhi at dapat magpalagayan ang isa't isa sa diwa ng "
+        "pagkakapatiran.",
+        "Ua hānau kū'oko'a 'ia nā kānaka apau loa, a ua kau like ka hanohano a me nā pono kīvila "
+        "ma luna o kākou pākahi.",
+        "Ĉiuj homoj estas denaske liberaj kaj egalaj laŭ digno kaj rajtoj. Ili posedas racion kaj "
+        "konsciencon, kaj devus konduti unu al alia en spirito de frateco.",
+        "Njerëzit lindin të lirë dhe të barabartë në dinjitet dhe në të drejta. Ata kanë arsye "
+        "dhe ndërgjegje dhe duhet të sillen ndaj njëri tjetrit me frymë vëllazërimi.",
     ],
 )
-def test_unsupported_languages_are_undetermined(text: str) -> None:
+def test_unsupported_languages_are_undetermined(text):
     assert guess_language([text] * 20) == "und"
 
 
-def test_foreign_names_do_not_matter() -> None:
+def test_foreign_names_do_not_matter():
     """The width of the characters does not matter either."""
     half = "ｶﾀｶﾅ ﾃﾞｽ 日本 " * 3 + "TensorFlow Keras"
     assert guess_language([half]) == "ja"
@@ -206,7 +181,7 @@ def test_foreign_names_do_not_matter() -> None:
     assert guess_language([ARTICLE["en"] + " 北京 서울 Москва"]) == "en"
 
 
-def test_a_few_unusual_lines_do_not_matter() -> None:
+def test_a_few_unusual_lines_do_not_matter():
     odd = ["long " * 100_000, "Россия " * 100_000, "é\u0301" * 100_000]
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
@@ -216,7 +191,7 @@ def languages(source: str | None = None, target: str | None = None) -> TextOptio
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> TrainingFiles:
+def files(tmp_path) -> TrainingFiles:
     paths = [tmp_path / "train.ja", tmp_path / "train.en"]
     for path in paths:
         path.write_text(f"{ARTICLE[path.suffix[1:]]}\n" * 3)

@@ -1,12 +1,11 @@
 """Pairs that are held out of a training text share no source line with it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from comparisons import write_lines
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.data.held_out import held_out_rows, hold_out
@@ -16,10 +15,8 @@ NAMES = ("train.source", "train.target", "dev.source", "dev.target")
 
 
 def corpus_of(folder: Path, pairs: list[tuple[str, str]]) -> ParallelCorpus:
-    for side, name in enumerate(("a", "b")):
-        text = "".join(f"{pair[side]}\n" for pair in pairs)
-        (folder / name).write_text(text, "utf-8")
-    return ParallelCorpus(folder / "a", folder / "b")
+    sides = enumerate(("a", "b"))
+    return ParallelCorpus(*(write_lines(folder / n, (p[side] for p in pairs)) for side, n in sides))
 
 
 def parts(folder: Path) -> list[list[str]]:
@@ -44,11 +41,8 @@ def test_no_source_line_is_on_both_sides(numbers, wanted):
     dev = {line.strip() for line in dev_source}
     assert not dev & {line.strip() for line in train_source}
     assert wanted <= len(dev_source) == count <= wanted + len(pairs) // 20
-    together = [
-        *zip(train_source, train_target, strict=True),
-        *zip(dev_source, dev_target, strict=True),
-    ]
-    assert sorted(together) == sorted(pairs)  # nothing is lost or torn apart
+    sides = train_source + dev_source, train_target + dev_target
+    assert sorted(zip(*sides, strict=True)) == sorted(pairs)  # nothing is lost or torn apart
 
 
 def test_the_same_pairs_whatever_their_order(tmp_path):
@@ -72,11 +66,11 @@ def test_lines_that_are_too_long_are_not_held_out(tmp_path, side):
         pairs[n][side] = f"{n}" + "é" * 10  # 21 bytes
     corpus = corpus_of(tmp_path, pairs)
     assert {*held_out_rows(corpus, 45, longest=21)} & {*long}
-    found = {*held_out_rows(corpus, 45, longest=20)}
-    assert len(found) >= 45
-    assert not found & {*long}
+    rows = {*held_out_rows(corpus, 45, longest=20)}
+    assert len(rows) >= 45
+    assert not rows & {*long}
     if side == 1:
-        assert not found & {n + 80 for n in long}
+        assert not rows & {n + 80 for n in long}
 
 
 def test_blank_lines_stay_where_they_are_counted(tmp_path):

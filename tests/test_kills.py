@@ -1,24 +1,21 @@
 """benchmarks/kills.py and soak.py in small, and what they compare."""
 
-from __future__ import annotations
-
 import importlib
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import keras
 import letters
 import pytest
+from processes import run_python
 
 from bahdanau_tf import Translator
 from bahdanau_tf.training import loop, train
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
 
 
@@ -47,8 +44,8 @@ def test_trainings_differ_only_in_readings_of_the_clock(tiny, two_trained):
 
 def with_a_line_twice(folder: Path) -> None:
     path = folder / "log.jsonl"
-    lines = path.read_text().split("\n")
-    path.write_text("\n".join([lines[0], *lines]))
+    first, *_ = path.read_text().splitlines(keepends=True)
+    path.write_text(first + path.read_text())
 
 
 def with_a_line_lost(folder: Path) -> None:
@@ -59,8 +56,7 @@ def with_a_line_lost(folder: Path) -> None:
 def with_the_checkpoint_before(folder: Path) -> None:
     for path in (folder / "checkpoints").glob("ckpt-4.*"):
         path.unlink()
-    newest = folder / "checkpoints" / "checkpoint"
-    newest.write_text('model_checkpoint_path: "ckpt-3"\n')
+    (folder / "checkpoints" / "checkpoint").write_text('model_checkpoint_path: "ckpt-3"\n')
 
 
 def with_another_best(folder: Path) -> None:
@@ -71,7 +67,7 @@ def with_another_best(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "difference"),
     [
         (with_a_line_twice, "the log differs"),
         (with_a_line_lost, "the log differs"),
@@ -79,45 +75,32 @@ def with_another_best(folder: Path) -> None:
         (with_another_best, "best: .* differs"),
     ],
 )
-def test_what_a_kill_could_change_is_found(tiny, two_trained, tmp_path, change, sentence):
-    trained, _ = two_trained
-    folder = Path(shutil.copytree(trained, tmp_path / "model"))
-    assert [*tiny.differences(folder, trained)] == []
+def test_what_a_kill_could_change_is_found(tiny, two_trained, tmp_path, change, difference):
+    folder = Path(shutil.copytree(two_trained[0], tmp_path / "model"))
+    assert [*tiny.differences(folder, two_trained[0])] == []
     change(folder)
-    found = "\n".join(tiny.differences(folder, trained))
-    assert re.search(sentence, found)
+    assert re.search(difference, "\n".join(tiny.differences(folder, two_trained[0])))
 
 
 def run(program: str, *words: str) -> str:
     """Runs a program of benchmarks/; returns its output."""
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / program, *words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(BENCHMARKS / program, *words)
     return f"{done.stdout}\nstatus {done.returncode}, {done.stderr[-2000:]}"
 
 
 @pytest.mark.slow
 def test_a_training_killed_three_times_ends_with_the_same_bits(tmp_path):
-    folder = tmp_path / "kills"
-    said = run("kills.py", f"--out_dir={folder}", "--kills=3", "--updates=60")
-    assert "kill 3 of 3" in said
-    assert "equal bit for bit, nothing left" in said
+    report = run("kills.py", f"--out_dir={tmp_path / 'kills'}", "--kills=3", "--updates=60")
+    assert "kill 3 of 3" in report
+    assert "equal bit for bit, nothing left" in report
 
 
 @pytest.mark.slow
 def test_a_short_soak_leaves_nothing(tmp_path):
     """Too short to judge the memory by."""
-    words = (
-        *("--minutes=0.1", "--batches=2", "--warm_up=3"),
-        f"--out_dir={tmp_path / 'soak'}",
-    )
-    said = run("soak.py", *words)
-    assert "| minutes | updates |" in said
-    assert " is left" not in said
-    assert "the last " not in said  # each command ends well
-    for bad in ("another way", "long training", "Traceback"):
-        assert bad not in said
+    words = "--minutes=0.1", "--batches=2", "--warm_up=3", f"--out_dir={tmp_path / 'soak'}"
+    report = run("soak.py", *words)
+    assert "| minutes | updates |" in report
+    # Each command ends well.
+    for bad in (" is left", "the last ", "another way", "long training", "Traceback"):
+        assert bad not in report

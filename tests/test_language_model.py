@@ -1,7 +1,5 @@
 """The n-gram model compared with a plain implementation and by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -44,12 +42,8 @@ class PlainKneserNey:
             self.after[gram[:-1]][gram[-1]] = count
         self.discounts = {}
         for length in range(1, order + 1):
-            counts = [
-                count
-                for history, words in self.after.items()
-                if len(history) == length - 1
-                for count in words.values()
-            ]
+            words = [words for history, words in self.after.items() if len(history) == length - 1]
+            counts = [count for of_history in words for count in of_history.values()]
             ones, twos = counts.count(1), counts.count(2)
             self.discounts[length] = (ones + 1) / (ones + 2 * twos + 2)
         self.order = order
@@ -69,14 +63,11 @@ class PlainKneserNey:
 def random_sentences(generator, size, count, max_words=7):
     """Sentences in which a few words are frequent and many are rare."""
     weights = [1 / (rank + 1) for rank in range(UNKNOWN, size)]
-    return [
-        [
-            BEGIN,
-            *generator.choices(range(UNKNOWN, size), weights, k=generator.randint(0, max_words)),
-            END,
-        ]
-        for _ in range(count)
-    ]
+
+    def words():
+        return generator.choices(range(UNKNOWN, size), weights, k=generator.randint(0, max_words))
+
+    return [[BEGIN, *words(), END] for _ in range(count)]
 
 
 def joined(sentences) -> np.ndarray:
@@ -93,13 +84,12 @@ def test_probabilities_equal_the_plain_implementation(order):
     plain = PlainKneserNey(sentences, size, order)
     model = NGramModel(joined(sentences), size, order)
     others = random_sentences(generator, size, 60)
-    expected = [
+    wanted = [
         1.0 if end == 0 else plain.probability(sentence[end], sentence[:end])
         for sentence in others
         for end in range(len(sentence))
     ]
-    found = model.probabilities(joined(others))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.probabilities(joined(others)), wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
@@ -112,9 +102,9 @@ def test_probabilities_sum_to_one(order):
     for history in histories:
         ways = [[*history, word] for word in range(END, size)]
         at_end = np.arange(1, len(ways) + 1) * len(ways[0]) - 1
-        found = model.probabilities(joined(ways))[at_end]
-        assert np.all(found > 0)
-        assert math.isclose(found.sum(), 1, rel_tol=1e-12)
+        probabilities = model.probabilities(joined(ways))[at_end]
+        assert np.all(probabilities > 0)
+        assert math.isclose(probabilities.sum(), 1, rel_tol=1e-12)
 
 
 def test_probabilities_equal_values_by_hand():
@@ -132,8 +122,8 @@ def test_probabilities_equal_values_by_hand():
     words = WordList("ab")
     model = NGramModel(words.encode(["a b", "a a"]), words.size, order=2)
     expected = [Fraction(181, 224), Fraction(27, 112), Fraction(69, 112)]
-    found = model.probabilities(words.encode(["a b"]))
-    np.testing.assert_allclose(found, [1, *map(float, expected)], rtol=1e-12)
+    probabilities = model.probabilities(words.encode(["a b"]))
+    np.testing.assert_allclose(probabilities, [1, *map(float, expected)], rtol=1e-12)
     bits = -sum(math.log2(p) for p in expected) / 3
     entropy = model.cross_entropy(words.encode(["A  B", "b", "a b"]))
     np.testing.assert_allclose(entropy[[0, 2]], bits, rtol=1e-12)

@@ -1,26 +1,15 @@
 """Sub-words and words are learned from lines as they are read later."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from pathlib import Path
 
 import pytest
+from comparisons import write_lines
 
 from bahdanau_tf.options import TextOptions
 
-WORDS = [
-    "Eine",
-    "sieht",
-    "fünf",
-    "große",
-    "Hunde",
-    "über",
-    "Bücher",
-    "vor",
-    "Straßen",
-]
+WORDS = ["Eine", "sieht", "fünf", "große", "Hunde", "über", "Bücher", "vor", "Straßen"]
 LINES = [" ".join(words) for words in itertools.permutations(WORDS, 2)]
 CHANGES = {
     "plain": str,
@@ -37,14 +26,11 @@ CHANGES = {
 
 
 @pytest.fixture(params=CHANGES)
-def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def paths(request, tmp_path) -> list[str]:
     """A text that is changed before it is split, and one that is not."""
     change = CHANGES[request.param]
     texts = {"source": map(change, LINES), "target": reversed(LINES)}
-    for name, lines in texts.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (tmp_path / name).write_text(text, "utf-8")
-    return [str(tmp_path / name) for name in texts]
+    return [write_lines(tmp_path / name, lines) for name, lines in texts.items()]
 
 
 @pytest.mark.parametrize(
@@ -59,18 +45,12 @@ def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint"])
-def test_the_training_text_has_no_bytes_and_no_unknown_words(
-    paths: list[str], kind: str, options: dict[str, bool]
-) -> None:
+def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, options):
     if kind == "joint":
         options = {**options, "joint": True}
         kind = "bpe"
-    text = TextOptions(
-        kind,  # type: ignore[arg-type]
-        source_vocabulary_size=340,
-        target_vocabulary_size=340,
-        **options,  # type: ignore[arg-type]
-    )
+    sizes = {"source_vocabulary_size": 340, "target_vocabulary_size": 340}
+    text = TextOptions(kind, **sizes, **options)
     for learned, path in zip(text.learn(*paths), paths, strict=True):
         lines = Path(path).read_text("utf-8").split("\n")[:-1]
         ids = learned.tokenize(lines).flat_values
@@ -79,15 +59,10 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(
         assert not [piece for piece in pieces if piece.startswith(b"<0x")]
 
 
-def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(
-    tmp_path: Path,
-) -> None:
-    """Only the source is read in small letters."""
-    for name in ("source", "target"):
-        text = "".join(f"{line.upper()}\n" for line in LINES)
-        (tmp_path / name).write_text(text, "utf-8")
-    options = TextOptions("bpe", joint=True, source_vocabulary_size=340)
-    source, target = options.learn(str(tmp_path / "source"), str(tmp_path / "target"))
+def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path):
+    """Only the source is read in lower case."""
+    path = write_lines(tmp_path / "text", map(str.upper, LINES))
+    source, target = TextOptions("bpe", joint=True, source_vocabulary_size=340).learn(path, path)
     line = LINES[0].upper()
     counts = [len(text.tokenize([line])[0]) for text in (source, target)]
     assert max(counts) < len(line)

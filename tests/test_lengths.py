@@ -1,7 +1,5 @@
 """The unit in which lengths of source sentences are counted."""
 
-from __future__ import annotations
-
 import pytest
 
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer

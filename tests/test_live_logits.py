@@ -1,7 +1,5 @@
 """Steps that give `Features`: logits of the live hypotheses only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +10,7 @@ from bahdanau_tf import search
 from bahdanau_tf.search import constraints
 
 
-def searched(step, state, counts=None, **options):
+def searched(step, state, counts=None, find=search.beam_search, **options):
     """A search by `step`, whose logits are the features of the hypotheses."""
 
     def to_logits(values):
@@ -24,7 +22,7 @@ def searched(step, state, counts=None, **options):
         logits, state, weights = step(ids, state, memory)
         return search.Features(logits, to_logits), state, weights
 
-    return search.beam_search(with_features, state, start_id=START, eos_id=EOS, **options)
+    return find(with_features, state, start_id=START, eos_id=EOS, **options)
 
 
 @settings(deadline=None, max_examples=15)
@@ -43,15 +41,8 @@ def test_a_beam_equals_beam_search_without_early_stopping(
     n_best = min(n_best, beam_size)
     table = Table(seed, vocabulary=4, length=length)
     function, divisor = LENGTH_PENALTIES[penalty]
-    result = searched(
-        table.step,
-        table.state(),
-        beam_size=beam_size,
-        n_best=n_best,
-        max_length=length,
-        length_penalty=function,
-        shrink=shrink,
-    )
+    sizes = {"beam_size": beam_size, "n_best": n_best, "max_length": length}
+    result = searched(table.step, table.state(), **sizes, length_penalty=function, shrink=shrink)
     for row in range(table.rows):
         wanted = reference_beam(table, row, beam_size, n_best, length, divisor, shrink)
         assert_same(hypotheses(result, row), wanted)
@@ -82,17 +73,14 @@ def test_a_large_vocabulary_gives_the_same_hypotheses(size, forbidden):
             for word in range(size)
             if word not in forbidden
         ]
-        kept = sorted(grown, key=lambda one: -one[1])[:4]
-        finished += [one for one in kept if one[0][-1] == EOS]
-        live = [one for one in kept if one[0][-1] != EOS]
+        kept = sorted(grown, key=lambda hypothesis: -hypothesis[1])[:4]
+        finished += [x for x in kept if x[0][-1] == EOS]
+        live = [x for x in kept if x[0][-1] != EOS]
 
-    def score(one):
-        return one[1] / ((5 + len(one[0])) / 6)
-
-    finished.sort(key=lambda one: -score(one))
-    live.sort(key=lambda one: -score(one))
-    wanted = [(one[0], score(one), True) for one in finished]
-    wanted += [(one[0], score(one), False) for one in live]
+    wanted = []
+    for group, is_finished in ((finished, True), (live, False)):
+        scored = [(words, total / ((5 + len(words)) / 6), is_finished) for words, total in group]
+        wanted += sorted(scored, key=lambda hypothesis: -hypothesis[1])
     assert_same(hypotheses(result, 0), wanted[:4])
 
 
@@ -118,19 +106,8 @@ def test_logits_of_hopeless_hypotheses_are_not_computed():
 
 def test_sampling_takes_features():
     table = Table(seed=3)
-    options = {
-        "start_id": START,
-        "eos_id": EOS,
-        "max_length": 3,
-        "n_samples": 3,
-        "seed": 1,
-    }
-    plain = search.sample(table.step, table.state(), **options)
-
-    def step(ids, state, memory):
-        logits, state, weights = table.step(ids, state)
-        return search.Features(logits, tf.identity), state, weights
-
-    result = search.sample(step, table.state(), **options)
+    options = {"max_length": 3, "n_samples": 3, "seed": 1}
+    plain = search.sample(table.step, table.state(), start_id=START, eos_id=EOS, **options)
+    result = searched(table.step, table.state(), find=search.sample, **options)
     np.testing.assert_array_equal(result.tokens, plain.tokens)
     np.testing.assert_array_equal(result.log_probs, plain.log_probs)

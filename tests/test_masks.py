@@ -1,14 +1,12 @@
 """Masks as Keras users expect them: padding is neither read nor counted."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from oracle import close, randomized
 
 from bahdanau_tf import layers, losses, models, optimizers
@@ -47,7 +45,7 @@ def of_words(logits: Any) -> np.ndarray:
     return -log_probs[(*places, TARGET[places])]
 
 
-def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
+def test_an_embedding_passes_its_mask_to_the_encoder():
     encoder = layers.BidirectionalEncoder(layers.GRUCell(N))
     embedding = layers.WordEmbedding(K, M, mask_zero=True, use_bias=True)
     encoded = encoder(embedding(SOURCE))
@@ -58,27 +56,27 @@ def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
     assert encoder(silent(SOURCE)).mask.numpy().all()
 
 
-def test_states_and_annotations_have_the_mask_of_their_words() -> None:
+def test_states_and_annotations_have_the_mask_of_their_words():
     words = layers.WordEmbedding(K, M, mask_zero=True)
     states, _ = layers.Recurrent(layers.GRUCell(N))(words(SOURCE))
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(words(SOURCE))
     read = layers.TanhReadout(K, 5, terms=("state",))(states, states)
-    for found in (states, encoded.annotations, read):
-        np.testing.assert_array_equal(found._keras_mask, SOURCE != 0)
+    for outputs in (states, encoded.annotations, read):
+        np.testing.assert_array_equal(outputs._keras_mask, SOURCE != 0)
 
 
-def test_a_language_model_ignores_padding() -> None:
+def test_a_language_model_ignores_padding():
     ids = keras.Input([None], dtype="int32")
     words = layers.WordEmbedding(K, M, mask_zero=True)(ids)
     states, _ = layers.Recurrent(layers.GRUCell(N))(words)
     logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(states, words)
     model = randomized(keras.Model(ids, logits))
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    found = model.evaluate(TARGET, TARGET, verbose=0)
-    assert found == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
+    loss = model.evaluate(TARGET, TARGET, verbose=0)
+    assert loss == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
 
 
-def test_a_tied_readout_is_refused_in_a_functional_model() -> None:
+def test_a_tied_readout_is_refused_in_a_functional_model():
     """Keras would save the embeddings that it is given as a constant."""
     ids = keras.Input([None], dtype="int32")
     embedding = layers.WordEmbedding(K, M)
@@ -88,14 +86,14 @@ def test_a_tied_readout_is_refused_in_a_functional_model() -> None:
         readout(words, words, None, embedding.embeddings)
 
 
-def test_a_functional_model_ignores_padding() -> None:
+def test_a_functional_model_ignores_padding():
     model = by_hand()
     wider = np.pad(SOURCE, [[0, 0], [0, 3]])
     close(model([wider, TARGET]), model([SOURCE, TARGET]).numpy(), 1e-6)
 
 
 @pytest.mark.filterwarnings("error")
-def test_attention_between_keras_layers_passes_the_mask_on() -> None:
+def test_attention_between_keras_layers_passes_the_mask_on():
     source = keras.Input([None], dtype="int32")
     target = keras.Input([None], dtype="int32")
     words = keras.layers.Embedding(K, M, mask_zero=True)(source)
@@ -110,24 +108,22 @@ def test_attention_between_keras_layers_passes_the_mask_on() -> None:
     logits = keras.layers.Dense(K)(context)
     model = randomized(keras.Model([source, target], logits))
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    found = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
-    wanted = of_words(model([SOURCE, TARGET])).mean()
-    assert found == pytest.approx(wanted, rel=1e-5)
+    loss = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
+    assert loss == pytest.approx(of_words(model([SOURCE, TARGET])).mean(), rel=1e-5)
 
 
-def test_a_fixed_context_has_the_mask_of_its_queries() -> None:
+def test_a_fixed_context_has_the_mask_of_its_queries():
     queries = layers.WordEmbedding(K, N, mask_zero=True)(TARGET)
     contexts, _ = layers.FixedContext()(queries, tf.ones([2, N]))
     np.testing.assert_array_equal(contexts._keras_mask, TARGET != 0)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
-def test_losses_and_perplexity_ignore_padding(reduction: str) -> None:
+def test_losses_and_perplexity_ignore_padding(reduction):
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])
     loss = losses.TokenCrossentropy(reduction=reduction)
     weights = (TARGET != 0).astype("float32")
-    wanted = of_words(logits)
-    wanted = wanted.sum() if reduction == "sum" else wanted.mean()
+    wanted = of_words(logits).sum() if reduction == "sum" else of_words(logits).mean()
     close(loss(TARGET, logits), wanted, 1e-5)
     close(loss(TARGET, logits, weights), wanted, 1e-5)
     perplexity = losses.Perplexity()
@@ -136,7 +132,7 @@ def test_losses_and_perplexity_ignore_padding(reduction: str) -> None:
 
 
 @pytest.mark.parametrize("make", [rnnsearch, by_hand])
-def test_losses_and_metrics_of_keras_ignore_padding(make: Any) -> None:
+def test_losses_and_metrics_of_keras_ignore_padding(make):
     model = make()
     inputs: Any = [SOURCE, TARGET]
     if make is rnnsearch:
@@ -154,7 +150,7 @@ def test_losses_and_metrics_of_keras_ignore_padding(make: Any) -> None:
     assert found["right"] == pytest.approx(right)
 
 
-def test_fit_without_sample_weights_ignores_padding() -> None:
+def test_fit_without_sample_weights_ignores_padding():
     after = []
     for weights in (None, (TARGET != 0).astype("float32")):
         words = layers.WordEmbedding(K, M, mask_zero=True)
@@ -165,11 +161,10 @@ def test_fit_without_sample_weights_ignores_padding() -> None:
         )
         model.fit(TARGET, TARGET, sample_weight=weights, verbose=0)
         after.append(model.get_weights())
-    for one, other in zip(*after, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
+    all_close(*after, rtol=0, atol=1e-7)
 
 
-def test_attention_in_float64_is_exact_to_float64() -> None:
+def test_attention_in_float64_is_exact_to_float64():
     """All is float64: in float32 the error would be 1e-8."""
     query, keys = (np.random.default_rng(s).normal(size=(2, N)) for s in (0, 1))
     annotations = np.stack([keys, keys + 1.0], axis=1)
@@ -227,47 +222,37 @@ WITH_MASKS = {
 }
 
 
-@pytest.mark.parametrize("name", WITH_MASKS)
-def test_without_a_mask_all_positions_are_real(name: str) -> None:
-    compute = WITH_MASKS[name]
-    wanted = tf.nest.flatten(compute(tf.ones([2, 5], tf.bool)))
-    found = tf.nest.flatten(compute(None))
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+MASK = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
 
 
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_a_mask_may_be_of_integers(name: str) -> None:
-    mask = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
-    compute = WITH_MASKS[name]
-    wanted = tf.nest.flatten(compute(tf.constant(mask == 1)))
-    found = tf.nest.flatten(compute(tf.constant(mask)))
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+@pytest.mark.parametrize(
+    ("mask", "same"),
+    [(None, tf.ones([2, 5], tf.bool)), (tf.constant(MASK), tf.constant(MASK == 1))],
+)
+def test_a_mask_may_be_missing_or_of_integers(name, mask, same):
+    """Without a mask all positions are real."""
+    outputs, wanted = (tf.nest.flatten(WITH_MASKS[name](given)) for given in (mask, same))
+    all_close(outputs, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
 @pytest.mark.parametrize("name", WITH_MASKS)
-def test_a_mask_of_another_shape_is_refused(name: str, shape: Any) -> None:
+def test_a_mask_of_another_shape_is_refused(name, shape):
     with pytest.raises(ValueError, match=r"mask has the shape .*, wanted"):
         WITH_MASKS[name](tf.ones(shape, tf.bool))
 
 
-def test_bridges_need_no_mask() -> None:
+def test_bridges_need_no_mask():
     encoded = read(None)._replace(mask=())
-    for bridge in (
-        layers.BackwardBridge(N, M),
-        layers.CopyBridge(N, M),
-        layers.ForwardBridge(N, M),
-        layers.SentenceBridge(N, N),
-        layers.ZeroBridge(N, M),
-    ):
-        states, first = bridge(encoded)
+    for kind in ("Backward", "Copy", "Forward", "Sentence", "Zero"):
+        bridge = getattr(layers, f"{kind}Bridge")
+        states, first = bridge(N, N if kind == "Sentence" else M)(encoded)
         assert states[0].shape == (2, N)
         assert first.shape[0] == 2
 
 
-def test_a_functional_model_needs_no_mask(tmp_path: Path) -> None:
+def test_a_functional_model_needs_no_mask(tmp_path):
     """Attention over the steps of a time series."""
     series, query = keras.Input([None, M]), keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(series)

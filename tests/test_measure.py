@@ -1,7 +1,5 @@
 """The BLEU tokenizer chosen for a language and script, against sacreBLEU."""
 
-from collections.abc import Callable
-
 import pytest
 import sacrebleu
 
@@ -14,7 +12,7 @@ THAI = ["วันนี้อากาศดีมาก", "สุนัขก�
 
 
 @pytest.fixture(autouse=True)
-def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_mecab(monkeypatch):
     """Simulates a machine without MeCab."""
     monkeypatch.setattr(measure, "find_spec", lambda name: None)
 
@@ -32,16 +30,14 @@ def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
         (THAI, ["วันนี้อากาศดี", "สุนัขวิ่งอยู่ในสวน"]),
     ],
 )
-def test_similar_translations_have_a_high_bleu_with_the_chosen_tokenizer(
-    references: list[str], almost: list[str]
-) -> None:
+def test_similar_translations_have_a_high_bleu_with_the_chosen_tokenizer(references, almost):
     chosen = bleu_tokenizer("", references)
     assert score(almost, references, "13a") < 1e-9
     assert score(almost, references, chosen) > 50
     assert score(references, references, chosen) == pytest.approx(100)
 
 
-def test_words_of_tokenized_text_are_counted_unchanged() -> None:
+def test_words_of_tokenized_text_are_counted_unchanged():
     almost = ["今日 は 天気 が 良い です 。", "犬 は 公園 を 走 っ て いる 。"]
     chosen = bleu_tokenizer("ja", TOKENIZED)
     n_words = sum(len(line.split()) for line in TOKENIZED)
@@ -79,9 +75,7 @@ def test_words_of_tokenized_text_are_counted_unchanged() -> None:
         ("", ["", "123"], "13a"),
     ],
 )
-def test_the_tokenizer_follows_the_script_then_the_language(
-    language: str, sentences: list[str], wanted: str
-) -> None:
+def test_the_tokenizer_follows_the_script_then_the_language(language, sentences, wanted):
     assert bleu_tokenizer(language, sentences) == wanted
 
 
@@ -93,9 +87,7 @@ def test_the_tokenizer_follows_the_script_then_the_language(
         ({"ipadic"}, "char"),
     ],
 )
-def test_mecab_is_used_for_japanese_if_installed(
-    installed: set[str], wanted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mecab_is_used_for_japanese_if_installed(installed, wanted, monkeypatch):
     monkeypatch.setattr(measure, "find_spec", lambda name: name in installed)
     assert bleu_tokenizer("ja", JAPANESE) == wanted
     assert bleu_tokenizer("ja", TOKENIZED) == "none"
@@ -111,9 +103,7 @@ def test_mecab_is_used_for_japanese_if_installed(
         ("multi30k/val.fr", "13a", "13a"),
     ],
 )
-def test_corpora_get_the_right_tokenizer(
-    shared: Callable, name: str, wanted: str, without_blanks: str
-) -> None:
+def test_corpora_get_the_right_tokenizer(shared, name, wanted, without_blanks):
     lines = shared(f"data/{name}").read_text("utf-8").split("\n")
     assert bleu_tokenizer("", lines) == wanted
     joined = [line.replace(" ", "") for line in lines]
@@ -133,5 +123,5 @@ def test_corpora_get_the_right_tokenizer(
         (THAI, False),
     ],
 )
-def test_has_blanks_is_true_if_spaces_separate_words(sentences: list[str], wanted: bool) -> None:
+def test_has_blanks_is_true_if_spaces_separate_words(sentences, wanted):
     assert has_blanks(sentences) is wanted

@@ -1,7 +1,5 @@
 """What a training keeps of each update."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import itertools
@@ -16,7 +14,7 @@ from bahdanau_tf.training.callbacks import LearningRate
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.rate import Rate, make_optimizer
 
-CALLS = 800
+CALLS = 400
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.
 MOST = 100  # bytes a call
 

@@ -1,7 +1,5 @@
 """Minimum risk training, compared with NumPy and with sacreBLEU."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,16 +40,12 @@ def text(ids: np.ndarray) -> str:
 def bleu_of(hypothesis: np.ndarray, reference: np.ndarray) -> float:
     """sacreBLEU's BLEU + 1, of the tokens as words; 0 to 1."""
     score: float = sacrebleu.sentence_bleu(
-        text(hypothesis),
-        [text(reference)],
-        smooth_method="add-k",
-        smooth_value=1,
-        tokenize="none",
+        text(hypothesis), [text(reference)], smooth_method="add-k", smooth_value=1, tokenize="none"
     ).score
     return score / 100
 
 
-def test_bleu_of_sentences_equals_sacrebleus() -> None:
+def test_bleu_of_sentences_equals_sacrebleus():
     """Few different words, so n-grams repeat; some sentences are empty."""
     draw = np.random.default_rng(0)
     lengths = draw.integers(0, 12, (40, 6))
@@ -71,17 +65,14 @@ def test_bleu_of_sentences_equals_sacrebleus() -> None:
 
 
 @pytest.mark.parametrize("width", [0, 1, 3])
-def test_bleu_of_short_tensors(width: int) -> None:
+def test_bleu_of_short_tensors(width):
     """No n-gram of 4 fits into them."""
-    ids = tf.ones([2, 3, width], tf.int32)
-    found = sentence_bleu(ids, tf.ones([2, 3], tf.int32))
+    scores = sentence_bleu(tf.ones([2, 3, width], tf.int32), tf.ones([2, 3], tf.int32))
     wanted = bleu_of(np.ones(width, int), np.ones(3, int))
-    np.testing.assert_allclose(found, np.full((2, 3), wanted), atol=1e-6)
+    np.testing.assert_allclose(scores, np.full((2, 3), wanted), atol=1e-6)
 
 
-def test_the_loss_equals_the_equations_of_the_paper(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loss_equals_the_equations_of_the_paper(monkeypatch):
     """NumPy computes it from what was drawn; copies count once."""
     model, seen = toy(), []
     drawn = minimum_risk._drawn
@@ -90,25 +81,26 @@ def test_the_loss_equals_the_equations_of_the_paper(
     risk, loss = Risk(200, EOS, UNK), TokenCrossentropy(divisor=2.0)
     inputs, target, weights = batch()
     weights *= tf.constant([[2.0], [1.0], [0.0]])
-    found = minimum_risk_loss(model, loss, risk, tf.constant(3, tf.int64), inputs, target, weights)
+    cost = minimum_risk_loss(model, loss, risk, tf.constant(3, tf.int64), inputs, target, weights)
     wanted = 0.0
     for row, weight in ((0, 2.0), (1, 1.0)):
-        different = {tuple(ids) for ids in seen[0][row].numpy()}
+        different = np.array(sorted({tuple(ids) for ids in seen[0][row].numpy()}))
         assert 1 < len(different) < 200
-        reference = np.where(TARGET[row] == EOS, 0, TARGET[row])
-        log_p, bleu = [], []
-        for ids in map(np.array, sorted(different)):
-            one = {"source": SOURCE[row : row + 1], "target": ids[None]}
-            logits = np.asarray(model(one), np.float64)[0]
-            log_q = logits - np.logaddexp.reduce(logits, -1, keepdims=True)
-            log_p.append(sum(log_q[i, x] for i, x in enumerate(ids) if x))
-            bleu.append(bleu_of(np.where(ids == EOS, 0, ids), reference))
-        q = np.exp(0.5 * np.array(log_p))
-        wanted += weight * (q / q.sum()) @ (1 - np.array(bleu)) / 2
-    assert float(found) == pytest.approx(wanted, rel=1e-4)
+        source = np.repeat(SOURCE[row : row + 1], len(different), 0)
+        logits = np.asarray(model({"source": source, "target": different}), np.float64)
+        log_q = logits - np.logaddexp.reduce(logits, -1, keepdims=True)
+        of_words = np.take_along_axis(log_q, different[..., None], -1)[..., 0]
+        powers = np.exp(0.5 * (of_words * (different != 0)).sum(-1))
+        bleu = [bleu_of(without_end(ids), without_end(TARGET[row])) for ids in different]
+        wanted += weight * (powers / powers.sum()) @ (1 - np.array(bleu)) / 2
+    assert float(cost) == pytest.approx(wanted, rel=1e-4)
 
 
-def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
+def without_end(ids: np.ndarray) -> np.ndarray:
+    return np.where(ids == EOS, 0, ids)
+
+
+def test_samples_end_and_are_at_most_twice_as_long_as_the_reference():
     seed = tf.constant(1, tf.int64)
     found = minimum_risk._drawn(toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1])
     assert found.shape[:2] == (3, 50)
@@ -120,17 +112,14 @@ def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
             assert EOS not in row[: count - 1]
 
 
-def test_training_lowers_the_expected_loss() -> None:
+def test_training_lowers_the_expected_loss():
     keras.utils.set_random_seed(3)
     model, loss = toy(embedding_dropout=0.1), TokenCrossentropy()
     risk = Risk(20, EOS, UNK)
 
     def expected() -> float:
-        values = [
-            minimum_risk_loss(model, loss, risk, tf.constant(x, tf.int64), *batch())
-            for x in range(5)
-        ]
-        return float(np.mean(values))
+        seeds = (tf.constant(seed, tf.int64) for seed in range(5))
+        return np.mean([minimum_risk_loss(model, loss, risk, seed, *batch()) for seed in seeds])
 
     before = expected()
     step = train_step(model, Adam(0.01), loss, risk=risk)
@@ -139,19 +128,21 @@ def test_training_lowers_the_expected_loss() -> None:
     assert expected() < 0.5 * before
 
 
-def test_draws_depend_on_seed_and_update_alone() -> None:
+def test_draws_depend_on_seed_and_update_alone():
+    model = toy()
+
     def drawn(seed: int, update: int) -> np.ndarray:
         risk = Risk(4, EOS, UNK, seed)
-        at = risk.at(tf.constant(update))
-        return minimum_risk._drawn(model, risk, at, SOURCE, batch()[1]).numpy()
+        return minimum_risk._drawn(
+            model, risk, risk.at(tf.constant(update)), SOURCE, TARGET
+        ).numpy()
 
-    model = toy()
     np.testing.assert_array_equal(drawn(1, 7), drawn(1, 7))
     assert not np.array_equal(drawn(1, 7), drawn(1, 8))
     assert not np.array_equal(drawn(1, 7), drawn(2, 7))
 
 
-def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
+def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch():
     """So cores, replicas and accumulated batches change no draws."""
     risk, seed, model = Risk(20, EOS, UNK), tf.constant(1, tf.int64), toy()
     source, target = SOURCE[[0, 1, 0]], TARGET[[0, 0, 0]]
@@ -165,54 +156,38 @@ def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
     assert not np.array_equal(whole[0], whole[1])
 
 
-def test_a_recipe_asks_for_samples() -> None:
+def test_a_recipe_asks_for_samples():
     text = SimpleNamespace(eos_id=EOS, unk_id=UNK)
     assert Risk.of(Recipe(), text) is None
-    found = Risk.of(Recipe(risk_samples=7, seed=5), text)
-    assert found == Risk(7, EOS, UNK, 5)
+    assert Risk.of(Recipe(risk_samples=7, seed=5), text) == Risk(7, EOS, UNK, 5)
 
 
-def test_sampled_sub_words_are_refused() -> None:
+def test_sampled_sub_words_are_refused():
     """Against them the right translation, split as usual, is a bad one."""
     with pytest.raises(ValueError, match="sample_subwords is True with risk"):
         Recipe(risk_samples=5, sample_subwords=True)
 
 
-def test_two_samples_are_the_fewest() -> None:
+def test_two_samples_are_the_fewest():
     """One has all of Q, whatever the weights are: its gradient is 0."""
     with pytest.raises(ValueError, match="risk_samples is 1, wanted 0 or 2"):
         Recipe(risk_samples=1)
-    inputs, target, weights = batch()
     model = toy()
     for samples in (1, 2):
         risk = Risk(samples, EOS, UNK)
+        seed = risk.at(tf.constant(0))
         with tf.GradientTape() as tape:
-            value = minimum_risk_loss(
-                model,
-                TokenCrossentropy(),
-                risk,
-                risk.at(tf.constant(0)),
-                inputs,
-                target,
-                weights,
-            )
-        found = tape.gradient(value, model.trainable_weights)
-        assert (float(tf.linalg.global_norm(found)) > 0) == (samples == 2)
+            value = minimum_risk_loss(model, TokenCrossentropy(), risk, seed, *batch())
+        gradient = tape.gradient(value, model.trainable_weights)
+        assert (float(tf.linalg.global_norm(gradient)) > 0) == (samples == 2)
 
 
-def test_unknown_words_match_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_words_match_no_word(monkeypatch):
     """A reference of them alone has risk 1, for the same words, too."""
-    drawn = tf.constant([[[UNK, UNK, UNK, UNK, EOS]]])
-    monkeypatch.setattr(minimum_risk, "_drawn", lambda *_: drawn)
     target = tf.constant([[UNK, UNK, UNK, UNK, EOS]])
+    monkeypatch.setattr(minimum_risk, "_drawn", lambda *_: target[None])
+    pair = {"source": tf.constant(SOURCE[:1]), "target": target}, target, tf.ones([1, 5])
     for unk, wanted in ((UNK, 1.0), (8, 0.0)):
-        found = minimum_risk_loss(
-            toy(),
-            TokenCrossentropy(),
-            Risk(2, EOS, unk),
-            tf.constant(0, tf.int64),
-            {"source": tf.constant(SOURCE[:1]), "target": target},
-            target,
-            tf.ones([1, 5]),
-        )
-        assert float(found) == pytest.approx(wanted, abs=1e-6)
+        risk, seed = Risk(2, EOS, unk), tf.constant(0, tf.int64)
+        cost = minimum_risk_loss(toy(), TokenCrossentropy(), risk, seed, *pair)
+        assert float(cost) == pytest.approx(wanted, abs=1e-6)

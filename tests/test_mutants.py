@@ -1,7 +1,5 @@
 """The mutants that benchmarks/mutation.py makes of the package."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from pathlib import Path
@@ -38,49 +36,43 @@ MISTAKES = {
 
 
 @pytest.fixture
-def mutants(monkeypatch: pytest.MonkeyPatch) -> Any:
+def mutants(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     return importlib.import_module("mutants")
 
 
-def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
+def test_each_mutant_has_one_mistake(mutants, tmp_path):
     """Annotations, docstrings and error messages are not mutated."""
     path = tmp_path / "shown.py"
     path.write_text(SOURCE, "utf-8")
-    found = list(mutants.mutants_of(tmp_path, path))
-    told = [mutant.name.split(": ", 1)[1] for mutant in found]
-    assert sorted(told) == sorted(MISTAKES)
-    lines = SOURCE.split("\n")
-    for mutant in found:
-        after = mutant.source.split("\n")
-        different = [
-            number
-            for number, (one, other) in enumerate(zip(lines, after, strict=True))
-            if one != other
-        ]
-        assert different == [mutant.line - 1]
+    every = list(mutants.mutants_of(tmp_path, path))
+    assert sorted(mutant.name.split(": ", 1)[1] for mutant in every) == sorted(MISTAKES)
+    for mutant in every:
+        pairs = zip(SOURCE.split("\n"), mutant.source.split("\n"), strict=True)
+        different = [number for number, (old, new) in enumerate(pairs, 1) if old != new]
+        assert different == [mutant.line]
 
 
-def test_a_seed_draws_the_same_mutants(mutants: Any, tmp_path: Path) -> None:
+def test_a_seed_draws_the_same_mutants(mutants, tmp_path):
     (tmp_path / "room").mkdir()
     for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
         path.write_text(SOURCE, "utf-8")
-    found = mutants.everything(tmp_path, ["room", "b.py"])
-    first = mutants.draw(found, 10, seed=1)
-    assert first == mutants.draw(found, 10, seed=1)
-    assert first != mutants.draw(found, 10, seed=2)
+    every = mutants.everything(tmp_path, ["room", "b.py"])
+    first = mutants.draw(every, 10, seed=1)
+    assert first == mutants.draw(every, 10, seed=1)
+    assert first != mutants.draw(every, 10, seed=2)
     assert len({mutant.name for mutant in first}) == 10
     assert {mutant.room for mutant in first} == {"room", "b.py"}
 
 
-def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
+def test_noting_records_which_mutants_run(mutants, tmp_path):
     """A default runs with the `def`, a constant with its file."""
     path = tmp_path / "shown.py"
     path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")
-    found = {m.mistake: m.statement for m in mutants.mutants_of(tmp_path, path)}
+    statements = {m.mistake: m.statement for m in mutants.mutants_of(tmp_path, path)}
     places = importlib.import_module("places")
     noted: set[str] = set()
-    source = places.noting(path.read_text("utf-8"), path.name, {*found.values()})
+    source = places.noting(path.read_text("utf-8"), path.name, {*statements.values()})
     names: dict[str, Any] = {"__runs__": noted.add}
     exec(source, names)
     assert noted == set()
@@ -90,7 +82,7 @@ def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
         noted.clear()
         with contextlib.suppress(ValueError):
             names["shown"](x, **settings)
-        return {mistake for mistake, place in found.items() if place in noted}
+        return {mistake for mistake, place in statements.items() if place in noted}
 
     always = {"-1 -> 1", "1 -> 2", "True -> False", "x > 2 -> x >= 2"}
     assert always <= runs(1) & runs(3, y=False)

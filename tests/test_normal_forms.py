@@ -1,16 +1,14 @@
 """Scores do not depend on the normal form in which a text happens to come."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import sacrebleu
+from comparisons import write_lines
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.distil import _pairs
@@ -22,16 +20,7 @@ from bahdanau_tf.translation.rescoring import Hypothesis, NBest, choose_weight
 
 WORDS = {
     "vietnamese": ["một", "người", "đàn", "ông", "đứng", "ở", "giữa", "phố"],
-    "korean": [
-        "한",
-        "남자가",
-        "거리",
-        "한가운데",
-        "서",
-        "있는",
-        "것을",
-        "봤다",
-    ],
+    "korean": ["한", "남자가", "거리", "한가운데", "서", "있는", "것을", "봤다"],
     "hindi": ["एक", "बड़ा", "लड़का", "सड़क", "पर", "ज़ोर", "से", "पढ़ता"],
 }
 # Letters with a nukta, which NFC takes apart, as most keyboards write them.
@@ -47,21 +36,16 @@ def as_it_comes(text: str) -> str:
 
 
 @pytest.fixture(params=WORDS)
-def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
+def texts(request) -> tuple[list[str], list[str]]:
     """Translations with some errors, and references in NFC."""
     words = WORDS[request.param]
     orders = [*itertools.islice(itertools.permutations(words), 0, 40000, 1009)]
     references = [unicodedata.normalize("NFC", " ".join(order)) for order in orders]
-    ours = [
-        line.replace(unicodedata.normalize("NFC", words[1]), "?", n % 3 == 0)
-        for n, line in enumerate(references)
-    ]
-    return ours, references
+    word = unicodedata.normalize("NFC", words[1])
+    return [line.replace(word, "?", n % 3 == 0) for n, line in enumerate(references)], references
 
 
-def test_each_score_is_that_of_composed_text(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_each_score_is_that_of_composed_text(texts):
     ours, references = texts
     come = [*map(as_it_comes, references)]
     assert not {*come} & {*references}
@@ -75,54 +59,33 @@ def test_each_score_is_that_of_composed_text(
     assert test.compare({"a": ours})[0].score.score == pytest.approx(wanted)
     sizes = [1] * len(ours)
     for bins in (test.by_length(ours, sizes), test.by_rank(ours, sizes)):
-        mean = sum(one.score.score for one in bins) / len(bins)
+        mean = np.mean([row.score.score for row in bins])
         assert mean == pytest.approx(wanted, abs=10)
-    composed = evaluation.References(references)
-    backwards = composed.bleu([*map(as_it_comes, ours)])
+    backwards = evaluation.References(references).bleu([*map(as_it_comes, ours)])
     assert backwards.score == pytest.approx(wanted)
     lists = [[line, "?"] for line in references]
     assert test.oracle([some[::-1] for some in lists]) == references
 
 
-def test_the_signature_is_sacrebleus_with_the_form_behind_it(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_the_signature_is_sacrebleus_with_the_form_behind_it(texts):
     ours, references = texts
-    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     come = [*map(as_it_comes, references)]
-    raw = bleu.corpus_score(ours, [come]).score
-    raw_characters = chrf.corpus_score(ours, [come]).score
     for nfc, behind in ((True, "|norm:NFC"), (False, "")):
         test = evaluation.References(come, nfc=nfc)
-        score = test.bleu(ours)
-        assert score.signature == bleu.get_signature().format() + behind
-        assert (score.score == raw) is not nfc
-        score = test.chrf(ours)
-        assert score.signature == chrf.get_signature().format() + behind
-        assert (score.score == raw_characters) is not nfc
+        for metric, compute in ((sacrebleu.BLEU(), test.bleu), (sacrebleu.CHRF(), test.chrf)):
+            raw, score = metric.corpus_score(ours, [come]).score, compute(ours)
+            assert score.signature == metric.get_signature().format() + behind
+            assert (score.score == raw) is not nfc
         (row,) = test.compare({"a": ours})
-        assert row.score.signature.endswith("|version:" + VERSION + behind)
-        assert (row.score.score == raw) is not nfc
-
-
-VERSION = sacrebleu.__version__
-
-
-def written(path: Path, lines: list[str]) -> str:
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return str(path)
+        assert row.score.signature.endswith(f"|version:{sacrebleu.__version__}{behind}")
+        assert (row.score.score == sacrebleu.corpus_bleu(ours, [come]).score) is not nfc
 
 
 @pytest.mark.parametrize("flags", [[], ["--nonfc"]], ids=str)
-def test_evaluate_says_how_it_compares(
-    texts: tuple[list[str], list[str]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    flags: list[str],
-) -> None:
+def test_evaluate_says_how_it_compares(texts, tmp_path, capsys, flags):
     ours, references = texts
-    reference = written(tmp_path / "r", [*map(as_it_comes, references)])
-    hypotheses = written(tmp_path / "h", ours)
+    reference = write_lines(tmp_path / "r", [*map(as_it_comes, references)])
+    hypotheses = write_lines(tmp_path / "h", ours)
     files = [f"--reference={reference}", f"--hypotheses={hypotheses}"]
     assert main(["evaluate", *files, *flags]) == 0
     first, second = capsys.readouterr().out.split("\n")[:2]
@@ -132,29 +95,22 @@ def test_evaluate_says_how_it_compares(
     assert (f" = {wanted:.2f} " in first) == (not flags)
 
 
-def test_the_dev_bleu_of_a_training_is_that_of_composed_text(
-    texts: tuple[list[str], list[str]], tmp_path: Path
-) -> None:
+def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
     ours, references = texts
-    source = written(tmp_path / "s", references)
-    target = written(tmp_path / "t", [*map(as_it_comes, references)])
+    source = write_lines(tmp_path / "s", references)
+    target = write_lines(tmp_path / "t", [*map(as_it_comes, references)])
     dev = DevSet(source, target, "", "13a")
 
     def score(sources: list[str], targets: list[str]) -> list[Any]:
         return [SimpleNamespace(log_prob=-1.0, token_log_probs=np.zeros(1))]
 
-    translator = SimpleNamespace(
-        translate=lambda lines, _: [SimpleNamespace(text=x) for x in ours],
-        score=score,
-    )
+    translations = [SimpleNamespace(text=line) for line in ours]
+    translator = SimpleNamespace(translate=lambda lines, _: translations, score=score)
     wanted = sacrebleu.corpus_bleu(ours, [references]).score
-    found = dev.evaluate(translator)  # type: ignore[arg-type]
-    assert found.bleu == pytest.approx(wanted)
+    assert dev.evaluate(translator).bleu == pytest.approx(wanted)
 
 
-def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(
-    texts: tuple[list[str], list[str]],
-) -> None:
+def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(texts):
     _, references = texts
     right, come = references[0], as_it_comes(references[0])
     hypotheses = [Hypothesis(0, "?", "", 0.0), Hypothesis(0, right, "", -1.0)]
@@ -167,7 +123,6 @@ def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(
 
 
 @pytest.mark.parametrize("nfc", [True, False])
-def test_the_report_scores_as_it_is_told(nfc: bool) -> None:
-    scoring = Scoring(nfc=nfc)
-    results = Results([], Corpus([], []), [], "tokens", [], scoring)
+def test_the_report_scores_as_its_scoring_says(nfc):
+    results = Results([], Corpus([], []), [], "tokens", [], Scoring(nfc=nfc))
     assert results.references.nfc is nfc

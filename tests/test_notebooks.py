@@ -1,13 +1,10 @@
 """The notebooks of colab/: their form, and a run of each."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +12,7 @@ from typing import Any
 
 import keras
 import pytest
+from comparisons import write_lines
 from letters import stand_in_step
 from notebooks import (
     FOLDER,
@@ -32,56 +30,25 @@ from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.training import loop
 
 # Small sizes, by the names in the cell tagged `parameters`.
+QUICK = {"sentences": 100, "epochs": 1.0, "units": 8}
+REPORT = ["--train_flag=--epochs=0.02", "--train_flag=--units=8", "--max_length=10"]
 SMALL: dict[str, dict[str, Any]] = {
-    "01_quick_start": {
-        "sentences": 100,
-        "held_out": 8,
-        "epochs": 1.0,
-        "units": 8,
-    },
-    "02_attention_step_by_step": {
-        "sentences": 100,
-        "epochs": 1.0,
-        "units": 8,
-    },
+    "01_quick_start": {**QUICK, "held_out": 8},
+    "02_attention_step_by_step": QUICK,
     "03_the_paper_in_small": {
-        "sentences": 100,
-        "epochs": 1.0,
-        "units": 8,
+        **QUICK,
         "test_pairs": 20,
-        "report_flags": [
-            "--train_flag=--epochs=0.02",
-            "--train_flag=--units=8",
-            "--max_length=10",
-            "--beam_size=2",
-            "--minutes=30",
-        ],
+        "report_flags": [*REPORT, "--beam_size=2", "--minutes=30"],
     },
     "04_your_own_corpus": {
-        "corpus": "",
-        "target_language": "fr",
-        "pairs": 60,
-        "epochs": 1.0,
-        "units": 8,
-        "pieces": 360,
+        **{"corpus": "", "target_language": "fr"},
+        **{"pairs": 60, "epochs": 1.0, "units": 8, "pieces": 360},
     },
-    "05_export_and_serve": {"sentences": 100, "epochs": 1.0, "units": 8},
+    "05_export_and_serve": QUICK,
     "06_keras_developers": {"sentences": 160, "epochs": 1, "units": 8},
-    "07_the_whole_model_by_hand": {
-        "sentences": 100,
-        "epochs": 1.0,
-        "units": 8,
-    },
-    "08_from_the_tensorflow_tutorial": {
-        "sentences": 100,
-        "units": 8,
-        "epochs": 1,
-        "steps": 5,
-    },
-    "09_english_to_korean": {
-        "minutes": 30.0,
-        "train_flags": ["--units=8", "--updates=3"],
-    },
+    "07_the_whole_model_by_hand": QUICK,
+    "08_from_the_tensorflow_tutorial": {"sentences": 100, "units": 8, "epochs": 1, "steps": 5},
+    "09_english_to_korean": {"minutes": 30.0, "train_flags": ["--units=8", "--updates=3"]},
 }
 TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
 # The code of the translations is equal, so only the English notebooks run.
@@ -95,13 +62,13 @@ def each(paths: list[Path]) -> pytest.MarkDecorator:
 every_notebook = each(NOTEBOOKS)
 
 
-def test_every_notebook_has_small_sizes() -> None:
+def test_every_notebook_has_small_sizes():
     assert {path.stem for path in ENGLISH} == SMALL.keys()
 
 
 @every_notebook
-def test_form_is_nbformat_4_5(path: Path) -> None:
-    """The rules of nbformat 4.5 for code and Markdown cells."""
+def test_form_is_nbformat_4_5(path):
+    """The rules of nbformat 4.5 for code and Markdown cells; there are no outputs."""
     notebook = read_notebook(path)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
@@ -112,21 +79,15 @@ def test_form_is_nbformat_4_5(path: Path) -> None:
         wanted = {"id", "cell_type", "metadata", "source"}
         if cell["cell_type"] == "code":
             wanted |= {"outputs", "execution_count"}
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+            assert not cell["metadata"].keys() - {"tags"}
         assert cell["cell_type"] in ("code", "markdown")
         assert cell.keys() == wanted
         assert source(cell).strip()
 
 
 @every_notebook
-def test_stored_without_outputs(path: Path) -> None:
-    for cell in code_cells(read_notebook(path)):
-        assert cell["outputs"] == []
-        assert cell["execution_count"] is None
-        assert not cell["metadata"].keys() - {"tags"}
-
-
-@every_notebook
-def test_first_cell_says_how_long_it_takes(path: Path) -> None:
+def test_first_cell_says_how_long_it_takes(path):
     first = source(read_notebook(path)["cells"][0])
     assert first.startswith("# ")
     assert re.search(r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first)
@@ -138,13 +99,14 @@ class Place:
     """A folder, whose notebook runs its cell `install`, and what it installs.
 
     Attributes:
-        installed: What was given to each `%pip install`.
+        installed: What each `%pip install` is given besides --quiet, the package's
+            extra and the version of TensorFlow, which all have.
         uploads: The files that the reader chooses in Colab's dialog.
         dialogs: How often the dialog was opened.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.installed: list[list[str]] = []
+        self.installed: list[str] = []
         self.uploads: list[str] = []
         self.dialogs = 0
         self.monkeypatch = monkeypatch
@@ -175,11 +137,13 @@ class Place:
         exec(text, {"pip": self.pip})
 
     def pip(self, line: str) -> None:
-        self.installed.append(shlex.split(line))
+        quiet, package, *others = shlex.split(line)
+        assert [quiet, *others] == ["--quiet", "bahdanau_tf[plot]", KEEP]
+        self.installed.append(package)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path, monkeypatch) -> Place:
     return Place(tmp_path / "colab", monkeypatch)
 
 
@@ -196,41 +160,28 @@ def test_install_does_nothing_where_the_package_is(place, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        f"https://example.com/{WHEEL}",
-        f"/content/my drive/{WHEEL}",
-        "bahdanau_tf",
-    ],
+    "wheel", [f"https://example.com/{WHEEL}", f"/content/my drive/{WHEEL}", "bahdanau_tf"]
 )
-def test_install_prefers_what_the_reader_gives(place, given):
+def test_install_prefers_what_the_reader_gives(place, wheel):
     Path(WHEEL).touch()
     place.in_colab(WHEEL)
-    place.install(QUICK_START, given)
-    assert place.installed == [["--quiet", given, "bahdanau_tf[plot]", KEEP]]
-    assert place.dialogs == 0
+    place.install(QUICK_START, wheel)
+    assert (place.installed, place.dialogs) == ([wheel], 0)
 
 
-def test_install_finds_the_wheel_beside_the_notebook(place):
-    Path(WHEEL).touch()
+def test_install_finds_the_wheel_beside_the_notebook_and_the_clone(place):
     Path("../setup.py").touch()
+    place.install(QUICK_START)
     place.in_colab(WHEEL)
+    Path(WHEEL).touch()
     place.install(QUICK_START)
-    assert place.installed == [["--quiet", WHEEL, "bahdanau_tf[plot]", KEEP]]
-    assert place.dialogs == 0
-
-
-def test_install_finds_the_clone(place):
-    Path("../setup.py").touch()
-    place.install(QUICK_START)
-    assert place.installed == [["--quiet", "..", "bahdanau_tf[plot]", KEEP]]
+    assert (place.installed, place.dialogs) == (["..", WHEEL], 0)
 
 
 def test_install_asks_for_a_wheel_in_colab(place):
     place.in_colab("notes.txt", WHEEL)
     place.install(QUICK_START)
-    assert place.installed == [["--quiet", WHEEL, "bahdanau_tf[plot]", KEEP]]
-    assert place.dialogs == 1
+    assert (place.installed, place.dialogs) == ([WHEEL], 1)
 
 
 @pytest.mark.parametrize("uploads", [[], ["notes.txt"]])
@@ -249,18 +200,17 @@ def test_install_says_what_to_do_where_there_is_nothing(path, place):
 
 
 @every_notebook
-def test_cells_that_install_are_equal(path: Path) -> None:
+def test_cells_that_install_are_equal(path):
     """Except for comments and texts; no other cell installs anything."""
-    first, *others = (
-        source(cell) for cell in code_cells(read_notebook(path)) if "%pip" in source(cell)
-    )
-    assert others == []
-    assert "%pip install" in first
-    assert without_texts(first) == without_texts(source(code_cells(read_notebook(QUICK_START))[0]))
+    texts = [source(cell) for cell in code_cells(read_notebook(path))]
+    (install,) = (text for text in texts if "%pip" in text)
+    assert "%pip install" in install
+    first = source(code_cells(read_notebook(QUICK_START))[0])
+    assert without_texts(install) == without_texts(first)
 
 
 @every_notebook
-def test_no_definition_has_more_than_ten_lines(path: Path) -> None:
+def test_no_definition_has_more_than_ten_lines(path):
     for cell in code_cells(read_notebook(path)):
         text = as_python(source(cell))
         lines = text.split("\n")
@@ -271,23 +221,14 @@ def test_no_definition_has_more_than_ten_lines(path: Path) -> None:
 
 
 @every_notebook
-def test_one_cell_is_tagged_parameters(path: Path) -> None:
-    tagged = [
-        cell
-        for cell in code_cells(read_notebook(path))
-        if "parameters" in cell["metadata"].get("tags", [])
-    ]
-    assert len(tagged) == 1
-
-
-@every_notebook
-def test_no_other_cell_sets_a_parameter(path: Path) -> None:
+def test_one_cell_sets_the_parameters_and_no_other(path):
     """A cell that is run again would get another value than the reader's."""
-    parameters, others = set(), set()
+    names = {True: [], False: []}
     for cell in code_cells(read_notebook(path)):
-        tagged = "parameters" in cell["metadata"].get("tags", [])
-        (parameters if tagged else others).update(names_set(source(cell)))
-    assert not parameters & others
+        is_tagged = "parameters" in cell["metadata"].get("tags", [])
+        names[is_tagged].append(names_set(source(cell)))
+    (parameters,) = names[True]
+    assert not parameters & set().union(*names[False])
 
 
 def without_texts(text: str) -> str:
@@ -302,25 +243,17 @@ def without_texts(text: str) -> str:
 
 
 @each(TRANSLATED)
-def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
-    english = FOLDER / f"{path.stem[:-3]}.ipynb"
-    view = f'.view("{path.stem[-2:]}")'  # of a cell's last value
-    ours, wanted = (
-        [without_texts(source(cell).removesuffix(view)) for cell in code_cells(read_notebook(one))]
-        for one in (path, english)
-    )
-    assert ours == wanted
-
-
-@each(TRANSLATED)
-def test_a_translation_says_that_it_takes_as_long(path: Path) -> None:
+def test_a_translation_has_the_english_code_and_takes_as_long(path):
     """The last paragraph of the first cell has the same numbers."""
-    english = FOLDER / f"{path.stem[:-3]}.ipynb"
-    ours, wanted = (
-        sorted(re.findall(r"\d+", source(first).split("\n\n")[-1]))
-        for first in (read_notebook(one)["cells"][0] for one in (path, english))
-    )
-    assert ours == wanted
+    view = f'.view("{path.stem[-2:]}")'  # of a cell's last value
+    codes, numbers = [], []
+    for notebook in map(read_notebook, (path, FOLDER / f"{path.stem[:-3]}.ipynb")):
+        cells = code_cells(notebook)
+        codes.append([without_texts(source(cell).removesuffix(view)) for cell in cells])
+        last = source(notebook["cells"][0]).split("\n\n")[-1]
+        numbers.append(sorted(re.findall(r"\d+", last)))
+    assert codes[0] == codes[1]
+    assert numbers[0] == numbers[1]
 
 
 def stand_in_for_download(corpus: Path, folder: Path) -> None:
@@ -331,13 +264,8 @@ def stand_in_for_download(corpus: Path, folder: Path) -> None:
             (corpus / f"{split}.{language}").read_text("utf-8").split("\n")
             for split in ("train", "dev")
         )
-        for split, lines in (
-            ("train", train[:400]),
-            ("dev", dev[:10]),
-            ("test", dev[10:60]),
-        ):
-            text = "".join(f"{line}\n" for line in lines)
-            (folder / f"{split}.{language}").write_text(text, "utf-8")
+        for split, lines in (("train", train[:400]), ("dev", dev[:10]), ("test", dev[10:60])):
+            write_lines(folder / f"{split}.{language}", lines)
 
 
 def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +281,7 @@ def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each(ENGLISH[:2])
-def test_every_cell_runs_with_a_stand_in_for_the_update(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cell_runs_with_a_stand_in_for_the_update(path, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     search_eagerly(monkeypatch)
     run(path, tmp_path, monkeypatch)
@@ -364,12 +290,7 @@ def test_every_cell_runs_with_a_stand_in_for_the_update(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:plot. no installed font has")
 @each(ENGLISH)
-def test_every_cell_runs(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    shared: Callable[[str], Path],
-) -> None:
+def test_every_cell_runs(path, tmp_path, monkeypatch, shared):
     if path.stem == "09_english_to_korean":
         corpus = shared("data/tatoeba-en-ko")
         stand_in_for_download(corpus, tmp_path / corpus.name)
@@ -377,31 +298,36 @@ def test_every_cell_runs(
 
 
 @pytest.mark.slow
-def test_quick_start_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_start_shows_what_it_says(tmp_path, monkeypatch):
     """In full size; the truth is that of the grammar."""
     monkeypatch.chdir(tmp_path)
-    found = run_notebook(QUICK_START, {})
-    assert found["attention"] <= found["diagonal"] / 2
-    assert found["entropy"] <= found["equal"] / 2
-    shown = found["translation"]
-    assert shown.text == ("Le cheval blanc de la reine ne voit pas l'homme intelligent.")
+    values = run_notebook(QUICK_START, {})
+    assert values["attention"] <= values["diagonal"] / 2
+    assert values["entropy"] <= values["equal"] / 2
+    shown = values["translation"]
+    assert shown.text == "Le cheval blanc de la reine ne voit pas l'homme intelligent."
     aligned = {(shown.source_tokens[i], shown.tokens[j]) for i, j in shown.hard_alignment}
-    assert aligned >= {
-        ("horse", "cheval"),
-        ("white", "blanc"),
-        ("queen", "reine"),
-        ("see", "voit"),
-        ("man", "homme"),
-        ("clever", "intelligent"),
-    }
+    pairs = [
+        "horse",
+        "cheval",
+        "white",
+        "blanc",
+        "queen",
+        "reine",
+        "see",
+        "voit",
+        "man",
+        "homme",
+        "clever",
+        "intelligent",
+    ]
+    assert aligned >= {*zip(pairs[::2], pairs[1::2], strict=True)}
 
 
 @pytest.mark.slow
-def test_keras_developers_end_with_translations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keras_developers_end_with_translations(tmp_path, monkeypatch):
     """In full size; the truth is the grammar's own translations."""
     monkeypatch.chdir(tmp_path)
-    found = run_notebook(FOLDER / "06_keras_developers.ipynb", {})
-    assert len(found["references"]) == 100
-    assert found["right"] >= 70
+    values = run_notebook(FOLDER / "06_keras_developers.ipynb", {})
+    assert len(values["references"]) == 100
+    assert values["right"] >= 70

@@ -1,8 +1,5 @@
 """Keras' export to ONNX by tf2onnx: the same numbers in the ONNX Runtime."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -42,22 +39,15 @@ CASES = {
 
 def loops(graph: Any) -> Any:
     """The bodies of the loops of a graph."""
-    library = graph.graph.as_graph_def().library.function
-    functions = {one.signature.name: one for one in library}
-    bodies = {
-        node.attr["body"].func.name
-        for nodes in (
-            graph.graph.as_graph_def().node,
-            *(one.node_def for one in library),
-        )
-        for node in nodes
-        if node.op in ("While", "StatelessWhile")
-    }
-    return [functions[name] for name in bodies]
+    definition = graph.graph.as_graph_def()
+    functions = {x.signature.name: x for x in definition.library.function}
+    every = (definition.node, *(function.node_def for function in functions.values()))
+    nodes = [node for body in every for node in body if node.op in ("While", "StatelessWhile")]
+    return [functions[name] for name in {node.attr["body"].func.name for node in nodes}]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_loops_write_one_position_after_the_other(name: str) -> None:
+def test_loops_write_one_position_after_the_other(name):
     """What tf2onnx takes for granted: it appends whatever a loop writes."""
     make, inputs = CASES[name]
     graph = tf.function(make(), autograph=False).get_concrete_function(
@@ -65,7 +55,7 @@ def test_loops_write_one_position_after_the_other(name: str) -> None:
     )
     written = 0
     for body in loops(graph):
-        given = {argument.name for argument in body.signature.input_arg}
+        arguments = {argument.name for argument in body.signature.input_arg}
         nodes = {node.name: node for node in body.node_def}
         for node in nodes.values():
             if node.op == "TensorListSetItem":
@@ -73,13 +63,13 @@ def test_loops_write_one_position_after_the_other(name: str) -> None:
                 position = node.input[1].partition(":")[0]
                 while position in nodes and nodes[position].op == "Identity":
                     position = nodes[position].input[0].partition(":")[0]
-                assert position in given  # the loop's counter
+                assert position in arguments  # the loop's counter
     assert written
 
 
 @pytest.mark.filterwarnings("ignore")  # of tf2onnx and of Keras about it
 @pytest.mark.parametrize("name", CASES)
-def test_onnx_runtime_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+def test_onnx_runtime_gives_the_same_numbers(name, tmp_path):
     pytest.importorskip("tf2onnx", reason="needs tf2onnx")
     runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     make, inputs = CASES[name]
@@ -87,8 +77,7 @@ def test_onnx_runtime_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
     wanted = tf.nest.flatten(model(inputs))
     model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     session = runtime.InferenceSession(tmp_path / "model.onnx")
-    names = [one.name for one in session.get_inputs()]
-    given = tf.nest.flatten(inputs)
-    found = session.run(None, dict(zip(names, given, strict=True)))
-    for one, other in zip(found, wanted, strict=True):
-        close(one, other.numpy(), 1e-5)
+    names = [x.name for x in session.get_inputs()]
+    outputs = session.run(None, dict(zip(names, tf.nest.flatten(inputs), strict=True)))
+    for output, tensor in zip(outputs, wanted, strict=True):
+        close(output, tensor.numpy(), 1e-5)

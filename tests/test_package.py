@@ -1,7 +1,5 @@
 """The package as installed: its wheel, its imports, its command."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -10,21 +8,13 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from processes import output_of, run_python
 
 import bahdanau_tf
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Slow to import or not available everywhere; Keras may import them itself.
 LAZY = ("tensorflow_text", "matplotlib", "sentencepiece", "sacrebleu")
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +31,12 @@ def wheel() -> metadata.Distribution:
     return distribution
 
 
-def test_the_installed_wheel_is_tested(wheel: metadata.Distribution) -> None:
+def test_the_installed_wheel_is_tested(wheel):
     installed = wheel.locate_file("bahdanau_tf/__init__.py")
     assert Path(bahdanau_tf.__file__).samefile(installed)
 
 
-def test_every_source_file_is_in_the_wheel(
-    wheel: metadata.Distribution,
-) -> None:
+def test_every_source_file_is_in_the_wheel(wheel):
     sources = {
         path.relative_to(REPOSITORY).as_posix()
         for kind in ("*.py", "*.css", "*.flags", "py.typed")
@@ -60,16 +48,14 @@ def test_every_source_file_is_in_the_wheel(
     assert {file.split("/")[0] for file in packed if ".py" in file} == {"bahdanau_tf"}
 
 
-def test_version_is_the_newest_of_the_changelog(
-    wheel: metadata.Distribution,
-) -> None:
+def test_version_is_the_newest_of_the_changelog(wheel):
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)
     assert newest
     assert newest[1] == wheel.version == bahdanau_tf.__version__
 
 
-def test_the_wheel_contains_the_licence(wheel: metadata.Distribution) -> None:
+def test_the_wheel_contains_the_licence(wheel):
     assert wheel.metadata["License"] == "Apache-2.0"
     assert any(file.name == "LICENSE" for file in wheel.files)
 
@@ -86,11 +72,8 @@ def test_the_wheel_contains_the_licence(wheel: metadata.Distribution) -> None:
         ("win32", "ARM64", False),
     ],
 )
-def test_tensorflow_text_is_required_where_it_has_a_wheel(
-    wheel: metadata.Distribution, platform: str, machine: str, wanted: bool
-) -> None:
-    requirements = map(Requirement, wheel.requires)
-    text = next(r for r in requirements if r.name == "tensorflow-text")
+def test_tensorflow_text_is_required_where_it_has_a_wheel(wheel, platform, machine, wanted):
+    (text,) = (r for r in map(Requirement, wheel.requires) if r.name == "tensorflow-text")
     environment = {"sys_platform": platform, "platform_machine": machine}
     assert text.marker.evaluate(environment) == wanted
 
@@ -114,53 +97,29 @@ except ImportError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def new_process() -> list[str]:
-    """Output of a process that imports the package without TensorFlow Text."""
-    result = run("-c", NEW_PROCESS, *LAZY)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split("\n")
+def test_a_new_process_imports_little_and_needs_no_tensorflow_text():
+    """A tokenizer without TensorFlow Text names the package that is missing."""
+    imported, shape, refusal, *rest = output_of("-c", NEW_PROCESS, *LAZY).split("\n")
+    assert (imported, shape, rest) == ("[]", "(1, 4, 9)", [""])
+    assert "tensorflow-text" in refusal
 
 
-def test_import_does_not_import_the_heavy_modules(
-    new_process: list[str],
-) -> None:
-    assert new_process[0] == "[]"
-
-
-def test_models_work_without_tensorflow_text(new_process: list[str]) -> None:
-    assert new_process[1] == "(1, 4, 9)"
-
-
-def test_a_tokenizer_without_tensorflow_text_names_the_package(
-    new_process: list[str],
-) -> None:
-    _, _, sentence, *rest = new_process
-    assert "tensorflow-text" in sentence
-    assert rest == [""]
-
-
-def test_help_is_quiet_and_names_the_commands() -> None:
-    result = run("-m", "bahdanau_tf", "--help")
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+def test_help_is_quiet_and_names_the_commands():
+    result = run_python("-m", "bahdanau_tf", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
     for command in ("demo", "train", "translate", "evaluate", "export"):
         assert re.search(rf"\b{command}\b", result.stdout)
 
 
-def test_the_command_prints_the_same_as_the_module(
-    wheel: metadata.Distribution,
-) -> None:
+def test_the_command_prints_the_same_as_the_module(wheel):
     command = Path(sys.executable).with_name("bahdanau-tf")
     result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr
-    module = run("-m", "bahdanau_tf", "--help")
-    assert result.stdout == module.stdout
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == output_of("-m", "bahdanau_tf", "--help")
 
 
-def test_an_unknown_command_is_refused_without_a_traceback() -> None:
-    result = run("-m", "bahdanau_tf", "dance")
+def test_an_unknown_command_is_refused_without_a_traceback():
+    result = run_python("-m", "bahdanau_tf", "dance")
     assert result.returncode != 0
     assert "dance" in result.stderr
     assert "Traceback" not in result.stderr

@@ -1,7 +1,5 @@
 """What the package writes has the permissions of a plain `open` or `mkdir`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +22,7 @@ pytestmark = [
 
 
 @pytest.fixture(params=[0o077, 0o022, 0o002], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+def umask(request) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -32,16 +30,15 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def others(folder: Path, umask: int) -> dict[str, str]:
     """What has other permissions, of a folder and all that is in it."""
-    found = {}
-    for path in (folder, *folder.rglob("*")):
-        wanted = (0o777 if path.is_dir() else 0o666) & ~umask
-        mode = path.stat().st_mode & 0o777
-        if mode != wanted:
-            found[path.name] = oct(mode)
-    return found
+    modes = {path: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+    return {
+        path.name: oct(mode)
+        for path, mode in modes.items()
+        if mode != (0o777 if path.is_dir() else 0o666) & ~umask
+    }
 
 
-def test_files_and_folders_that_are_replaced(tmp_path: Path, umask: int) -> None:
+def test_files_and_folders_that_are_replaced(tmp_path, umask):
     for text in (b"old", b"new"):
         with replaced_directory(tmp_path / "folder") as aside:
             (aside / "inside").write_bytes(text)
@@ -54,7 +51,7 @@ def same(text: tf.Tensor) -> dict[str, tf.Tensor]:
     return {"text": text}
 
 
-def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
+def test_the_versions_of_an_export(tmp_path, umask):
     base = tmp_path / "base"
     with workplace(base) as place:
         folder = place / "model"
@@ -64,24 +61,15 @@ def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
     assert not others(base, umask)
 
 
-def test_all_of_a_training(tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("umask", [0o027], indirect=True, ids=oct)
+def test_all_of_a_training(tmp_path, umask, monkeypatch):
     """Checkpoints, the best model, tokenizers, flags, settings, logs."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
-    text = tmp_path / "text"
+    text, folder = tmp_path / "text", tmp_path / "model"
     text.write_text("a b c\nb c\nc a b\n")
-    words = [f"--train_source={text}", f"--train_target={text}"]
-    sizes = [f"--{name}=4" for name in ("units", "embedding_dim")]
-    folder = tmp_path / "model"
-    assert (
-        main(
-            [
-                *("train", f"--model_dir={folder}", *words, *sizes),
-                *("--dev_pairs=1", "--epochs=1", "--tokenizer=word"),
-                *("--attention_units=4", "--maxout_units=4"),
-                "--tensorboard",
-            ]
-        )
-        == 0
-    )
+    words = [f"--train_source={text}", f"--train_target={text}", f"--model_dir={folder}"]
+    words += ["--dev_pairs=1", "--epochs=1", "--tokenizer=word", "--tensorboard"]
+    sizes = ("units", "embedding_dim", "attention_units", "maxout_units")
+    assert main(["train", *words, *(f"--{name}=4" for name in sizes)]) == 0
     assert (folder / "best" / "model.keras").is_file()
     assert not others(folder, umask)

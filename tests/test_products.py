@@ -1,7 +1,5 @@
 """Products in half precision, and trainings with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -33,24 +31,19 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
     return (bits & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
-@pytest.mark.parametrize("transposed", [(False, False), (True, False), (0, 1)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
 def test_operands_and_results_are_rounded(transposed):
     random = np.random.default_rng(1)
-    shapes = [(7, 300)[:: -1 if transposed[0] else 1], (300, 5)]
-    shapes[1] = shapes[1][:: -1 if transposed[1] else 1]
-    a, b = (random.normal(size=s).astype(np.float32) for s in shapes)
-    left, right = (
-        to_bfloat16(x).astype(np.float64).T if is_transposed else to_bfloat16(x).astype(np.float64)
-        for x, is_transposed in zip((a, b), transposed, strict=True)
-    )
+    pair = [random.normal(size=size).astype(np.float32) for size in ((7, 300), (300, 5))]
+    left, right = (to_bfloat16(x).astype(np.float64) for x in pair)
+    a, b = (x.T if is_turned else x for x, is_turned in zip(pair, transposed, strict=True))
     with products_in(tf.bfloat16):
-        found = product(a, b, *map(bool, transposed))
-        again = product(operand(a), operand(b), *map(bool, transposed))
-    assert found.dtype == tf.float32
-    np.testing.assert_allclose(found, left @ right, rtol=STEP, atol=1e-3)
-    np.testing.assert_array_equal(found, again)
-    exact = product(a, b, *map(bool, transposed))
-    assert not np.array_equal(found, exact)
+        rounded = product(a, b, *transposed)
+        again = product(operand(a), operand(b), *transposed)
+    assert rounded.dtype == tf.float32
+    np.testing.assert_allclose(rounded, left @ right, rtol=STEP, atol=1e-3)
+    np.testing.assert_array_equal(rounded, again)
+    assert not np.array_equal(rounded, product(a, b, *transposed))
 
 
 def test_nothing_is_rounded_outside_of_the_block():
@@ -66,13 +59,8 @@ def test_nothing_is_rounded_outside_of_the_block():
 
 def make_model(**options: Any) -> RNNSearch:
     keras.utils.set_random_seed(7)
-    sizes = ("units", "embedding_dim", "attention_units", "maxout_units")
-    return RNNSearch(
-        *(40, 50),
-        **dict.fromkeys(sizes, 32),
-        kernel_initializer="glorot_uniform",
-        **options,
-    )
+    sizes = dict.fromkeys(("units", "embedding_dim", "attention_units", "maxout_units"), 32)
+    return RNNSearch(40, 50, **sizes, kernel_initializer="glorot_uniform", **options)
 
 
 def make_batch() -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
@@ -80,8 +68,9 @@ def make_batch() -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
     source = tf.constant(random.integers(1, 40, (6, 7)), tf.int32)
     target = random.integers(1, 50, (6, 8)).astype(np.int32)
     target[:3, 5:] = 0
-    inputs = {"source": source, "target": tf.constant(target)}
-    return inputs, tf.constant(target), tf.constant(np.float32(target != 0))
+    weights = tf.constant(np.float32(target != 0))
+    target = tf.constant(target)
+    return {"source": source, "target": target}, target, weights
 
 
 @pytest.mark.parametrize(
@@ -109,38 +98,32 @@ def test_gradients_are_those_of_float32_up_to_rounding(dtype, cell, step_order):
         with products_in(dtype), tf.GradientTape() as tape:
             cost = words_loss(model, loss, *batch)
         with products_in(dtype):
-            found = tape.gradient(cost, model.trainable_variables)
-        return float(cost), [np.asarray(tf.convert_to_tensor(g)) for g in found]
+            gradients = tape.gradient(cost, model.trainable_variables)
+        return float(cost), [np.asarray(tf.convert_to_tensor(g)) for g in gradients]
 
     step = {"bfloat16": STEP, "float16": 2**-11}[dtype]
-    (exact, wanted), (cost, found) = run("float32"), run(dtype)
+    (exact, wanted), (cost, gradients) = run("float32"), run(dtype)
     assert cost != exact
     assert cost == pytest.approx(exact, rel=step)
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype == np.float32
-        size = np.linalg.norm(other)
-        assert np.linalg.norm(one - other) <= 4 * step * size + 1e-6
+    for gradient, other in zip(gradients, wanted, strict=True):
+        assert gradient.dtype == np.float32
+        assert np.linalg.norm(gradient - other) <= 4 * step * np.linalg.norm(other) + 1e-6
 
 
 def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
     monkeypatch.setattr(tensors, "adds_up_in_float32", lambda dtype: True)
 
     def types(dtype: str) -> list[tf.DType]:
-        model = make_model()
-        loss = TokenCrossentropy()
-        step = train_step(model, SGD(0.1), loss, product_dtype=dtype)
+        step = train_step(make_model(), SGD(0.1), TokenCrossentropy(), product_dtype=dtype)
         definition = step.get_concrete_function().graph.as_graph_def()
         nodes = [node for function in definition.library.function for node in function.node_def]
-        return [
-            tf.as_dtype(node.attr["T"].type)
-            for node in (*definition.node, *nodes)
-            if node.op == "MatMul"
-        ]
+        products = [node for node in (*definition.node, *nodes) if node.op == "MatMul"]
+        return [tf.as_dtype(node.attr["T"].type) for node in products]
 
     assert set(types("float32")) == {tf.float32}
     # What is left is products with a vector, and the keys.
-    found = types("bfloat16")
-    assert found.count(tf.bfloat16) > 3 * found.count(tf.float32)
+    rounded = types("bfloat16")
+    assert rounded.count(tf.bfloat16) > 3 * rounded.count(tf.float32)
 
 
 def test_models_of_another_precision_are_refused():
@@ -183,12 +166,7 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
 
 @pytest.mark.parametrize(
     ("flags", "wanted"),
-    [
-        ("fpu avx512_bf16 rtm", True),
-        ("amx_bf16 amx_tile", True),
-        ("avx2 bf16", False),
-        ("", False),
-    ],
+    [("fpu avx512_bf16 rtm", True), ("amx_bf16 amx_tile", True), ("avx2 bf16", False), ("", False)],
 )
 def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
     monkeypatch.setattr(device, "_cpuinfo", lambda what: flags)
@@ -210,9 +188,7 @@ def test_the_rate_of_a_product_is_that_of_the_fastest():
 def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["x"])
     monkeypatch.setattr(
-        tf.config.experimental,
-        "get_device_details",
-        lambda gpu: {"compute_capability": capability},
+        tf.config.experimental, "get_device_details", lambda gpu: {"compute_capability": capability}
     )
     assert device.has_fast_bfloat16() is wanted
 
@@ -221,19 +197,15 @@ def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
 
 
 def updated(
-    optimizer: keras.optimizers.Optimizer,
-    dtype: str,
-    divisor: float,
-    policy: str = "float32",
-) -> tuple[float, list[np.ndarray]]:
+    optimizer: keras.optimizers.Optimizer, dtype: str, divisor: float, policy: str = "float32"
+) -> tuple[float, np.ndarray]:
     """The loss of one update, and how it moved the weights."""
     model = make_model(dtype=policy)
     before = model.get_weights()
-    loss = TokenCrossentropy(divisor=divisor)
-    step = train_step(model, optimizer, loss, product_dtype=dtype)
+    step = train_step(model, optimizer, TokenCrossentropy(divisor=divisor), product_dtype=dtype)
     cost = float(step.python_function(*make_batch()))  # not traced
-    after = model.get_weights()
-    return cost, [np.float64(a) - b for a, b in zip(after, before, strict=True)]
+    moves = (np.float64(a) - b for a, b in zip(model.get_weights(), before, strict=True))
+    return cost, np.concatenate([np.ravel(move) for move in moves])
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
@@ -242,17 +214,13 @@ def test_small_gradients_survive_float16_with_a_scale(policy):
     divisor = 1e7
     dtype = "float16" if policy == "float32" else "float32"
     wanted_cost, wanted = updated(SGD(divisor), "float32", divisor)
-    scale = keras.optimizers.LossScaleOptimizer
-    cost, found = updated(scale(SGD(divisor)), dtype, divisor, policy)
+    scaled = keras.optimizers.LossScaleOptimizer(SGD(divisor))
+    cost, moved = updated(scaled, dtype, divisor, policy)
     _, lost = updated(SGD(divisor), dtype, divisor, policy)
     assert cost == pytest.approx(wanted_cost, rel=0.01)
-    moved = np.concatenate([np.ravel(one) for one in wanted])
-    size = np.linalg.norm(moved)
-    errors = [
-        np.linalg.norm(np.concatenate([np.ravel(x) for x in one]) - moved) for one in (found, lost)
-    ]
-    assert errors[0] < 0.05 * size
-    assert errors[1] > 0.3 * size
+    size = np.linalg.norm(wanted)
+    assert np.linalg.norm(moved - wanted) < 0.05 * size
+    assert np.linalg.norm(lost - wanted) > 0.3 * size
 
 
 def test_an_overflow_halves_the_scale_and_skips_one_update():
@@ -263,18 +231,15 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
     loss = TokenCrossentropy()
     step = train_step(model, optimizer, loss, product_dtype="float16")
     before = model.get_weights()
-    found = []
+    history = []
     for _ in range(9):
-        cost = float(step(*batch))
-        assert np.isfinite(cost)
-        moved = any(
-            (one != other).any() for one, other in zip(before, model.get_weights(), strict=True)
-        )
-        scale = float(optimizer.dynamic_scale)
-        found.append((moved, scale, int(inner.iterations)))
-    skipped = sum(not moved for moved, *_ in found)
+        assert np.isfinite(float(step(*batch)))
+        pairs = zip(before, model.get_weights(), strict=True)
+        moved = any((old != new).any() for old, new in pairs)
+        history.append((moved, float(optimizer.dynamic_scale), int(inner.iterations)))
+    skipped = sum(not moved for moved, *_ in history)
     assert 0 < skipped < 8
-    for number, (moved, scale, updates) in enumerate(found, 1):
+    for number, (moved, scale, updates) in enumerate(history, 1):
         assert moved == (number > skipped)
         assert scale == 2.0 ** (17 - min(number, skipped))
         assert updates == max(number - skipped, 0)
@@ -283,37 +248,28 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
 
 def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkeypatch):
     """Its checkpoints have the scale, and the slots of the optimizer."""
-    made: list[Any] = []
-    train_step_ = loop.train_step
+    optimizers: list[Any] = []
 
-    def noted(model: Any, optimizer: Any, *others: Any) -> Any:
-        made.append(optimizer)
-        return train_step_(model, optimizer, *others)
+    def noting(make_step: Any) -> Any:
+        def noted(model: Any, optimizer: Any, *others: Any) -> Any:
+            optimizers.append(optimizer)
+            return make_step(model, optimizer, *others)
 
-    monkeypatch.setattr(loop, "train_step", noted)
-    same = Evaluation(1.0, 1.0, [])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+        return noted
+
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
     half = replace(RECIPE, product_dtype="float16")
-    train(letters.make_translator(), files, replace(half, updates=6), tmp_path)
-    scales: list[Any] = []
-
-    def stand_in(model: Any, optimizer: Any, *_: Any) -> Any:
-        scales.append(optimizer)
-        return letters.stand_in_step(model, optimizer)
-
-    monkeypatch.setattr(loop, "train_step", stand_in)
-    train(letters.restarted(), files, replace(half, updates=7), tmp_path)
-    (restored,) = scales
-    assert float(restored.dynamic_scale) == float(made[0].dynamic_scale)
+    for updates, make_step in ((6, loop.train_step), (7, letters.stand_in_step)):
+        monkeypatch.setattr(loop, "train_step", noting(make_step))
+        train(letters.restarted(), files, replace(half, updates=updates), tmp_path)
+    first, restored = optimizers
+    assert float(restored.dynamic_scale) == float(first.dynamic_scale)
     assert float(restored.dynamic_scale) < 2.0**15  # it was halved
-    assert int(restored.step_counter) == int(made[0].step_counter)
-    for one, other in zip(
-        made[0].inner_optimizer.variables,
-        restored.inner_optimizer.variables,
-        strict=True,
-    ):
-        if "momentum" in other.path:
-            np.testing.assert_array_equal(one, other)
+    assert int(restored.step_counter) == int(first.step_counter)
+    pairs = zip(*(o.inner_optimizer.variables for o in optimizers), strict=True)
+    for wanted, value in pairs:
+        if "momentum" in value.path:
+            np.testing.assert_array_equal(value, wanted)
 
 
 def test_fit_scales_the_loss_of_a_model_in_float16():
@@ -340,8 +296,7 @@ def test_float16_needs_one_replica():
     model = SimpleNamespace(compute_dtype="float32", distribute_strategy=strategy)
     optimizer = SGD(0.1)
     for dtype in ("float32", "bfloat16"):
-        found = step.with_loss_scale(optimizer, model, dtype)
-        assert found is optimizer
+        assert step.with_loss_scale(optimizer, model, dtype) is optimizer
     with pytest.raises(ValueError, match="float16 on 2 replicas"):
         step.with_loss_scale(optimizer, model, "float16")
 

@@ -1,7 +1,5 @@
 """The progress line of training, with a fake clock."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -35,11 +33,16 @@ def test_standard_error_may_be_missing_or_something_else(monkeypatch, stream):
     assert texts == ([] if stream is None else ["resuming\n"])
 
 
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
 @pytest.mark.parametrize("done_before", [0, 700])
-def test_the_remaining_time_is_estimated_without_the_first_step(monkeypatch, done_before):
+def test_the_remaining_time_is_estimated_without_the_first_step(clock, done_before):
     """The first step of a run traces a graph, so its time is left out."""
-    clock = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     stream = io.StringIO()
     line = ProgressLine(done_before + 100, done_before, stream)
     for step, seconds in enumerate([45.0, *[2.0] * 99], start=1):
@@ -55,26 +58,22 @@ def test_the_remaining_time_is_estimated_without_the_first_step(monkeypatch, don
     assert last.endswith("loss 1.0, 0:00 left")
 
 
-def test_a_job_of_limited_time_tells_the_time_alone(monkeypatch):
-    clock = [50.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_a_job_of_limited_time_shows_the_time_alone(clock):
     stream = io.StringIO()
-    line = ProgressLine(1000, 0, stream, seconds=345.0)
-    for step in range(1, 4):
-        clock[0] += 45.0
-        line.update(step, "loss 1.0")
-    assert stream.getvalue() == (  # no number of steps that falls
-        "1, loss 1.0, at most 5:45 left\n2, loss 1.0, 5:00 left\n3, loss 1.0, 4:15 left\n"
-    )
-    line = ProgressLine(4, 0, stream, seconds=345.0)
-    for step in range(1, 4):
-        clock[0] += 45.0
-        line.update(step, "loss 1.0")
-    assert stream.getvalue().endswith("3/4 loss 1.0, 0:45 left\n")
+    for steps in (1000, 4):
+        line = ProgressLine(steps, 0, stream, seconds=345.0)
+        for step in range(1, 4):
+            clock[0] += 45.0
+            line.update(step, "loss 1.0")
+    rows = stream.getvalue().splitlines()
+    assert rows[:3] == [  # no number of steps that falls
+        *("1, loss 1.0, at most 5:45 left", "2, loss 1.0, 5:00 left", "3, loss 1.0, 4:15 left")
+    ]
+    assert rows[-1] == "3/4 loss 1.0, 0:45 left"
 
 
 @pytest.mark.parametrize("columns", [12, 40, 60, 100])
-def test_a_line_fits_the_terminal(columns, monkeypatch):
+def test_a_line_fits_the_terminal(columns, monkeypatch, clock):
     """One that is wrapped could not be overwritten."""
 
     class Terminal(io.StringIO):
@@ -86,8 +85,6 @@ def test_a_line_fits_the_terminal(columns, monkeypatch):
 
     size = os.terminal_size((columns, 24))
     monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
-    clock = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     stream = Terminal()
     line = ProgressLine(14500, 0, stream)
     for step in 1, 2:
@@ -96,27 +93,15 @@ def test_a_line_fits_the_terminal(columns, monkeypatch):
     *_, last = stream.getvalue().split("\r\x1b[K")
     assert len(last) < columns
     parts = ["2/14500 loss 3.211", "3548 words/s", "best BLEU 12.20"]
-    assert (
-        last
-        == {
-            12: "2/14500 los",
-            40: f"{parts[0]}, 4:01:38 left",
-            60: f"{', '.join(parts[:2])}, 4:01:38 left",
-            100: f"{'░' * 20} {', '.join(parts)}, 4:01:38 left",
-        }[columns]
-    )
+    wanted = {
+        12: "2/14500 los",
+        40: f"{parts[0]}, 4:01:38 left",
+        60: f"{', '.join(parts[:2])}, 4:01:38 left",
+        100: f"{'░' * 20} {', '.join(parts)}, 4:01:38 left",
+    }
+    assert last == wanted[columns]
 
 
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        (0, "0 pairs"),
-        (1, "1 pair"),
-        (1.0, "1 pair"),
-        (1.5, "1.5 pairs"),
-        (1234, "1,234 pairs"),
-        (123456789, "123,456,789 pairs"),
-    ],
-)
-def test_what_is_counted_has_the_right_number(number, said):
-    assert amount(number, "pair") == said
+def test_what_is_counted_has_the_right_number():
+    texts = [amount(number, "pair") for number in (0, 1, 1.0, 1.5, 1234, 123456789)]
+    assert texts == ["0 pairs", "1 pair", "1 pair", "1.5 pairs", "1,234 pairs", "123,456,789 pairs"]

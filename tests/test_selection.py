@@ -1,7 +1,5 @@
 """Data selection: scores, the pairs that are found, the command."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import tracemalloc
@@ -11,6 +9,7 @@ import hypothesis
 import hypothesis.extra.numpy
 import numpy as np
 import pytest
+from comparisons import write_lines
 from hypothesis import strategies
 
 from bahdanau_tf.commands.main import COMMANDS, main
@@ -32,7 +31,7 @@ OTHER = [(f"total {n} of {n * 7} items", f"en tout {n} de {n * 7} articles") for
 def write(folder: Path, name: str, pairs) -> tuple[Path, Path]:
     paths = folder / f"{name}.en", folder / f"{name}.fr"
     for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+        write_lines(path, lines)
     return paths
 
 
@@ -52,17 +51,11 @@ def pool() -> list[tuple[str, str]]:
 def flags(monkeypatch, tmp_path, pool) -> dict[str, str]:
     """Flags of the command; the in-domain text is 100 of the wanted pairs."""
     monkeypatch.setitem(COMMANDS, "select", COMMANDS.get("select", "select"))
-    source, target = write(tmp_path, "pool", pool)
-    in_source, in_target = write(tmp_path, "in", WANTED[:100])
-    return {
-        "source": str(source),
-        "target": str(target),
-        "in_domain_source": str(in_source),
-        "in_domain_target": str(in_target),
-        "output_source": str(tmp_path / "out.en"),
-        "output_target": str(tmp_path / "out.fr"),
-        "pairs": "500",
-    }
+    files = {"": write(tmp_path, "pool", pool), "in_domain_": write(tmp_path, "in", WANTED[:100])}
+    files["output_"] = tmp_path / "out.en", tmp_path / "out.fr"
+    sides = {f"{kind}source": str(path) for kind, (path, _) in files.items()}
+    sides |= {f"{kind}target": str(path) for kind, (_, path) in files.items()}
+    return {**sides, "pairs": "500"}
 
 
 def select(flags: dict[str, str]) -> int:
@@ -73,18 +66,16 @@ def test_the_score_is_the_sum_of_four_cross_entropies(tmp_path, pool):
     """If the corpus is smaller than the sample, all of it is used."""
     corpus = ParallelCorpus(*write(tmp_path, "pool", pool[:300]))
     in_domain = ParallelCorpus(*write(tmp_path, "in", WANTED))
-    expected = 0
-    for inside, outside in zip(
-        zip(*WANTED, strict=True), zip(*pool[:300], strict=True), strict=True
-    ):
+    wanted = np.zeros(300)
+    for side in (0, 1):
+        inside, outside = ([pair[side] for pair in pairs] for pairs in (WANTED, pool[:300]))
         words = WordList.build(inside)
         for sign, text in ((1, inside), (-1, outside)):
             model = NGramModel(words.encode(text), words.size, 3)
-            bits = [model.cross_entropy(words.encode([line]))[0] for line in outside]
-            expected = expected + sign * np.array(bits)
-    found = score_pairs(corpus, in_domain, order=3)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+            wanted += [sign * model.cross_entropy(words.encode([line]))[0] for line in outside]
+    scores = score_pairs(corpus, in_domain, order=3)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_scores_do_not_depend_on_the_chunk_size(tmp_path, pool, monkeypatch):
@@ -137,12 +128,10 @@ def test_precision_on_multi30k_in_tatoeba(shared, tmp_path):
     Precision measured at 500, 1,000 and 2,000 pairs: 0.984, 0.982, 0.898.
     """
     folder = shared("data")
-    texts = [
-        [read(folder / name.format(side)) for side in ("en", "fr")]
-        for name in ("multi30k/train.{}", "tatoeba-en-fr/train.{}")
-    ]
-    few, many = (list(zip(*text, strict=True)) for text in texts)
-    pairs = few[:2000] + many[:10000]
+    pairs = []
+    for name, count in (("multi30k", 2000), ("tatoeba-en-fr", 10000)):
+        sides = (read(folder / name / f"train.{side}") for side in ("en", "fr"))
+        pairs += [*zip(*sides, strict=True)][:count]
     corpus = ParallelCorpus(*write(tmp_path, "pool", pairs))
     seed = (folder / f"multi30k/val.{side}" for side in ("en", "fr"))
     scores = score_pairs(corpus, ParallelCorpus(*seed))
@@ -165,15 +154,8 @@ def test_the_command_keeps_the_best_in_order(flags, pool, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "kept 500 of 1,400 pairs" in out
     assert "1400/1400 pairs scored" in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "in.en",
-        "in.fr",
-        "out.en",
-        "out.fr",
-        "pool.en",
-        "pool.fr",
-        "scores",
-    ]
+    names = "in.en in.fr out.en out.fr pool.en pool.fr scores"
+    assert sorted(path.name for path in tmp_path.iterdir()) == names.split()
 
 
 def test_compressed_text_with_blank_lines_is_selected(flags, pool, tmp_path, capsys):

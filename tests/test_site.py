@@ -5,15 +5,12 @@ that no contents name, a link without a target, a docstring that is not
 understood.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -32,7 +29,7 @@ IMPORT = re.compile(r"^from (bahdanau_tf[\w.]*) import (\w+)$", re.MULTILINE)
 @cache
 def reference() -> dict[str, Any]:
     """What the pages of the reference document, by its full name."""
-    found: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Any]] = []
     for page in sorted((DOCS / "reference").glob("*.md")):
         module = "bahdanau_tf"
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -43,10 +40,9 @@ def reference() -> dict[str, Any]:
                     continue
                 value = getattr(import_module(module), name)
                 assert inspect.isclass(value) == (kind == "autoclass"), name
-                found.append((f"{module}.{name}", value))
-    names = [name for name, _ in found]
-    assert len(set(names)) == len(names), "a name is documented twice"
-    return dict(found)
+                entries.append((f"{module}.{name}", value))
+    assert len(dict(entries)) == len(entries), "a name is documented twice"
+    return dict(entries)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +50,14 @@ def reference() -> dict[str, Any]:
     [(bahdanau_tf, set()), (evaluation, {"Links"})],  # Links: a name of a type
     ids=["bahdanau_tf", "evaluation"],
 )
-def test_reference_has_every_public_name(module: Any, left_out: set) -> None:
+def test_reference_has_every_public_name(module, left_out):
     wanted = {f"{module.__name__}.{name}" for name in module.__all__}
     missing = wanted - {*reference()}
     assert missing == {f"{module.__name__}.{name}" for name in left_out}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_reference_has_what_pages_import(page: Path) -> None:
+def test_reference_has_what_pages_import(page):
     documented = [*reference().values()]
     text = page.read_text(encoding="utf-8")
     for module, name in IMPORT.findall(text):
@@ -83,27 +79,25 @@ def tree(mathml: str) -> ElementTree.Element:
     return ElementTree.fromstring(mathml)
 
 
-def test_an_equation_as_mathml(equations: Any) -> None:
-    (found,) = tree(equations[0].expression("h~_{t-1}"))
-    assert found.tag == "msub"
-    letter, index = found
+def test_an_equation_as_mathml(equations):
+    def first(text: str) -> ElementTree.Element:
+        return tree(equations[0].expression(text))[0]
+
+    assert first("h~_{t-1}").tag == "msub"
+    letter, index = first("h~_{t-1}")
     assert letter.tag == "mover"
     assert [part.text for part in letter] == ["h", "~"]
     assert "".join(index.itertext()) == "t−1"
-    (found,) = tree(equations[0].expression("α_ij"))
-    assert [part.text for part in found[1]] == ["i", "j"]
-    (found,) = tree(equations[0].expression("h^2_Tx"))
-    assert found.tag == "msubsup"
-    assert found[1].find("msub") is not None
-    found = tree(equations[0].expression("Σ_k exp(x)"))
-    assert found[0].tag == "munder"
-    assert found.find("mi").text == "exp"
-    (root,) = tree(equations[0].expression("√(E[g²] + ε)"))
-    assert root.tag == "msqrt"
-    assert root.find(".//msup") is not None
+    assert [part.text for part in first("α_ij")[1]] == ["i", "j"]
+    assert first("h^2_Tx").tag == "msubsup"
+    assert first("h^2_Tx")[1].find("msub") is not None
+    assert first("Σ_k exp(x)").tag == "munder"
+    assert tree(equations[0].expression("Σ_k exp(x)")).find("mi").text == "exp"
+    assert first("√(E[g²] + ε)").tag == "msqrt"
+    assert first("√(E[g²] + ε)").find(".//msup") is not None
 
 
-def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
+def test_equations_of_docstrings_keep_every_sign(equations):
     """Rendered, they have the letters, digits and signs of the source."""
     as_mathml, as_markup = equations
     count = 0
@@ -146,7 +140,7 @@ def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
         ),
     ],
 )
-def test_docstrings_as_markup(docstring: list[str], markup: list[str], equations: Any) -> None:
+def test_docstrings_as_markup(docstring, markup, equations):
     equations[1].convert(None, "", "", None, None, docstring)
     assert docstring == markup
 

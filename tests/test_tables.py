@@ -1,7 +1,5 @@
 """Tables as CSV and as text."""
 
-from __future__ import annotations
-
 import csv
 import io
 

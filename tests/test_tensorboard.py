@@ -1,7 +1,5 @@
 """The curves and images written for TensorBoard, read from event files."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections import defaultdict
@@ -26,13 +24,13 @@ SHORT = replace(RECIPE, epochs=2, schedule="linear", warmup_steps=5)
 
 def events(folder: Path) -> dict[str, dict[int, np.ndarray]]:
     """Values by name and update."""
-    found: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
+    values: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
     for path in sorted((folder / "tensorboard").iterdir()):
         for record in tf.data.TFRecordDataset(str(path)):
             event = tf.compat.v1.Event.FromString(record.numpy())
             for value in event.summary.value:
-                found[value.tag][event.step] = tf.make_ndarray(value.tensor)
-    return found
+                values[value.tag][event.step] = tf.make_ndarray(value.tensor)
+    return values
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def test_curves_and_alignments_are_written(files, tmp_path, watched):
     assert rates[20] == pytest.approx(0.02 * 0.02)
     # The mean speed of the run agrees with those of its two halves.
     speeds = found["train/words_per_second"]
-    words = [sum(one[1] for one in half) for half in (watched[:10], watched[10:])]
+    words = [sum(update[1] for update in half) for half in (watched[:10], watched[10:])]
     seconds = sum(w / speeds[s] for w, s in zip(words, speeds, strict=True))
     assert result.words_per_second == pytest.approx(sum(words) / seconds, rel=1e-3)
     assert found["dev/bleu"][20] >= 0
@@ -88,29 +86,19 @@ def lines(path: str | None) -> list[str]:
 
 
 def dev_loss(translator: Translator, files: TrainingFiles) -> float:
-    sides = [
-        [text.tokenize([line])[0].numpy().tolist() for line in lines(path)]
-        for text, path in (
-            (translator.source_text, files.dev_source),
-            (translator.target_text, files.dev_target),
-        )
-    ]
-    scores = np.concatenate(token_log_probs(translator.model, *sides))
-    return -scores.mean()
+    source = translator.source_text.tokenize(lines(files.dev_source)).to_list()
+    target = translator.target_text.tokenize(lines(files.dev_target)).to_list()
+    return -np.concatenate(token_log_probs(translator.model, source, target)).mean()
 
 
-def check_pictures(
-    translator: Translator,
-    files: TrainingFiles,
-    found: dict[str, dict[int, np.ndarray]],
-) -> None:
-    names = {name for name in found if name.startswith("alignment")}
+def check_pictures(translator: Translator, files: TrainingFiles, values: dict) -> None:
+    names = {name for name in values if name.startswith("alignment")}
     assert names == {f"alignment/{number}" for number in range(1, 5)}
     sentences = lines(files.dev_source)[:4]
-    for number, one in enumerate(translator.translate(sentences, GREEDY), 1):
-        assert set(found[f"alignment/{number}"]) == {10, 20}
-        width, height, png = found[f"alignment/{number}"][20]
-        figure = plot_alignment(one.source_tokens, one.tokens, one.weights)
+    for number, best in enumerate(translator.translate(sentences, GREEDY), 1):
+        assert set(values[f"alignment/{number}"]) == {10, 20}
+        width, height, png = values[f"alignment/{number}"][20]
+        figure = plot_alignment(best.source_tokens, best.tokens, best.weights)
         wanted = io.BytesIO()
         figure.savefig(wanted, format="png", dpi=100, bbox_inches="tight")
         pixels = [tf.io.decode_png(data, 3).numpy() for data in (png, wanted.getvalue())]
@@ -133,18 +121,10 @@ def test_curves_are_written_without_attention_and_without_dev_set(files, tmp_pat
     alone = replace(files, dev_source=None, dev_target=None)
     train(make_translator(), alone, SHORT, tmp_path / "a", True)
     assert {name.split("/")[0] for name in events(tmp_path / "a")} == {"train"}
-    texts = make_translator()
-    model = Seq2SeqLSTM(
-        texts.source_text.vocabulary_size,
-        texts.target_text.vocabulary_size,
-        units=4,
-        embedding_dim=4,
-        layers=1,
-    )
-    blind = Translator(model, texts.source_text, texts.target_text)
-    train(blind, files, SHORT, tmp_path / "b", True)
-    found = events(tmp_path / "b")
-    assert {name.split("/")[0] for name in found} == {"train", "dev"}
+    texts = make_translator().source_text, make_translator().target_text
+    model = Seq2SeqLSTM(*(t.vocabulary_size for t in texts), units=4, embedding_dim=4, layers=1)
+    train(Translator(model, *texts), files, SHORT, tmp_path / "b", True)
+    assert {name.split("/")[0] for name in events(tmp_path / "b")} == {"train", "dev"}
 
 
 @pytest.mark.slow

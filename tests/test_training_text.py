@@ -1,7 +1,5 @@
 """`train` learns the same tokenizers from packed and from plain text."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 from collections.abc import Callable
@@ -12,28 +10,15 @@ import pytest
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
 
-SMALL = [
-    "--recipe=paper",
-    "--source_vocabulary_size=340",
-    "--units=8",
-    "--embedding_dim=8",
-    "--attention_units=8",
-    "--maxout_units=8",
-    "--epochs=1",
-]
+SIZES = ("units", "embedding_dim", "attention_units", "maxout_units")
+SMALL = ["--recipe=paper", "--source_vocabulary_size=340", "--epochs=1"]
+SMALL += [f"--{name}=8" for name in SIZES]
 
 
 def train(folder: Path, ending: str, *flags: str) -> int:
-    return main(
-        [
-            "train",
-            f"--train_source={folder / 'train.en'}{ending}",
-            f"--train_target={folder / 'train.fr'}{ending}",
-            f"--model_dir={folder / 'model'}{ending}",
-            *SMALL,
-            *flags,
-        ]
-    )
+    files = {"train_source": "train.en", "train_target": "train.fr", "model_dir": "model"}
+    words = [f"--{name}={folder / file}{ending}" for name, file in files.items()]
+    return main(["train", *words, *SMALL, *flags])
 
 
 def packed(text: bytes) -> bytes:
@@ -61,16 +46,16 @@ def test_tokenizers_of_packed_text_equal_those_of_plain_text(tmp_path, flags):
     pack(tmp_path, packed)
     for ending in ("", ".gz"):
         assert train(tmp_path, ending, *flags) == 0
-    learned = [
+    plain, other = (
         {
             path.relative_to(model): path.read_bytes()
             for side in ("source", "target")
             for path in (model / side).iterdir()
         }
         for model in (tmp_path / "model", tmp_path / "model.gz")
-    ]
-    assert learned[0] == learned[1]
-    assert len(learned[0]) >= 4
+    )
+    assert plain == other
+    assert len(plain) >= 4
 
 
 def test_a_truncated_gz_is_reported_in_one_line(tmp_path, capsys):

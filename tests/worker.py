@@ -13,8 +13,6 @@ Its only argument is a JSON object:
     signal      which signal it sends itself, after `signal_at` updates
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -70,14 +70,7 @@ class Runtime:
         for linker in LINKERS:
             built = subprocess.run(
                 [
-                    *(
-                        "gcc",
-                        "-std=gnu11",
-                        "-O2",
-                        "-Wall",
-                        "-Wextra",
-                        "-Werror",
-                    ),
+                    *("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"),
                     *(f"-I{tensorflow}/include", f"-Wl,-rpath,{tensorflow}"),
                     *(*linker, *map(str, SOURCES), "-o", str(self.program)),
                     *(f"-L{tensorflow}", "-l:libtensorflow_cc.so.2"),
@@ -121,9 +114,7 @@ class Runtime:
     def _output(self, arguments: list[str]) -> bytes:
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
         found = subprocess.run(
-            [str(self.program), *arguments],
-            capture_output=True,
-            env=environment,
+            [str(self.program), *arguments], capture_output=True, env=environment
         )
         if found.returncode:
             raise RuntimeError(

@@ -220,10 +220,7 @@ def plain(value: tf.Tensor) -> Any:
 def write_text(stem: Path, pairs: int, seed: int = 1) -> tuple[list[str], list[str]]:
     """Sentences of the built-in grammar, English and French."""
     examples = list(generate(pairs, seed=seed, max_words=8))
-    sides = (
-        [one.source for one in examples],
-        [one.target for one in examples],
-    )
+    sides = ([one.source for one in examples], [one.target for one in examples])
     for code, lines in zip(("en", "fr"), sides, strict=True):
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{stem}.{code}").write_text(text, "utf-8")
