@@ -76,7 +76,5 @@ setup(
             "sacremoses>=0.1.1",
         ],
     },
-    entry_points={
-        "console_scripts": ["bahdanau-tf=bahdanau_tf.__main__:main"],
-    },
+    entry_points={"console_scripts": ["bahdanau-tf=bahdanau_tf.__main__:main"]},
 )

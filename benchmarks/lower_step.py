@@ -49,11 +49,7 @@ def draw(variables: Sequence[keras.Variable]) -> list[int]:
 
 
 def lower(
-    step: Any,
-    batch: Any,
-    variables: Sequence[keras.Variable],
-    seeds: Sequence[int],
-    **counted: Any,
+    step: Any, batch: Any, variables: Sequence[keras.Variable], seeds: Sequence[int], **counted: Any
 ) -> LoweredStep:
     """A compiled step as an HLO module with its inputs.
 

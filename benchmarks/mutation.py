@@ -220,8 +220,7 @@ class Stage:
         result = judge(mutant, tests_now) if tests_now else "survived"
         self.results.add(mutant=mutant.name, file=file.name, result=result, met=met)
         print(
-            f"{mutant.name}\n    {result}: {met} of {len(tests)} tests of {file.name}",
-            flush=True,
+            f"{mutant.name}\n    {result}: {met} of {len(tests)} tests of {file.name}", flush=True
         )
 
     def tests_in(self, file: Path) -> list[Test]:
@@ -259,13 +258,7 @@ def that_stand(names: Sequence[str], mutants: Sequence[Mutant]) -> list[Mutant]:
         same = [mutant for mutant in mutants if (mutant.path, mutant.mistake) == (path, mistake)]
         if same:
             found.append(
-                min(
-                    same,
-                    key=lambda m: (
-                        m.column != int(column),
-                        abs(m.line - int(line)),
-                    ),
-                )
+                min(same, key=lambda m: (m.column != int(column), abs(m.line - int(line))))
             )
         else:
             print(f"{name}\n    stands no longer")

@@ -76,10 +76,7 @@ def search(model: TranslationModel, beam: int) -> tf.types.experimental.Polymorp
     """A search over all words, as a function of source ids and largest lengths."""
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-        ],
+        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
         autograph=False,
     )
     def found(source: tf.Tensor, longest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -51,9 +51,6 @@ def noting(source: str, path: str, wanted: Set[str]) -> str:
                 block[:] = [
                     part
                     for statement in block
-                    for part in (
-                        *notes({places[statement], path} & wanted, statement),
-                        statement,
-                    )
+                    for part in (*notes({places[statement], path} & wanted, statement), statement)
                 ]
     return ast.unparse(ast.fix_missing_locations(tree))

@@ -51,9 +51,7 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     computation = xla_client.XlaComputation(hlo)
     to_module = xla_client._xla.mlir.xla_computation_to_mlir_module  # noqa: SLF001
     executable = device.client.compile_and_load(
-        to_module(computation),
-        xla_client.DeviceList((device,)),
-        xla_client.CompileOptions(),
+        to_module(computation), xla_client.DeviceList((device,)), xla_client.CompileOptions()
     )
 
     def run(*arrays: Any) -> list[Any]:
@@ -65,10 +63,7 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
 
 
 def train(
-    step: LoweredStep,
-    device: Any,
-    updates: int,
-    run: Callable[..., list[Any]] | None = None,
+    step: LoweredStep, device: Any, updates: int, run: Callable[..., list[Any]] | None = None
 ) -> tuple[list[float], list[float]]:
     """Runs the step again and again on its batch.
 

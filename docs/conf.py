@@ -27,12 +27,7 @@ extensions = [
     "equations",
 ]
 root_doc = "README"
-include_patterns = [
-    "*.md",
-    "docs/**.md",
-    "export/README.md",
-    "benchmarks/README.md",
-]
+include_patterns = ["*.md", "docs/**.md", "export/README.md", "benchmarks/README.md"]
 myst_enable_extensions = ["html_image"]
 myst_heading_anchors = 3
 smartquotes_action = "D"  # dashes; quotes belong to values

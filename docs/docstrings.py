@@ -24,12 +24,7 @@ VARIABLE = re.compile(r"(?<![\w.])[^\W\d_][~→←]?_(?:\{[^}]+\}|\w{1,2}\b)")
 
 
 def convert(
-    app: Sphinx,
-    kind: str,
-    name: str,
-    value: object,
-    options: object,
-    lines: list[str],
+    app: Sphinx, kind: str, name: str, value: object, options: object, lines: list[str]
 ) -> None:
     """Handles Sphinx' event `autodoc-process-docstring`: changes `lines`."""
     lines[:] = _converted(lines)

@@ -117,7 +117,5 @@ def _indices(text: str) -> str:
 def setup(app: Sphinx) -> None:
     """Adds what is here to Sphinx, as `html_math_renderer = "mathml"`."""
     app.add_html_math_renderer(
-        "mathml",
-        inline_renderers=(visit_inline, None),
-        block_renderers=(visit_block, None),
+        "mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_block, None)
     )

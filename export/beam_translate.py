@@ -168,10 +168,7 @@ class TranslationHandler(ModelHandler[str, PredictionResult, Export]):
         return Export(self._model)
 
     def run_inference(
-        self,
-        batch: Sequence[str],
-        model: Export,
-        inference_args: dict[str, Any] | None = None,
+        self, batch: Sequence[str], model: Export, inference_args: dict[str, Any] | None = None
     ) -> Iterable[PredictionResult]:
         return map(PredictionResult, batch, model.translate(batch, self._batch_size))
 
@@ -183,10 +180,7 @@ class _ShardHandler(TranslationHandler):
         super().__init__(model, batch_size, max_batch_size=1)
 
     def run_inference(
-        self,
-        batch: Sequence[Shard],
-        model: Export,
-        inference_args: dict[str, Any] | None = None,
+        self, batch: Sequence[Shard], model: Export, inference_args: dict[str, Any] | None = None
     ) -> Iterable[Done]:
         for name, checksums, lines in batch:
             yield name, checksums, model.translate(lines, self._batch_size)

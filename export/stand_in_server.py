@@ -285,15 +285,11 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             try:
                 if not match:
                     raise Refused(
-                        INVALID_ARGUMENT,
-                        f"Malformed request: {self.command} {self.path}",
+                        INVALID_ARGUMENT, f"Malformed request: {self.command} {self.path}"
                     )
                 name = match[1]
                 if name != model.name:
-                    raise Refused(
-                        NOT_FOUND,
-                        f"Could not find any versions of model {name}",
-                    )
+                    raise Refused(NOT_FOUND, f"Could not find any versions of model {name}")
                 reply = call()
             except Refused as error:
                 reply, status = {"error": str(error)}, HTTP_STATUS[error.code]
@@ -335,10 +331,7 @@ def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
             spec = request.model_spec
             try:
                 if spec.name != model.name:
-                    raise Refused(
-                        NOT_FOUND,
-                        f"Servable not found for request: {spec.name}",
-                    )
+                    raise Refused(NOT_FOUND, f"Servable not found for request: {spec.name}")
                 inputs = {name: _read_tensor(tensor) for name, tensor in request.inputs.items()}
                 outputs = model.predict(spec.signature_name or DEFAULT, inputs)
             except Refused as error:

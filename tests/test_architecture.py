@@ -20,14 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # but the files of one folder may.
 FLOORS = (
     ("system",),
-    (
-        "layers",
-        "losses",
-        "optimizers",
-        "plotting",
-        "search",
-        "text",
-    ),
+    ("layers", "losses", "optimizers", "plotting", "search", "text"),
     ("options",),
     ("data", "evaluation", "models"),
     ("corpora",),

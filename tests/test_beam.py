@@ -282,10 +282,7 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
     }.items():
         given = {"model": model, "input": text / "*", "output": text / "out"}
         said = refused(
-            kit,
-            monkeypatch,
-            capsys,
-            *(f"--{name}={one}" for name, one in (given | flags).items()),
+            kit, monkeypatch, capsys, *(f"--{name}={one}" for name, one in (given | flags).items())
         )
         assert wanted in said
         assert not (text / "out").exists()

@@ -31,11 +31,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Any:
 def some_pairs(count: int) -> list[tuple[list[str], list[str]]]:
     chance = random.Random(3)
     return [
-        (
-            [f"a{n}"] * chance.randint(1, 30),
-            [f"b{n}"] * chance.randint(1, 30),
-        )
-        for n in range(count)
+        ([f"a{n}"] * chance.randint(1, 30), [f"b{n}"] * chance.randint(1, 30)) for n in range(count)
     ]
 
 
@@ -109,13 +105,7 @@ def test_training_excludes_warm_up_updates(
 ) -> None:
     pairs = [(["x"], ["y"] * n) for n in (9, 9, 1, 2, 3, 4)]
     peers.write_data(tmp_path, pairs, [["x"], ["y"]])
-    settings = {
-        "job": "training",
-        "data": str(tmp_path),
-        "batch": 2,
-        "updates": 3,
-        "warm_up": 1,
-    }
+    settings = {"job": "training", "data": str(tmp_path), "batch": 2, "updates": 3, "warm_up": 1}
 
     def train(given: SimpleNamespace) -> Iterator[float]:
         given.peak_gib = 99.0  # as if measured in another process
@@ -129,10 +119,7 @@ def test_training_excludes_warm_up_updates(
 
 
 def test_decoding_translates_all_sentences_sorted_by_length(
-    job: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    job: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = []
 

@@ -67,12 +67,7 @@ def test_calls_are_those_of_fit(files, tmp_path):
     model.compile("sgd", "mse")
     batch = tf.data.Dataset.from_tensors((np.ones([1, 1]), np.ones([1, 1])))
     model.fit(
-        batch.repeat(),
-        epochs=4,
-        steps_per_epoch=5,
-        shuffle=False,
-        verbose=0,
-        callbacks=[theirs],
+        batch.repeat(), epochs=4, steps_per_epoch=5, shuffle=False, verbose=0, callbacks=[theirs]
     )
     assert [one[:2] for one in ours.calls] == [one[:2] for one in theirs.calls]
     assert ours.model is translator.model

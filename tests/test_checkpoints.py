@@ -158,10 +158,7 @@ def test_a_missing_folder_has_no_checkpoint(tmp_path):
 def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(tmp_path, size):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
-    with (
-        full_disk(size),
-        pytest.raises(OSError, match="could not be written") as told,
-    ):
+    with full_disk(size), pytest.raises(OSError, match="could not be written") as told:
         checkpoints.save()
     assert "File too large; what was written before is kept" in str(told.value)
     assert "\n" not in str(told.value)

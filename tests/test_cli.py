@@ -39,11 +39,7 @@ SMALL = [
     "--batch_size=16",
     "--epochs=1",
 ]
-RNNSEARCH = [
-    "--attention_units=10",
-    "--maxout_units=8",
-    "--initialization=glorot",
-]
+RNNSEARCH = ["--attention_units=10", "--maxout_units=8", "--initialization=glorot"]
 
 
 @pytest.fixture(scope="module")
@@ -366,11 +362,7 @@ def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):
 def test_evaluate_refuses_different_line_counts(model_dir, corpus, tmp_path, capfd):
     short = tmp_path / "short"
     short.write_text("Une phrase.\n")
-    flags = [
-        f"--model_dir={model_dir}",
-        f"--source={corpus / 'test.en'}",
-        f"--reference={short}",
-    ]
+    flags = [f"--model_dir={model_dir}", f"--source={corpus / 'test.en'}", f"--reference={short}"]
     assert main(["evaluate", *flags]) == 2
     said = one_sentence(capfd)
     assert "12" in said

@@ -212,10 +212,7 @@ def test_other_metrics_are_refused_with_the_list(corpus, tmp_path, capsys, metri
 
 
 def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
-    flags = [
-        f"--source={tmp_path / 'source'}",
-        f"--hypotheses={tmp_path / 'moses'}",
-    ]
+    flags = [f"--source={tmp_path / 'source'}", f"--hypotheses={tmp_path / 'moses'}"]
     rows = run(tmp_path, capsys, *flags)
     cells = table(rows)
     counts = cells["sentences"]
@@ -359,10 +356,7 @@ def test_a_tokenizer_without_its_package_is_refused_at_once(tmp_path, capsys, to
         pytest.skip("it is installed here")
     (tmp_path / "one").write_text("one\n")
     (tmp_path / "two").write_text("one\ntwo\n")
-    flags = [
-        f"--reference={tmp_path / 'one'}",
-        f"--hypotheses={tmp_path / 'two'}",
-    ]
+    flags = [f"--reference={tmp_path / 'one'}", f"--hypotheses={tmp_path / 'two'}"]
     assert main(["evaluate", *flags, f"--tokenize={tokenize}"]) == 2
     told = capsys.readouterr().err
     assert f"tokenize is '{tokenize}'" in told
@@ -379,10 +373,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
         ([f"--hypotheses=x={tmp_path / 'absent'}"], "absent"),
         (["--hypotheses=x", "--model_dir=m"], "--source is missing"),
         (
-            [
-                f"--hypotheses={tmp_path / 'moses'}",
-                f"--hypotheses={tmp_path / 'moses'}",
-            ],
+            [f"--hypotheses={tmp_path / 'moses'}", f"--hypotheses={tmp_path / 'moses'}"],
             "'moses' is taken",
         ),
         (

@@ -144,10 +144,7 @@ def test_an_unknown_metric_is_refused():
 
 
 def test_bleu_depends_on_tokenizer_and_case():
-    ours, theirs = (
-        ["Un Chat dort, la nuit ici."],
-        ["un chat dort , la nuit ici ."],
-    )
+    ours, theirs = (["Un Chat dort, la nuit ici."], ["un chat dort , la nuit ici ."])
     assert evaluation.bleu(ours, theirs, lowercase=True).score == pytest.approx(100)
     cased = evaluation.bleu(ours, theirs)
     raw = evaluation.bleu(ours, theirs, tokenize="none", lowercase=True)
@@ -244,15 +241,11 @@ def test_sentences_with_unknown_words_are_left_out():
     sources = [["the", "cat"], ["the", "axolotl"], [], ["the"]]
     targets = [["le", "chat"], ["le", "chat"], [], ["la", "quenouille"]]
     mask = evaluation.without_unknown_words(
-        (sources, {"the", "cat"}.__contains__),
-        (targets, {"le", "la", "chat"}.__contains__),
+        (sources, {"the", "cat"}.__contains__), (targets, {"le", "la", "chat"}.__contains__)
     )
     assert mask == [True, False, True, False]
     lines = ["one", "two", "three", "four"]
-    assert evaluation.select(mask, lines, lines[::-1]) == [
-        ["one", "three"],
-        ["four", "two"],
-    ]
+    assert evaluation.select(mask, lines, lines[::-1]) == [["one", "three"], ["four", "two"]]
     with pytest.raises(ValueError, match="4 mask, 4 column 1, 3 column 2"):
         evaluation.select(mask, lines, lines[1:])
     with pytest.raises(ValueError, match="4 side 1, 3 side 2"):
@@ -269,13 +262,7 @@ def test_compare_tells_different_from_similar_systems():
     # Other texts of the same n-grams: no difference is as likely as can be.
     blanks = [f"{line} " for line in worse]
     first, second, third, fourth, fifth = evaluation.compare(
-        {
-            "worse": worse,
-            "better": better,
-            "alike": alike,
-            "same": worse,
-            "blanks": blanks,
-        },
+        {"worse": worse, "better": better, "alike": alike, "same": worse, "blanks": blanks},
         references,
         tokenize="none",
         n_bootstrap=300,
@@ -374,12 +361,10 @@ def test_known_words_are_known_to_all_models_and_sources():
     lines = ["red", "cat", "mat", "dog", "owl"]
     targets = ["a", "a", "a", "b", "c"]
     first = SimpleNamespace(
-        source_texts=[of("red", "cat", "dog", "owl"), of(*lines)],
-        target_text=of("a", "b"),
+        source_texts=[of("red", "cat", "dog", "owl"), of(*lines)], target_text=of("a", "b")
     )
     second = SimpleNamespace(
-        source_texts=[of(*lines), of("red", "mat", "dog", "owl")],
-        target_text=of("a", "c"),
+        source_texts=[of(*lines), of("red", "mat", "dog", "owl")], target_text=of("a", "c")
     )
     # Unknown: cat to the last source, mat to the first, b and c to a target.
     known = evaluation.known_sentences([first, second], lines, targets)

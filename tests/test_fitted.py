@@ -117,11 +117,7 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
         replace(side, size=math.ceil(side.size * times)) for side in (facts.source, facts.target)
     )
     larger = Facts(
-        facts.pairs + more,
-        math.ceil(facts.different * times),
-        facts.characters,
-        source,
-        target,
+        facts.pairs + more, math.ceil(facts.different * times), facts.characters, source, target
     )
     one, two = of(facts, given), of(larger, given)
     for name in ("units", "batch_size", "source_vocabulary_size"):
@@ -406,10 +402,7 @@ def test_operations_are_those_of_the_kernels(units, rows, step_order):
     """
     names = ("units", "embedding_dim", "attention_units", "maxout_units")
     model = RNNSearch(
-        *(rows, rows),
-        factored_output=False,
-        step_order=step_order,
-        **dict.fromkeys(names, units),
+        *(rows, rows), factored_output=False, step_order=step_order, **dict.fromkeys(names, units)
     )
     once = ("_embedding", "_bridge")  # looked up; once a sentence
     of_source = ("_encoder", "_keys")

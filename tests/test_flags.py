@@ -90,10 +90,7 @@ assert not heavy, heavy
 
 def test_help_and_mistakes_need_no_tensorflow():
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", WITHOUT_TENSORFLOW], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -260,10 +257,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
             ["--tokenizer=bpe", "--sampled_epochs=3"],
             "--sampled_epochs is not used with --nosample_subwords",
         ),
-        (
-            ["--tokenizer=word", "--share_embeddings"],
-            "--share_embeddings needs --joint",
-        ),
+        (["--tokenizer=word", "--share_embeddings"], "--share_embeddings needs --joint"),
         (
             ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
             "--target_vocabulary_size is not used with --joint",
@@ -278,10 +272,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
             "--tokenize is not used without --dev_source or --dev_pairs",
         ),
         (["--recipe=paper", "--patience=3"], "--patience is not used without"),
-        (
-            ["--dev_pairs=0", "--patience=3"],
-            "--patience is not used with --dev_pairs=0",
-        ),
+        (["--dev_pairs=0", "--patience=3"], "--patience is not used with --dev_pairs=0"),
         (
             ["--recipe=paper", "--dev_pairs=0", "--monitor=bleu"],
             "--monitor is not used with --dev_pairs=0",
@@ -296,10 +287,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         ),
         (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used with -"),
         (["--added_words=9"], "--added_words is not used without --init_from"),
-        (
-            ["--init_from=x", "--units=9"],
-            "--units is not used with --init_from",
-        ),
+        (["--init_from=x", "--units=9"], "--units is not used with --init_from"),
         (["--init_from=x", "--joint"], "--joint is not used with --init_from"),
         (["--recipe=paper", "--joint"], "--joint is not used with --tokenizer"),
         (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps is not used"),
@@ -454,11 +442,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
             ["--model_dir=a", "--average=log_probability"],
             "--average is not used with one model",
         ),
-        (
-            "translate",
-            ["--model_dir=a,b,./a"],
-            "--model_dir is a,b,./a, wanted each folder once",
-        ),
+        ("translate", ["--model_dir=a,b,./a"], "--model_dir is a,b,./a, wanted each folder once"),
         ("evaluate", PAIR, "--reference is also --source"),
         ("translate", ["--max_length_ratio=1e30"], "--max_length_ratio is"),
         ("translate", ["--max_length_ratio=nan"], "--max_length_ratio is nan"),
@@ -473,11 +457,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("translate", ["--n_best=7"], "wanted 1 to 5, the beam_size"),
         ("translate", ["--max_length=99999999999"], "--max_length is"),
         ("translate", ["--alpha=inf"], "--alpha is inf"),
-        (
-            "translate",
-            ["--no_repeated_ngrams=1000000"],
-            "--no_repeated_ngrams is",
-        ),
+        ("translate", ["--no_repeated_ngrams=1000000"], "--no_repeated_ngrams is"),
         ("translate", ["--batch_size=0"], "--batch_size is 0"),
         ("translate", [f"--window={10**20}"], "--window is 1"),
         ("ensembles", ["--forward=m,", *PAIR], "--forward is empty, or has"),
@@ -555,11 +535,7 @@ SELECT = [
         ("rescore", ["--source={z}", "--output={z}"], "source"),
         ("rescore", ["--source={z}", "--output={text}", *DEV], "dev_source"),
         ("evaluate", [*PAIR, "--output={text}"], "source"),
-        (
-            "evaluate",
-            ["--reference={z}", "--source={text}", "--output={z}"],
-            "reference",
-        ),
+        ("evaluate", ["--reference={z}", "--source={text}", "--output={z}"], "reference"),
         (
             "evaluate",
             ["--reference={z}", "--source={z}", "--output={text}"] + ["--hypotheses=other={text}"],
@@ -570,11 +546,7 @@ SELECT = [
             ["--train_source={text}", "--train_target={tmp}/source.txt"] + ["--out_dir={tmp}"],
             "train_target",
         ),
-        (
-            "select",
-            [*SELECT, "--output_source={text}", "--output_target=x"],
-            "source",
-        ),
+        ("select", [*SELECT, "--output_source={text}", "--output_target=x"], "source"),
         (
             "select",
             [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/./n"],
@@ -631,21 +603,9 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
     ("command", "closed", "called"),
     [
         ("translate --model_dir=x --input={text}", ">&-", "standard output"),
-        (
-            "translate --model_dir=x --output={text}.out",
-            "<&-",
-            "standard input",
-        ),
-        (
-            "evaluate --reference={text} --hypotheses={text}",
-            ">&-",
-            "standard output",
-        ),
-        (
-            "ensembles --forward=x --source={text} --reference={text}",
-            ">&-",
-            "standard output",
-        ),
+        ("translate --model_dir=x --output={text}.out", "<&-", "standard input"),
+        ("evaluate --reference={text} --hypotheses={text}", ">&-", "standard output"),
+        ("ensembles --forward=x --source={text} --reference={text}", ">&-", "standard output"),
     ],
 )
 def test_a_closed_stream_is_refused(text, command, closed, called):
@@ -768,10 +728,7 @@ sys.exit(main(["translate", "--model_dir=x"]))
 
 def test_an_interrupt_while_tensorflow_is_imported_is_reported_in_one_line():
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
     )
     assert done.returncode == 130
     assert done.stderr == "bahdanau-tf: translate: interrupted\n"
@@ -802,10 +759,7 @@ cli.main()
 def test_interrupts_are_heard_while_a_library_computes():
     """The first is answered, and the second ends the process."""
     with subprocess.Popen(
-        [sys.executable, "-c", BUSY],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", BUSY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "begins\n"
         watch = threading.Timer(60, process.kill)
@@ -877,11 +831,7 @@ def test_a_command_ends_after_what_is_registered_for_its_end(tmp_path):
 
 def test_an_error_that_nobody_foresaw_is_told(tmp_path):
     program = ENDING.replace("return 3", "raise RuntimeError('a bug')")
-    done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path],
-        capture_output=True,
-        text=True,
-    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: a bug\n")
 

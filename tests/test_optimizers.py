@@ -154,10 +154,7 @@ def test_apply_equals_numpy(name: str) -> None:
     for _ in range(3):
         found = gradients()(values_of(model))
         norm = reference.global_norm(dict(enumerate(found)))
-        optimizer.apply(
-            [tf.constant(g, tf.float32) for g in found],
-            model.trainable_variables,
-        )
+        optimizer.apply([tf.constant(g, tf.float32) for g in found], model.trainable_variables)
         assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
     equal_weights(model, wanted, 2e-5)
 
@@ -230,13 +227,7 @@ def test_accumulation_in_fit_equals_one_larger_batch() -> None:
         randomized(model)
         optimizer = Adam(0.5, max_norm=0.5, gradient_accumulation_steps=steps)
         model.compile(optimizer, TokenCrossentropy(divisor=divisor))
-        model.fit(
-            TARGET,
-            TARGET,
-            batch_size=2 // (steps or 1),
-            shuffle=False,
-            verbose=0,
-        )
+        model.fit(TARGET, TARGET, batch_size=2 // (steps or 1), shuffle=False, verbose=0)
         after.append(values_of(model))
         equal_weights(model, after[0], 1e-5)
 
@@ -361,11 +352,7 @@ def copying_data() -> tf.data.Dataset:
 
 def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
     model = keras.Sequential([WordEmbedding(6, 8), keras.layers.Dense(6)])
-    model.compile(
-        Adam(0.02, max_norm=1.0),
-        TokenCrossentropy(),
-        weighted_metrics=[Perplexity()],
-    )
+    model.compile(Adam(0.02, max_norm=1.0), TokenCrossentropy(), weighted_metrics=[Perplexity()])
     best = tmp_path / "best.keras"
     history = model.fit(
         copying_data(),

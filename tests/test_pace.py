@@ -133,11 +133,7 @@ def test_a_training_whose_time_was_over_is_over_for_the_next_run():
     with paced.evaluating():
         now[0] += 5
     again = Pace(
-        10**6,
-        minutes=10.0,
-        used=paced.seconds,
-        clock=lambda: now[0],
-        longest=paced.longest,
+        10**6, minutes=10.0, used=paced.seconds, clock=lambda: now[0], longest=paced.longest
     )
     assert again.is_out_of_time
     assert again.share(1) == 1.0

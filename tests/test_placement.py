@@ -31,9 +31,7 @@ def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(
 ) -> None:
     """`place` is in the names of the copies that are counted."""
     subprocess.run(
-        [sys.executable, str(LIBRARIES), f"--out={tmp_path}"],
-        check=True,
-        capture_output=True,
+        [sys.executable, str(LIBRARIES), f"--out={tmp_path}"], check=True, capture_output=True
     )
     finished = subprocess.run(
         [sys.executable, "benchmarks/placement.py", "--size=small", f"--job={job}"],

@@ -134,11 +134,7 @@ def test_text_of_a_users_own_in_the_folder_is_kept(plan, there):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("kept")
     with pytest.raises(ValueError, match="text is there already"):
-        replace(
-            plan,
-            files=TrainingFiles(*astuple(plan.files)[:2]),
-            dev_pairs=2,
-        ).prepare()
+        replace(plan, files=TrainingFiles(*astuple(plan.files)[:2]), dev_pairs=2).prepare()
     assert path.read_text() == "kept"
 
 

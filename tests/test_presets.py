@@ -110,8 +110,7 @@ class Letters:
 
 
 @pytest.mark.parametrize(
-    ("name", "longest"),
-    [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)],
+    ("name", "longest"), [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)]
 )
 def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
     lengths = [1, 29, 30, 31, 49, 50, 51, 300]

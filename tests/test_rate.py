@@ -224,16 +224,7 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
     large = replace(RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0)
     for name, recipe in (
         ("large", replace(large, learning_rate=0.05, divisor=2.0)),
-        (
-            "small",
-            replace(
-                large,
-                learning_rate=0.05,
-                batch_size=4,
-                pool_batches=4,
-                accumulate=2,
-            ),
-        ),
+        ("small", replace(large, learning_rate=0.05, batch_size=4, pool_batches=4, accumulate=2)),
     ):
         translator = letters.make_translator()
         result = train(translator, files, recipe, tmp_path / name)

@@ -41,10 +41,7 @@ def test_the_parts_of_a_text_are_equal_and_follow_each_other(total, count):
     ends = [Shard(n + 1, count).lines(total) for n in range(count)]
     assert [first for first, _ in ends] == [0, *(last for _, last in ends[:-1])]
     assert ends[-1][1] == total
-    assert {last - first for first, last in ends} <= {
-        total // count,
-        total // count + 1,
-    }
+    assert {last - first for first, last in ends} <= {total // count, total // count + 1}
 
 
 @given(count=st.integers(1, 2000))

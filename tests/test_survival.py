@@ -74,10 +74,7 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
         patch.setattr(callbacks, "datetime", SimpleNamespace(now=NOW.astimezone))
         train(translator, files, SHORT, folder)
     return SimpleNamespace(
-        folder=folder,
-        translator=translator,
-        weights=weights(translator),
-        costs=costs,
+        folder=folder, translator=translator, weights=weights(translator), costs=costs
     )
 
 
@@ -156,10 +153,7 @@ def without_settings(files, folder):
         (without_dev, "another dev set.* --dev_source and --dev_target as"),
         (with_another_dev_set, "another dev set.* name another folder, or"),
         (with_another_measure, "13a, but now it is char; give --tokenize"),
-        (
-            without_checkpoints,
-            r"no checkpoint .* \(there is none\); name anoth",
-        ),
+        (without_checkpoints, r"no checkpoint .* \(there is none\); name anoth"),
         (without_a_whole_checkpoint, r"no checkpoint .* \(ckpt-\d: .*ckpt-\d:"),
     ],
 )
@@ -199,9 +193,7 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
     """Others may round otherwise, so they are refused."""
     enabled = []
     monkeypatch.setattr(
-        tf.config.experimental,
-        "enable_op_determinism",
-        lambda: enabled.append(True),
+        tf.config.experimental, "enable_op_determinism", lambda: enabled.append(True)
     )
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     exact = replace(SHORT, deterministic=True)
@@ -350,13 +342,11 @@ sys.stdin.read()
 
 def test_only_one_training_at_a_time_runs_in_a_folder(trained, files, folder, capsys):
     before = contents(folder)
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(folder / "training.lock")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        ) as holder,
-    ):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder / "training.lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(ValueError, match=r"trained by process 4711; wait"):
@@ -559,11 +549,7 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
     [
         (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh, NFC);"),
         (float("nan"), "13a", "no evaluation yet;"),
-        (
-            float("nan"),
-            "",
-            "no dev set, so the last model is kept as the best;",
-        ),
+        (float("nan"), "", "no dev set, so the last model is kept as the best;"),
     ],
 )
 def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
@@ -606,13 +592,7 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         "model_dir": tmp_path / "model",
     }
     with full_disk(200_000):
-        status = main(
-            [
-                "train",
-                "--recipe=paper",
-                *(f"--{k}={v}" for k, v in flags.items()),
-            ]
-        )
+        status = main(["train", "--recipe=paper", *(f"--{k}={v}" for k, v in flags.items())])
     assert status == 2
     (sentence,) = [
         line for line in capsys.readouterr().err.split("\n") if "could not be written" in line

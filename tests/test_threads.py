@@ -98,11 +98,7 @@ def test_parts_of_batches_train_as_the_whole() -> None:
     + [(1, 2, 3, 1), (1, 99, 4096, MOST_PARTS)],
 )
 def test_parts_are_one_a_core(
-    monkeypatch: pytest.MonkeyPatch,
-    of_operation: int,
-    at_once: int,
-    rows: int,
-    wanted: int,
+    monkeypatch: pytest.MonkeyPatch, of_operation: int, at_once: int, rows: int, wanted: int
 ) -> None:
     """Unless they would be short, or operations are divided already."""
     monkeypatch.setattr(step, "threads", lambda: of_operation)
@@ -113,8 +109,7 @@ def test_parts_are_one_a_core(
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
-    [*zip(VARIABLES, (threads, operations_at_once), strict=True)],
+    ("name", "asked"), [*zip(VARIABLES, (threads, operations_at_once), strict=True)]
 )
 def test_threads_are_those_that_tensorflow_takes(
     monkeypatch: pytest.MonkeyPatch, name: str, asked: Any
@@ -214,9 +209,7 @@ def test_an_error_in_a_batch_is_raised() -> None:
         in_batches("test", {"lines": LINES}, work, 1)
 
 
-def test_translations_do_not_depend_on_the_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_translations_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = toys.toy_translator(toys.english(), toys.french())
     random = np.random.default_rng(5)
     lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
@@ -235,9 +228,7 @@ def test_translations_do_not_depend_on_the_threads(
     len(available_cores()) < 2 or not hasattr(os, "sched_setaffinity"),
     reason="two cores are needed",
 )
-def test_a_deterministic_training_by_two_threads_repeats(
-    tmp_path: Path,
-) -> None:
+def test_a_deterministic_training_by_two_threads_repeats(tmp_path: Path) -> None:
     """Bit for bit, also if both are on one core; one thread is refused."""
     random = np.random.default_rng(3)
     for side in ("a", "b"):

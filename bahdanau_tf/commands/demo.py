@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.flags import (
-    Group,
-    check_folder,
-    from_flags,
-    require,
-)
+from bahdanau_tf.commands.flags import Group, check_folder, from_flags, require
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fields import OptionGroup, option
@@ -164,10 +159,7 @@ def _train(folder: Path, epochs: float) -> Translator:
 
 
 def _judge_alignments(
-    translator: Translator,
-    sources: list[str],
-    references: list[str],
-    gold: Path,
+    translator: Translator, sources: list[str], references: list[str], gold: Path
 ) -> None:
     """Prints the alignment error rate of attention, and that of a diagonal."""
     links = evaluation.read_pharaoh(gold)

@@ -121,10 +121,7 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _pairs(
-    pairs: Sequence[Pair],
-    translations: Sequence[Translation],
-    beside: bool,
-    closest: bool,
+    pairs: Sequence[Pair], translations: Sequence[Translation], beside: bool, closest: bool
 ) -> Iterator[Pair]:
     """Yields each pair, if `beside`, and its source with the translation."""
     for (source, reference), best in zip(pairs, translations, strict=True):

@@ -99,11 +99,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     signature = ""
     widths = [max(len(name_of(*row)) for row in paper.ENSEMBLES), 7]
     for row, lines in translate_rows(
-        paper.ENSEMBLES,
-        members,
-        sources,
-        from_flags(flags, Decoding),
-        flags.average,
+        paper.ENSEMBLES, members, sources, from_flags(flags, Decoding), flags.average
     ):
         score = None if lines is None else judge.bleu(lines)
         cells = [name_of(*row), NOT_RUN if score is None else score.score]

@@ -201,10 +201,7 @@ def _translate(
     start = time.monotonic()
     line = ProgressLine(len(sources))
     done: list[Translation] = []
-    with (
-        kept_lines_named(output, lambda: len(done)),
-        written(output or os.devnull) as file,
-    ):
+    with kept_lines_named(output, lambda: len(done)), written(output or os.devnull) as file:
         while window := sources[len(done) : len(done) + WINDOW]:
             translations = translator.translate(window)
             done += translations

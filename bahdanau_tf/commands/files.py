@@ -206,9 +206,7 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 
 
 def tokenizer_for(
-    flags: absl_flags.FlagValues,
-    translator: Translator | None,
-    references: Sequence[str],
+    flags: absl_flags.FlagValues, translator: Translator | None, references: Sequence[str]
 ) -> str:
     """--tokenize, or the tokenizer that fits; prints it on standard error.
 

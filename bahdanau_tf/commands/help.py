@@ -152,9 +152,7 @@ def complete_if_asked(
 
 
 def _add(
-    parser: argparse.ArgumentParser,
-    flag: absl_flags.Flag[object],
-    choices: Sequence[str] | None,
+    parser: argparse.ArgumentParser, flag: absl_flags.Flag[object], choices: Sequence[str] | None
 ) -> None:
     if flag.boolean:
         parser.add_argument(f"--{flag.name}", action="store_true")

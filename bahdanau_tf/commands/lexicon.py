@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import (
-    Group,
-    Modules,
-    Threads,
-    check_files,
-    check_folder,
-)
+from bahdanau_tf.commands.flags import Group, Modules, Threads, check_files, check_folder
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.ranges import Range
@@ -86,10 +80,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         )
     batches = make_dataset(corpus, translator.source_text, translator.target_text, shuffle="none")
     lexicon = learn_lexicon(
-        translator.model,
-        _with_progress(batches, len(corpus)),
-        flags.words,
-        first,
+        translator.model, _with_progress(batches, len(corpus)), flags.words, first
     )
     lexicon.save(folder / LEXICON)
     print(

@@ -240,10 +240,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         dev=dev,
         counterparts={plan.name: plan.counterpart for plan in plans},
         scoring=report.Scoring(
-            from_flags(flags, Decoding),
-            flags.tokenize,
-            flags.ignore_case,
-            nfc=flags.nfc,
+            from_flags(flags, Decoding), flags.tokenize, flags.ignore_case, nfc=flags.nfc
         ),
         baseline=baseline,
         phrases=phrases,
@@ -265,9 +262,7 @@ def _suite(flags: absl_flags.FlagValues) -> trainings.Suite | None:
 
 
 def _plans(
-    suite: trainings.Suite | None,
-    files: trainings.Files,
-    flags: absl_flags.FlagValues,
+    suite: trainings.Suite | None, files: trainings.Files, flags: absl_flags.FlagValues
 ) -> list[Plan]:
     """The systems of --train_systems, or all; none without a suite.
 

@@ -14,11 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import (
-    Group,
-    check_files,
-    check_output,
-)
+from bahdanau_tf.commands.flags import Group, check_files, check_output
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import CHUNK, ORDER, lowest, score_pairs
 from bahdanau_tf.options.fields import OptionGroup, option

@@ -250,11 +250,7 @@ class _Part(NamedTuple):
         if flags.prefixes is not None:
             prefixes = count_lines(flags.prefixes)
             check_equal("--prefixes", prefixes, "--input", total)
-        return cls(
-            shard.file(flags.output),
-            *shard.lines(total),
-            made_of(flags),
-        )
+        return cls(shard.file(flags.output), *shard.lines(total), made_of(flags))
 
     def note(self, flags: absl_flags.FlagValues) -> None:
         """Records what the part is made of, once no other process writes it."""
@@ -292,11 +288,7 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
 
 
 def _report(
-    counter: LineCounter,
-    lines: Sequence[str],
-    result: LinesTranslated,
-    long: str,
-    split_long: bool,
+    counter: LineCounter, lines: Sequence[str], result: LinesTranslated, long: str, split_long: bool
 ) -> None:
     """Reports lines that were split, too long, cut off, or left empty."""
     cut = [i for i, t in enumerate(result.translations) if not t.finished]

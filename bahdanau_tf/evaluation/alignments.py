@@ -18,9 +18,7 @@ Links = frozenset[tuple[int, int]]
 
 
 def alignment_error_rate(
-    alignments: Sequence[Links],
-    sure: Sequence[Links],
-    possible: Sequence[Links] | None = None,
+    alignments: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
 ) -> float:
     """Computes the alignment error rate, summed over sentences.
 
@@ -42,8 +40,7 @@ def alignment_error_rate(
     """
     possible = [frozenset()] * len(sure) if possible is None else possible
     check_counts(
-        "alignment_error_rate",
-        {"alignments": alignments, "sure": sure, "possible": possible},
+        "alignment_error_rate", {"alignments": alignments, "sure": sure, "possible": possible}
     )
     hits = links = 0
     for a, s, p in zip(alignments, sure, possible, strict=True):

@@ -40,11 +40,7 @@ class References:
     nfc: bool = True
 
     def score(
-        self,
-        metric: str,
-        texts: Sequence[str],
-        where: Mask | None = None,
-        n_bootstrap: int = 0,
+        self, metric: str, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0
     ) -> Score:
         """The score of a metric, by its name in `METRICS`."""
         (texts,), lines = self._where(where, [texts])

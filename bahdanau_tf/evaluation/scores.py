@@ -115,9 +115,7 @@ def _ter(options: ScoreOptions) -> Metric:
 
     by_character = options.tokenize in ("char", "ja-mecab", "zh")  # no spaces between words
     return TER(
-        normalized=by_character,
-        asian_support=by_character,
-        case_sensitive=not options.lowercase,
+        normalized=by_character, asian_support=by_character, case_sensitive=not options.lowercase
     )
 
 
@@ -235,10 +233,7 @@ def signature_text(signature: Signature, nfc: bool) -> str:
 
 
 def check_corpus(
-    function: str,
-    name: str,
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    function: str, name: str, hypotheses: Sequence[str], references: Sequence[str]
 ) -> None:
     """Raises ValueError if there are no sentences, or the numbers differ."""
     check_counts(function, {name: hypotheses, "references": references})

@@ -60,9 +60,7 @@ class _Translator(Protocol):
 
 
 def known_sentences(
-    translators: Sequence[_Translator],
-    sources: Sequence[str],
-    references: Sequence[str],
+    translators: Sequence[_Translator], sources: Sequence[str], references: Sequence[str]
 ) -> list[bool]:
     """Finds the sentences that have only words that all models know.
 
@@ -201,9 +199,7 @@ def bin_title(lengths: LengthBin) -> str:
     return f"{lengths.shortest}-{lengths.longest}"
 
 
-def length_rows(
-    curves: Mapping[str, Sequence[LengthBin]],
-) -> tuple[list[str], list[list[Cell]]]:
+def length_rows(curves: Mapping[str, Sequence[LengthBin]]) -> tuple[list[str], list[list[Cell]]]:
     """A table of BLEU by length.
 
     Args:

@@ -55,10 +55,7 @@ def unroll(
         return t + 1, arrays, new
 
     _, writes, states = tf.while_loop(
-        lambda t, *_: t < time,
-        body,
-        (tf.constant(0), writes, states),
-        maximum_iterations=time,
+        lambda t, *_: t < time, body, (tf.constant(0), writes, states), maximum_iterations=time
     )
     return tuple(batch_major(array.stack()) for array in writes), states
 

@@ -10,12 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.conditional import ConditionalDecoder
-from bahdanau_tf.layers.decoder import (
-    AttentionDecoder,
-    DecoderState,
-    Glimpse,
-    StepMemory,
-)
+from bahdanau_tf.layers.decoder import AttentionDecoder, DecoderState, Glimpse, StepMemory
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.nested_cells import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights

@@ -25,9 +25,7 @@ def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -
 
 
 def log_probs_and_alignment(
-    model: TranslationModel,
-    source: Nest,
-    target: tf.Tensor,
+    model: TranslationModel, source: Nest, target: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
     """What a model makes of known target words, given one after the other.
 

@@ -199,10 +199,7 @@ class Decoding(OptionGroup):
             )
         else:
             search = partial(
-                beam_search,
-                beam_size=self.beam_size,
-                n_best=n_best,
-                shrink=self.shrink,
+                beam_search, beam_size=self.beam_size, n_best=n_best, shrink=self.shrink
             )
         return search(
             step,

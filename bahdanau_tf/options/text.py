@@ -140,9 +140,7 @@ class TextOptions(OptionGroup):
                 lowercase=self.lowercase,
             )
         learn = functools.partial(
-            SubwordTokenizer.train,
-            model_type=self.tokenizer,
-            lowercase=self.lowercase,
+            SubwordTokenizer.train, model_type=self.tokenizer, lowercase=self.lowercase
         )
         learn_source = functools.partial(
             learn,

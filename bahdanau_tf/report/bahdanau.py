@@ -10,12 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.evaluation import (
-    Table,
-    alignment_error_rate,
-    length_rows,
-    mean_entropy,
-)
+from bahdanau_tf.evaluation import Table, alignment_error_rate, length_rows, mean_entropy
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
 from bahdanau_tf.plotting import plot_alignment, plot_bleu_by_length
 from bahdanau_tf.report import paper

@@ -265,9 +265,7 @@ def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     # The next smaller float32, by an op that exports may have.
     below = tf.minimum(below, total * (1 - 2**-24))
     words = tf.searchsorted(
-        tf.reshape(sums, [-1, shape[2]]),
-        tf.reshape(below, [-1, 1]),
-        side="right",
+        tf.reshape(sums, [-1, shape[2]]), tf.reshape(below, [-1, 1]), side="right"
     )
     # Where logits are NaN the hypothesis is dropped, but it needs a valid id.
     return tf.reshape(tf.minimum(words, shape[2] - 1), shape[:2])

@@ -229,11 +229,7 @@ class Search:
     has_weights: bool = field(default=False, init=False)
 
     def run(
-        self,
-        state: Nest,
-        memory: Nest,
-        max_length: int | tf.Tensor,
-        starts: int,
+        self, state: Nest, memory: Nest, max_length: int | tf.Tensor, starts: int
     ) -> SearchResult:
         """Searches, beginning with `starts` empty hypotheses for each row."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
@@ -256,8 +252,7 @@ class Search:
         start = _Live(
             ids=tf.fill([batch, self.places], tf.constant(self.start_id, tf.int64)),
             state=tf.nest.map_structure(
-                lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1),
-                state,
+                lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1), state
             ),
             coverage=self._no_coverage(batch),
             log_probs=tf.where(exists, live.log_probs, NEVER),
@@ -274,11 +269,7 @@ class Search:
             # At least one step, even for an empty batch.
             lambda rows, beam, _: (beam.time == 0) | (tf.size(rows.row) > 0),
             lambda *all_of_it: self._until_one_stops(lengths, *all_of_it),
-            [
-                rows,
-                _Beam(tf.constant(0), start, record),
-                _Found(live, finished),
-            ],
+            [rows, _Beam(tf.constant(0), start, record), _Found(live, finished)],
         )
         return _result(beam, found, self.n_best, self.has_weights)
 
@@ -352,11 +343,7 @@ class Search:
         return _Beam(beam.time + 1, live, record)
 
     def _scores(
-        self,
-        log_probs: tf.Tensor,
-        coverage: tf.Tensor | tuple[()],
-        rows: _Rows,
-        divisor: tf.Tensor,
+        self, log_probs: tf.Tensor, coverage: tf.Tensor | tuple[()], rows: _Rows, divisor: tf.Tensor
     ) -> tf.Tensor:
         """The scores of hypotheses of one length: float32 [B, K]."""
         scores = log_probs / divisor
@@ -373,11 +360,7 @@ class Search:
         return self.coverage_penalty is not no_coverage_penalty
 
     def _attend(
-        self,
-        beam: _Beam,
-        rows: _Rows,
-        weights: tf.Tensor | None,
-        parents: tf.Tensor,
+        self, beam: _Beam, rows: _Rows, weights: tf.Tensor | None, parents: tf.Tensor
     ) -> tuple[tf.Tensor | tuple[()], Record]:
         """Returns the coverage after this step, and the record of all weights.
 
@@ -419,11 +402,7 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
 
 
 def _let_go(
-    goes_on: tf.Tensor,
-    scores: tf.Tensor,
-    rows: _Rows,
-    live: _Live,
-    found: _Found,
+    goes_on: tf.Tensor, scores: tf.Tensor, rows: _Rows, live: _Live, found: _Found
 ) -> tuple[_Rows, _Live, _Found]:
     """Copies the results of stopped rows to `found` and removes these rows.
 

@@ -44,10 +44,7 @@ class Hypotheses(NamedTuple):
 
 
 def blank(
-    batch: tf.Tensor,
-    count: int | tf.Tensor,
-    longest: int | tf.Tensor,
-    log_prob: float,
+    batch: tf.Tensor, count: int | tf.Tensor, longest: int | tf.Tensor, log_prob: float
 ) -> Hypotheses:
     """Makes hypotheses without tokens, `[B, count]`."""
     value = tf.fill([batch, count], log_prob)
@@ -187,8 +184,7 @@ def best_of_all(
     found = top_continuations(chunks, offset, count, live)
     forbidden = [_is_forbidden(one, found, history, size) for one in few]
     left, order = tf.math.top_k(
-        tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs),
-        beam_size,
+        tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs), beam_size
     )
     return Continuations(left, *take(found[1:], order))
 
@@ -356,10 +352,7 @@ def _smaller(one: Any, other: Any) -> Any:
 
 
 def one_each(
-    logits: tf.Tensor,
-    so_far: tf.Tensor,
-    constrained: tf.Tensor,
-    tokens: tf.Tensor,
+    logits: tf.Tensor, so_far: tf.Tensor, constrained: tf.Tensor, tokens: tf.Tensor
 ) -> Continuations:
     """Continues every hypothesis with the one word given for it."""
     norm = tf.reduce_logsumexp(logits, axis=-1)

@@ -162,33 +162,23 @@ def train_step(
     ids = tf.TensorSpec([None, None], tf.int32)
     weights = tf.TensorSpec([None, None], tf.float32)
 
-    @tf.function(
-        input_signature=[{"source": ids, "target": ids}, ids, weights],
-        autograph=False,
-    )
+    @tf.function(input_signature=[{"source": ids, "target": ids}, ids, weights], autograph=False)
     def step(
-        inputs: dict[str, tf.Tensor],
-        target: tf.Tensor,
-        token_weights: tf.Tensor,
+        inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
     ) -> tf.Tensor:
         def of_replica() -> tf.Tensor:
             rows = rows_of_replica((inputs, target, token_weights))
             divided = [part_of(rows, number, parts) for number in range(parts)]
             with products_in(product_dtype):
                 return update(
-                    model,
-                    optimizer,
-                    lambda scale: tf.add_n([cost(scale, *x) for x in divided]),
+                    model, optimizer, lambda scale: tf.add_n([cost(scale, *x) for x in divided])
                 )
 
         costs = strategy.run(of_replica)
         return strategy.reduce(tf.distribute.ReduceOp.SUM, costs, axis=None)
 
     def cost(
-        scale: tf.Tensor,
-        inputs: dict[str, tf.Tensor],
-        target: tf.Tensor,
-        token_weights: tf.Tensor,
+        scale: tf.Tensor, inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
     ) -> tf.Tensor:
         # The loss is linear in the weights of words. Scaled here, they also
         # scale the gradients that the forward pass computes.
@@ -361,11 +351,7 @@ def rows_of_replica(batch: Batch) -> Batch:
         batch: A batch of at least one row, the same on all replicas.
     """
     replica = tf.distribute.get_replica_context()
-    return part_of(
-        batch,
-        replica.replica_id_in_sync_group,
-        replica.num_replicas_in_sync,
-    )
+    return part_of(batch, replica.replica_id_in_sync_group, replica.num_replicas_in_sync)
 
 
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
@@ -423,10 +409,7 @@ def vary_noise(model: keras.Model) -> None:
 
 
 def updates_per_epoch(
-    corpus: ParallelCorpus,
-    source_text: Tokenizer,
-    target_text: Tokenizer,
-    recipe: Recipe,
+    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, recipe: Recipe
 ) -> float:
     """The number of updates in an epoch, for schedules and `epochs`.
 
@@ -438,10 +421,7 @@ def updates_per_epoch(
 
 
 def _batches_per_epoch(
-    corpus: ParallelCorpus,
-    source_text: Tokenizer,
-    target_text: Tokenizer,
-    batching: Batching,
+    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, batching: Batching
 ) -> int:
     """The number of batches in an epoch.
 

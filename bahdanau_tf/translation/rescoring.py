@@ -239,9 +239,7 @@ class Choice(NamedTuple):
 
 
 def choose_weight(
-    scored: Iterable[tuple[NBest, list[float]]],
-    references: Sequence[str],
-    **options: Any,
+    scored: Iterable[tuple[NBest, list[float]]], references: Sequence[str], **options: Any
 ) -> Choice:
     """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
 
