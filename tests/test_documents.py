@@ -41,7 +41,14 @@ BLOCK = re.compile(
 # Replace the sizes in a page: keyword arguments in Python, and flags that are
 # added after those of the page.
 MODEL_SIZES = dict.fromkeys(("units", "embedding_dim", "attention_units", "maxout_units"), 8)
-SIZES = {**MODEL_SIZES, "epochs": 1, "vocabulary_size": 400, "train": 60, "steps_per_epoch": 2}
+SIZES = {
+    **MODEL_SIZES,
+    "epochs": 1,
+    "vocabulary_size": 400,
+    "train": 60,
+    "steps_per_epoch": 2,
+    "minutes": 0.05,
+}
 FLAGS = {
     "train": [
         *(f"--{name}={size}" for name, size in MODEL_SIZES.items()),
