@@ -32,10 +32,10 @@ FLOORS = (
     ("__main__",),
 )
 # How large the package may be. A change that needs more takes away elsewhere.
-ROOMS = 24  # folders and modules of the package, with __init__ and __main__
-IMPORTS = 90  # of one room by another
-FILES_AT_MOST = 188
-LINES = 36_500
+ROOMS = 21  # folders and modules of the package, with __init__ and __main__
+IMPORTS = 80  # of one room by another
+FILES_AT_MOST = 162
+LINES = 35_800
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

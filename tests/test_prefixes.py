@@ -28,6 +28,7 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
+from bahdanau_tf.translation.decoding import search
 from bahdanau_tf.translation.shortlist import of_words
 
 UNK, END = 1, 2
@@ -54,7 +55,8 @@ def searched(
     def step(ids: tf.Tensor, row: tf.Tensor, _: Any) -> Any:
         return tf.gather_nd(logits, tf.stack([row, ids], -1)), row, None
 
-    return decoding.search(
+    return search(
+        decoding,
         step,
         tf.range(len(SOURCES)),
         (),

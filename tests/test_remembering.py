@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from bahdanau_tf.commands.main import main
 
 from bahdanau_tf import Decoding, Translator, layers, trace
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.models import token_log_probs
 
 SENTENCES = ["one two three", "three", "two three one two"]

@@ -1,25 +1,15 @@
-"""The options of decoding, and the search with these options."""
+"""The options of decoding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.ranges import Range, check_range
 
-if TYPE_CHECKING:  # the command line reads its flags from here
-    import tensorflow as tf
-
-    from bahdanau_tf.search import Constraint, SearchResult, Step
-    from bahdanau_tf.system.tensors import Nest
-    from bahdanau_tf.text.tokenizer import Tokenizer
-
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
-_ROUNDING = 1e-6  # of a length that is a whole number except for rounding
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
@@ -126,112 +116,3 @@ class Decoding(OptionGroup):
         """These options with greedy search and one translation."""
         plain = {name: getattr(Decoding, name) for name in SAMPLING}
         return replace(self, beam_size=1, n_best=1, **plain)
-
-    def search(
-        self,
-        step: Step,
-        state: Nest,
-        memory: Nest,
-        source: tf.Tensor,
-        start_id: int,
-        text: Tokenizer,
-        prefix: tf.Tensor | None = None,
-        constraints: Sequence[Constraint] = (),
-        n_best: int | tf.Tensor | None = None,
-    ) -> SearchResult:
-        """Searches with these options, in graph.
-
-        Args:
-            step: The step function, see `bahdanau_tf.search`.
-            state: Nest of [B, ...], the state before the first word.
-            memory: Nest of [B, ...], read by `step`.
-            source: int32 [B, T_x], source ids padded with 0.
-            start_id: The id given to `step` at the first word.
-            text: Tokenizer of the target language, for its special ids.
-            prefix: int32 [B, P], padded with 0, the words with which each
-                translation begins, even if a constraint forbids them. It may
-                exceed `max_length_ratio`, but not `max_length`.
-            constraints: Further constraints.
-            n_best: N in place of that of the options: an int, or without
-                sampling int32 scalar, from 1 to `beam_size`.
-
-        Returns:
-            `SearchResult` of [B, N] hypotheses.
-
-        Raises:
-            ValueError: `beta` is not 0 and the model has no attention.
-        """
-        import tensorflow as tf
-
-        from bahdanau_tf.search import (
-            beam_search,
-            gnmt_coverage_penalty,
-            gnmt_length_penalty,
-            no_coverage_penalty,
-            sample,
-        )
-        from bahdanau_tf.search.beam import sentence_seeds
-        from bahdanau_tf.search.constraints import forced_prefix
-
-        lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
-        longest = self.max_length_ratio * lengths + _ROUNDING
-        longest = tf.cast(longest, tf.int32)
-        if prefix is not None:
-            given = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
-            longest = tf.maximum(longest, given + 1)
-        longest = tf.clip_by_value(longest, 1, self.max_length)
-        every = [*self._constraints(lengths, longest, text), *constraints]
-        if prefix is not None:
-            every = [forced_prefix(prefix, every)]
-        coverage_penalty = (
-            gnmt_coverage_penalty(self.beta, source != 0) if self.beta else no_coverage_penalty
-        )
-        if n_best is None:
-            n_best = self.n_best
-        if self.sampling:
-            search = partial(
-                sample,
-                seed=sentence_seeds(source, self.seed),
-                temperature=self.temperature,
-                top_k=self.top_k or None,
-                top_p=self.top_p,
-                n_samples=n_best,
-            )
-        else:
-            search = partial(
-                beam_search, beam_size=self.beam_size, n_best=n_best, shrink=self.shrink
-            )
-        return search(
-            step,
-            state,
-            memory,
-            start_id=start_id,
-            eos_id=text.eos_id,
-            max_length=longest,
-            length_penalty=gnmt_length_penalty(self.alpha),
-            coverage_penalty=coverage_penalty,
-            constraints=every,
-        )
-
-    def _constraints(
-        self, lengths: tf.Tensor, longest: tf.Tensor, text: Tokenizer
-    ) -> list[Constraint]:
-        import tensorflow as tf
-
-        from bahdanau_tf.search.constraints import forbid, minimum_length, no_repeated_ngrams
-
-        # Padding is never a word: a hypothesis with it could not be
-        # distinguished from a shorter one.
-        forbidden = [text.pad_id]
-        if self.unknown == "forbid":
-            forbidden.append(text.unk_id)
-        constraints = [forbid(forbidden)]
-        if self.min_length_ratio:
-            shortest = self.min_length_ratio * lengths - _ROUNDING
-            shortest = tf.math.ceil(shortest)
-            shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
-            words = shortest - 1  # minimum_length does not count the end symbol
-            constraints.append(minimum_length(words, text.eos_id))
-        if self.no_repeated_ngrams:
-            constraints.append(no_repeated_ngrams(self.no_repeated_ngrams))
-        return constraints

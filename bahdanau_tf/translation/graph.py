@@ -16,6 +16,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
+from bahdanau_tf.translation.decoding import search
 from bahdanau_tf.translation.shortlist import (
     Lexicon,
     full_step,
@@ -184,7 +185,7 @@ class TranslationGraph(tf.Module):
             prefix: int32 [B, P], target ids padded with 0, with which each
                 translation begins.
             constraints: Constraints in addition to those of `decoding`.
-            n_best: N in place of that of `decoding`, see `Decoding.search`.
+            n_best: N in place of that of `decoding`, see `decoding.search`.
             with_weights: Whether the result has the soft alignments, if the
                 model has any.
 
@@ -209,7 +210,8 @@ class TranslationGraph(tf.Module):
             step = full_step(self.model, self.model.output_weights())
         if not (with_weights or decoding.beta):
             step = without_weights(step)
-        result = decoding.search(
+        result = search(
+            decoding,
             step,
             state,
             memory,
