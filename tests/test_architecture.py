@@ -35,7 +35,7 @@ FLOORS = (
 ROOMS = 21  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 80  # of one room by another
 FILES_AT_MOST = 162
-LINES = 35_800
+LINES = 35_850
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

@@ -1,5 +1,7 @@
 """The progress of commands that work on lines, in logs and terminals."""
 
+from __future__ import annotations
+
 import io
 import sys
 
@@ -21,18 +23,6 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-@pytest.fixture
-def log(monkeypatch) -> io.StringIO:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    return sys.stderr
-
-
-@pytest.fixture
-def screen(monkeypatch) -> Terminal:
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    return sys.stderr
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -51,35 +41,50 @@ def test_a_terminal_does_nothing_that_a_name_says(clock, name, shown):
         assert stream.getvalue().rstrip("\n").endswith(f" {shown}".rstrip("\n"))
 
 
-def test_a_log_gets_a_line_every_half_minute(clock, log):
+def test_a_log_gets_a_line_every_half_minute(clock, monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter()
     for second in range(65):
         clock[0] = 101.0 + second
         counter.advance(10)
     counter.close()
-    rows = (f"{count} lines, 10.0 lines/s\n" for count in (300, 600, 650))
-    assert log.getvalue() == "".join(rows)
+    assert log.getvalue() == (
+        "300 lines, 10.0 lines/s\n600 lines, 10.0 lines/s\n650 lines, 10.0 lines/s\n"
+    )
 
 
 @pytest.mark.parametrize(("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")])
-def test_no_count_is_logged_twice(clock, log, seconds, rate):
+def test_no_count_is_logged_twice(clock, monkeypatch, seconds, rate):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter("test.en")
     clock[0] += seconds
     counter.advance(2)
     counter.close()
-    assert log.getvalue() == (f"test.en: 2 lines, {rate} lines/s\n" if seconds > 30 else "")
+    told = f"test.en: 2 lines, {rate} lines/s\n"
+    assert log.getvalue() == (told if seconds > 30 else "")
 
 
-def test_counted_yields_the_lines_unchanged(clock, screen):
-    for number, line in enumerate(counted(map(str, range(5)), "train.en")):
+def test_counted_yields_the_lines_unchanged(clock, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    lines = counted(map(str, range(5)), "train.en")
+    for number, line in enumerate(lines):
         assert line == str(number)
         clock[0] += 1
-    counts = "1 line", "2 lines", "3 lines", "4 lines", "5 lines", "5 lines"
-    rows = (f"\r\x1b[Ktrain.en: {count}, 1.0 lines/s" for count in counts)
-    assert screen.getvalue() == "".join(rows) + "\n"
+    assert screen.getvalue() == (
+        "".join(
+            f"\r\x1b[Ktrain.en: {n}, 1.0 lines/s"
+            for n in ("1 line", *(f"{n} lines" for n in range(2, 6)))
+        )
+        + "\r\x1b[Ktrain.en: 5 lines, 1.0 lines/s\n"
+    )
 
 
-def test_a_terminal_shows_one_line_that_is_rewritten(clock, screen):
+def test_a_terminal_shows_one_line_that_is_rewritten(clock, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
     counter = LineCounter()
     clock[0] += 2
     counter.advance(10)
@@ -95,7 +100,9 @@ def test_a_terminal_shows_one_line_that_is_rewritten(clock, screen):
     )
 
 
-def test_odd_lines_are_reported_every_half_minute_and_counted(clock, log):
+def test_odd_lines_are_reported_every_half_minute_and_counted(clock, monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter()
     for seconds, places in ((1, [1, 2]), (28, [0]), (2, [9]), (1, [4])):
         clock[0] += seconds
@@ -109,7 +116,9 @@ def test_odd_lines_are_reported_every_half_minute_and_counted(clock, log):
     ]
 
 
-def test_a_report_names_only_some_of_many_odd_lines(log):
+def test_a_report_names_only_some_of_many_odd_lines(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter()
     counter.report("odd", range(0, 10_000, 2))
     counter.close()
@@ -117,12 +126,21 @@ def test_a_report_names_only_some_of_many_odd_lines(log):
     assert log.getvalue() == f"lines {first}, ... (5000 lines): odd\n"
 
 
-def test_quiet_shows_no_counts_and_reports_odd_lines_at_once(clock, screen):
+def test_quiet_shows_no_counts(clock, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
     counter = LineCounter(quiet=True)
     counter.report("odd", [])
     clock[0] += 100
     counter.advance(5)
     counter.close()
     assert screen.getvalue() == ""
-    LineCounter(quiet=True).report("odd", [0])
-    assert screen.getvalue().endswith("line 1: odd\n")
+
+
+def test_quiet_reports_odd_lines_at_once(clock, monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    counter = LineCounter(quiet=True)
+    counter.report("odd", [0])
+    counter.advance(1)
+    assert screen.getvalue() == "line 1: odd\n"

@@ -224,7 +224,7 @@ def test_groups_of_the_built_in_corpus_differ_in_order_alone():
         ("--nbest={0}", "wanted NAME=PATH"),
         ("--nbest=a=/nowhere", "--nbest"),
         ("--nbest=a={0}", "line 1 is 'a b'"),
-        ("--nbest=a=/dev/null", "has nothing for 1 of 1 sentences"),
+        ("--nbest=a=/dev/null", "has no hypothesis for 1 of 1 sentences"),
         ("--phrases=/nowhere", "--phrases"),
         ("--phrases={0}", "has fewer than two sentences"),
     ],

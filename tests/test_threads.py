@@ -160,7 +160,7 @@ def test_threads_are_those_asked_for_until_tensorflow_runs() -> None:
     other = "try: device.use_threads(2)\nexcept ValueError as e: print(e)"
     told, used = said_by_a_process(USED.format(3, other)).splitlines()
     assert used == "1 3"
-    assert told.startswith("use_threads: threads is 2, but TensorFlow runs al")
+    assert told.startswith("use_threads: threads is 2, but TensorFlow is al")
 
 
 def test_threads_are_those_of_the_environment() -> None:

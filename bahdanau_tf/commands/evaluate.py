@@ -51,7 +51,8 @@ from bahdanau_tf.commands.flags import (
     refuse,
     refuse_without_model,
 )
-from bahdanau_tf.evaluation import METRICS, References, Table, length_rows
+from bahdanau_tf.evaluation import References, Table, length_rows
+from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.evaluation.tables import Cell, as_text
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import read_lines, written

@@ -1,13 +1,29 @@
-"""Tokenizers: strings to ids and back, in the graph."""
+"""Tokenizers: strings to ids and back, in the graph.
+
+Names are imported when they are first used: `script` needs no TensorFlow.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from bahdanau_tf.text.subwords import SubwordTokenizer
-from bahdanau_tf.text.tokenizer import Reading, Tokenizer, read_settings
-from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
-from bahdanau_tf.text.words import WordTokenizer
+if TYPE_CHECKING:
+    from bahdanau_tf.text.subwords import SubwordTokenizer
+    from bahdanau_tf.text.tokenizer import Reading, Tokenizer
+    from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
+    from bahdanau_tf.text.words import WordTokenizer
+
+_HOMES = {
+    "Coverage": "vocabulary",
+    "Dictionary": "vocabulary",
+    "Reading": "tokenizer",
+    "SubwordTokenizer": "subwords",
+    "Tokenizer": "tokenizer",
+    "Vocabulary": "vocabulary",
+    "WordTokenizer": "words",
+}
 
 __all__ = [
     "Coverage",
@@ -19,6 +35,14 @@ __all__ = [
     "WordTokenizer",
     "load_text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
@@ -44,6 +68,10 @@ def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordToken
 
 
 def _load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
+    from bahdanau_tf.text.subwords import SubwordTokenizer
+    from bahdanau_tf.text.tokenizer import read_settings
+    from bahdanau_tf.text.words import WordTokenizer
+
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
     if name not in classes:

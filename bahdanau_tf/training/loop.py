@@ -28,6 +28,7 @@ from bahdanau_tf.training.rate import Rate, make_optimizer
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult
 from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.training.signals import signals_caught
+from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
@@ -188,7 +189,7 @@ class _Training:
         if self.shapes:
             self.update = steps.compiled_step(model, scaled, loss, self.product_dtype)
         else:
-            self.update = steps.train_step(
+            self.update = train_step(
                 model,
                 scaled,
                 loss,
