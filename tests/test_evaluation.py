@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
-from bahdanau_tf.evaluation.scores import ScoreOptions, make_metric
+from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, make_metric
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
 WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
@@ -104,7 +104,7 @@ PEERS = {
 }
 
 
-@pytest.mark.parametrize("name", evaluation.METRICS)
+@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("n_bootstrap", [0, 50])
 def test_a_metric_equals_sacrebleus(name, n_bootstrap):
     ours, theirs = corpus(30, 0.2)
@@ -115,7 +115,7 @@ def test_a_metric_equals_sacrebleus(name, n_bootstrap):
     peer = metric.corpus_score(ours, [theirs], n_bootstrap=n_bootstrap)
     signature = f"{metric.get_signature().format()}|norm:NFC"
     assert str(score) == peer.format(signature=signature)
-    assert score.name == evaluation.METRICS[name].title == peer.name
+    assert score.name == METRICS[name].title == peer.name
     assert peer.score != pytest.approx(100)
 
 
@@ -125,7 +125,7 @@ def test_ter_ignores_case_and_counts_characters_without_spaces():
     assert score.score == pytest.approx(100 / 5)  # one of four characters and a word
 
 
-@pytest.mark.parametrize("name", evaluation.METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_systems_are_compared_by_any_metric(name):
     ours, theirs = corpus(60, 0.1)
     worse = corpus(60, 0.5)[0]
@@ -134,7 +134,7 @@ def test_systems_are_compared_by_any_metric(name):
     )
     assert (first.p_value, same.p_value) == (None, 1.0)
     assert other.p_value < 0.05
-    assert other.score.name == evaluation.METRICS[name].title
+    assert other.score.name == METRICS[name].title
     assert other.score.score == evaluation.score_corpus(name, worse, theirs).score
 
 

@@ -204,7 +204,7 @@ class Recipe(OptionGroup):
         'Whether XLA compiles the update: "on", "off", or "auto" for on one GPU, unless the '
         "training takes less than ten minutes. The batches then have a few fixed shapes; results "
         "differ by rounding and by the dropout that is drawn.",
-        "auto",
+        "off",
         kw_only=True,
     )
     label_smoothing: float = option(
