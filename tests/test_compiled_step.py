@@ -127,6 +127,14 @@ def test_auto_compiles_long_trainings_on_a_gpu(
     assert shapes == (StaticShapes(80, 11) if is_compiled else None)
 
 
+@pytest.mark.parametrize("make", [train_step, compiled_step])
+def test_products_are_rounded_once(make: Any) -> None:
+    """By `product_dtype` or by the policy of the model."""
+    model = RNNSearch(11, 12, 3, 4, 5, 2, dtype="mixed_bfloat16")
+    with pytest.raises(ValueError, match="product_dtype is bfloat16, and the model computes in"):
+        make(model, Adam(0.01), TokenCrossentropy(), "bfloat16")
+
+
 @pytest.mark.parametrize("obstacle", [{"max_length": 0}, {"token_budget": 9}, {"risk_samples": 2}])
 def test_what_cannot_be_compiled_is_refused(obstacle: dict[str, int]) -> None:
     model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,7 @@ class _Training:
 
     callbacks: keras.callbacks.CallbackList
     batches: Iterator[tuple[object, ...]]
+    update: Callable[..., tf.Tensor]
 
     def __init__(
         self, translator: Translator, files: TrainingFiles, recipe: Recipe, model_dir: Path
@@ -187,7 +188,9 @@ class _Training:
         loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
         self.shapes = steps.static_shapes(recipe, model)
         if self.shapes:
-            self.update = steps.compiled_step(model, scaled, loss, self.product_dtype)
+            compiled = steps.compiled_step(model, scaled, loss, self.product_dtype)
+            padded = self.shapes.padded
+            self.update = lambda *batch: compiled(*padded(batch))
         else:
             self.update = train_step(
                 model,
@@ -328,8 +331,7 @@ class _Training:
         """
         run, cost, words = self.run, 0.0, 0.0
         for batch, *_ in read:
-            rows = self.shapes.padded(batch) if self.shapes else batch
-            cost += float(self.update(*rows)) * run.recipe.divisor
+            cost += float(self.update(*batch)) * run.recipe.divisor
             words += float(tf.reduce_sum(batch[2]))
         _, run.positions, lines = zip(*read, strict=True)
         run.lines = tf.concat(lines, 0).numpy()

@@ -150,15 +150,7 @@ def train_step(
         ValueError: Operands are to be rounded in a model that does not compute
             in float32.
     """
-    if product_dtype != "float32" and model.compute_dtype != "float32":
-        raise ValueError(
-            f"train: product_dtype is {product_dtype}, and the model computes "
-            f"in {model.compute_dtype}, wanted one of them to be float32"
-        )
-    strategy = model.distribute_strategy
-    with strategy.scope():
-        if not optimizer.built:
-            optimizer.build(model.trainable_variables)
+    strategy = _prepared(model, optimizer, product_dtype)
     ids = tf.TensorSpec([None, None], tf.int32)
     weights = tf.TensorSpec([None, None], tf.float32)
 
@@ -189,6 +181,22 @@ def train_step(
         return words_loss(model, loss, *batch)
 
     return step
+
+
+def _prepared(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, product_dtype: str
+) -> tf.distribute.Strategy:
+    """Checks the dtypes and builds the optimizer; returns the model's strategy."""
+    if product_dtype != "float32" and model.compute_dtype != "float32":
+        raise ValueError(
+            f"train: product_dtype is {product_dtype}, and the model computes "
+            f"in {model.compute_dtype}, wanted one of them to be float32"
+        )
+    strategy = model.distribute_strategy
+    with strategy.scope():
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+    return strategy
 
 
 LENGTHS = 5  # of the batches of a compiled training
@@ -252,9 +260,11 @@ def compiled_step(
 
     Returns:
         As `train_step`.
+
+    Raises:
+        ValueError: As of `train_step`.
     """
-    if not optimizer.built:
-        optimizer.build(model.trainable_variables)
+    _prepared(model, optimizer, product_dtype)
 
     @tf.function(jit_compile=True, autograph=False)
     def step(
