@@ -318,7 +318,7 @@ def top_continuations(
     number, length = (tf.cast(size, tf.int64) for size in (number, length))
     best = tf.cast(tf.math.top_k(maxima, taken).indices, tf.int64)
     # Ascending, so that ties keep their order.
-    best = -tf.math.top_k(-best, taken).values
+    best = tf.math.top_k(best, taken).values[:, ::-1]
     parents, chunk = best // number, best % number
     if width != 1:
         offset = take(offset, parents)
@@ -340,7 +340,7 @@ def top_continuations(
     words = chunk * length + places % length
     if chunks.padded or has_missing:
         # An empty place may point beyond the last word.
-        words = tf.where(log_probs > NEVER, words, tf.zeros_like(words))
+        words = tf.where(log_probs > NEVER, words, tf.constant(0, tf.int64))
     return Continuations(log_probs, parents, words)
 
 
