@@ -2,7 +2,7 @@
 
 Public names are imported when they are first used, so that the command line
 can configure TensorFlow before it is imported. Keras can load saved models
-without these imports: see `system/keras_register.py`.
+without these imports: see `system/imports.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bahdanau_tf.system import keras_register
+from bahdanau_tf.system import imports
 
 __version__ = "0.3.0"
 
@@ -94,9 +94,9 @@ _MODULES = frozenset(
 
 __all__ = sorted(_HOMES)
 
-keras_register.register(
+imports.register(
     {
-        f"{__name__}>{name}": keras_register.StandIn(f"{__name__}.{home}", name)
+        f"{__name__}>{name}": imports.StandIn(f"{__name__}.{home}", name)
         for name, home in _HOMES.items()
         if home in ("layers", "losses", "models", "optimizers")
     }
@@ -106,11 +106,7 @@ keras_register.register(
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return imports.first_use(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ from oracle import randomized
 import bahdanau_tf
 from bahdanau_tf import layers, losses, models, optimizers
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.system import keras_register
+from bahdanau_tf.system import imports
 from bahdanau_tf.translation.saved import read_model
 
 # Raised by Keras' `model.save` with NumPy 2.
@@ -329,7 +329,7 @@ def test_another_backend_is_refused_in_one_line() -> None:
 def test_keras_already_on_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
     with pytest.raises(ImportError, match="'torch'"):
-        keras_register.register({})
+        imports.register({})
 
 
 def test_the_command_sets_its_own_backend(

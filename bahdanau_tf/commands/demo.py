@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.flags import Group, check_folder, from_flags, require
+from bahdanau_tf.commands.flags import Group, from_flags, require
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.plotting import plot_alignment
+from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.lines import count_lines, read_lines
 from bahdanau_tf.system.ranges import Range
 

@@ -34,12 +34,12 @@ from bahdanau_tf.commands.flags import (
     check_apart,
     check_apart_from_models,
     check_files,
-    check_folder,
     check_model,
 )
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.lines import written_together
 from bahdanau_tf.system.terminal import ProgressLine, amount
 

@@ -43,7 +43,6 @@ from bahdanau_tf.commands.flags import (
     Scores,
     Search,
     check_apart,
-    check_file,
     check_files,
     check_model,
     check_open,
@@ -55,6 +54,7 @@ from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.evaluation.tables import Cell, as_text
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.files import check_file
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printable
 

@@ -20,10 +20,10 @@ from bahdanau_tf.commands.flags import (
     Group,
     check_apart_from_models,
     check_files,
-    check_folder,
     check_model,
 )
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 

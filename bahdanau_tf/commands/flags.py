@@ -22,11 +22,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import (
-    check_file as check_file,
-    check_folder as check_folder,
-    check_outside_models as check_outside_models,
-)
+from bahdanau_tf.system.files import check_file, check_folder, check_outside_models
 from bahdanau_tf.system.lines import incomplete
 from bahdanau_tf.system.ranges import Range
 

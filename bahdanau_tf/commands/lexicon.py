@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import Group, Modules, Threads, check_files, check_folder
+from bahdanau_tf.commands.flags import Group, Modules, Threads, check_files
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
 

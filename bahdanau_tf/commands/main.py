@@ -19,7 +19,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import import_module
 from types import ModuleType
 from typing import TextIO
 
@@ -29,6 +29,7 @@ from bahdanau_tf import __all__ as PUBLIC, __version__
 from bahdanau_tf.commands.flags import Group, check_ranges, require, required
 from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.training import RECIPES, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.ranges import Range
@@ -73,7 +74,6 @@ class _Every(OptionGroup):
 
 
 EVERY = Group(_Every, "Every command")
-RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    complete_if_asked(COMMANDS, defined_flags, _arguments, {"recipe": _recipes()})
+    complete_if_asked(COMMANDS, defined_flags, _arguments, {"recipe": recipe_names()})
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
         return _say(usage(COMMANDS), sys.stdout, 0)
@@ -300,18 +300,9 @@ def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
 
 
 def _recipe_file(name: str) -> str:
-    if name not in _recipes():
-        raise ValueError(f"--recipe is {name!r}, wanted one of {_recipes()}")
+    if name not in recipe_names():
+        raise ValueError(f"--recipe is {name!r}, wanted one of {recipe_names()}")
     return f"--flagfile={RECIPES.joinpath(f'{name}.flags')}"
-
-
-def _recipes() -> list[str]:
-    """The names of the recipes, which are files of flags in the package."""
-    return sorted(
-        entry.name.removesuffix(".flags")
-        for entry in RECIPES.iterdir()
-        if entry.name.endswith(".flags")
-    )
 
 
 def _module(name: str) -> ModuleType:

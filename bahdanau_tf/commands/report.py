@@ -28,16 +28,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands import train
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
-from bahdanau_tf.commands.flags import (
-    SCORES,
-    Group,
-    Modules,
-    check_file,
-    check_folder,
-    from_flags,
-    refuse,
-    require,
-)
+from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, refuse, require
 from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
@@ -46,6 +37,7 @@ from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
+from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine

@@ -6,6 +6,7 @@ import re
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
+from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +18,7 @@ from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.files import write_atomically
 
+RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 FILE = "train.flags"
 TEXTS_FILE = "texts.flags"
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
@@ -84,6 +86,12 @@ class TrainingOptions(NamedTuple):
             for name, value in values.items()
             if name not in unused and value is not None
         }
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes, which are files of flags in the package."""
+    names = (entry.name for entry in RECIPES.iterdir())
+    return sorted(name.removesuffix(".flags") for name in names if name.endswith(".flags"))
 
 
 def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:

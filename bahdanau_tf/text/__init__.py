@@ -6,8 +6,9 @@ Names are imported when they are first used: `script` needs no TensorFlow.
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from bahdanau_tf.system import imports
 
 if TYPE_CHECKING:
     from bahdanau_tf.text.subwords import SubwordTokenizer
@@ -38,11 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return imports.first_use(__name__, _HOMES, name)
 
 
 def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:

@@ -5,11 +5,12 @@ Names are imported when they are first used: `request` needs no TensorFlow.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.system import imports
+
 if TYPE_CHECKING:
-    from bahdanau_tf.options import Recipe
     from bahdanau_tf.training.fitting import fit
     from bahdanau_tf.training.folder import locked
     from bahdanau_tf.training.loop import train
@@ -19,16 +20,15 @@ if TYPE_CHECKING:
     from bahdanau_tf.training.texts import TrainingFiles
 
 _HOMES = {
-    "Recipe": "options",
-    "Start": "training.plan",
-    "TrainingFiles": "training.texts",
-    "TrainingPlan": "training.plan",
-    "TrainingResult": "training.run",
-    "fit": "training.fitting",
-    "is_begun": "training.plan",
-    "locked": "training.folder",
-    "train": "training.loop",
-    "train_step": "training.step",
+    "Start": "plan",
+    "TrainingFiles": "texts",
+    "TrainingPlan": "plan",
+    "TrainingResult": "run",
+    "fit": "fitting",
+    "is_begun": "plan",
+    "locked": "folder",
+    "train": "loop",
+    "train_step": "step",
 }
 
 __all__ = [
@@ -46,8 +46,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"bahdanau_tf.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return imports.first_use(__name__, _HOMES, name)

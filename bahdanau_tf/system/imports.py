@@ -1,4 +1,4 @@
-"""Lets Keras load the classes of this package before they are imported.
+"""Imports names of this package when they are first used, and lets Keras load its classes.
 
 A saved model names its classes, and Keras looks them up among those that are registered. A class
 registers when its module is imported, and this package imports a module when one of its names is
@@ -16,6 +16,24 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import NamedTuple
+
+
+def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
+    """Imports a name of a package, for the `__getattr__` of the package.
+
+    Args:
+        package: The package; it gets the name as an attribute.
+        homes: The modules of its names, relative to it.
+        name: The name.
+
+    Raises:
+        AttributeError: The package has no such name.
+    """
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{package}.{homes[name]}"), name)
+    setattr(sys.modules[package], name, value)
+    return value
 
 
 class StandIn(NamedTuple):
