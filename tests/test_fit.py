@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 from pathlib import Path
 
 import keras
@@ -88,6 +89,15 @@ def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> Non
     del translator
     gc.collect()
     assert not folder.parent.exists()
+
+
+def test_a_refusal_leaves_no_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ValueError, match="dev_pairs is not used"):
+        bahdanau_tf.fit(["a"], ["b"], dev=(["a"], ["b"]), dev_pairs=3)
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.usefixtures("quick")

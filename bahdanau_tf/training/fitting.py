@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -26,11 +27,13 @@ from bahdanau_tf.options.training import (
     FILE,
     KINDS,
     OF_DEV_TEXT,
+    RECIPES,
     TEXTS,
     TEXTS_FILE,
     TrainingOptions,
     change_options,
     read_options,
+    recipe_names,
     refuse,
     values_of,
     write_options,
@@ -114,7 +117,8 @@ def fit(
             as a tuple, a table, or pairs; by default some pairs of the
             training text are held out.
         model_dir: The folder of the training. By default a temporary one,
-            which exists as long as the translator.
+            which exists as long as the translator, or for good if the training
+            fails.
         recipe: Options of training as one value; or the name of a recipe of
             the package, such as "paper", with which nothing is chosen.
         minutes: Longest time of all runs together; 60 unless `epochs` or
@@ -147,43 +151,47 @@ def fit(
     for name in options.keys() - KINDS.keys():
         similar = "".join(f" (did you mean {match}?)" for match in get_close_matches(name, KINDS))
         raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(KINDS)}")
-    temporary = tempfile.mkdtemp(prefix="bahdanau_tf-") if model_dir is None else None
-    folder = Path(temporary or "", model_dir or "model")
-    user_options, defaults = dict(options), {}
     if minutes is not None:
-        user_options["minutes"] = minutes
-    if isinstance(recipe, Recipe):
-        values = asdict(recipe)
-        unused = recipe.unused()
-        user_options = {
-            n: v for n, v in values.items() if n not in unused and v is not None
-        } | user_options
-    elif recipe is not None:
-        defaults = _read_recipe(recipe)
-    if user_options.get("init_from"):
-        user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
-    texts = _texts(folder, source, target, dev)
-    if "dev_source" in texts:
-        user_options["dev_source"] = texts["dev_source"]
-    named = recipe if isinstance(recipe, str) else None
-    request = Request(texts, folder, user_options, named, defaults)
-    request.check()
+        options["minutes"] = minutes
+    with contextlib.ExitStack() as undo:
+        if model_dir is None:
+            temporary = tempfile.mkdtemp(prefix="bahdanau_tf-")
+            undo.callback(shutil.rmtree, temporary, ignore_errors=True)
+            model_dir = Path(temporary, "model")
+        folder = Path(model_dir)
+        request = _request(_texts(folder, source, target, dev), folder, recipe, options)
+        request.check()
+        remove_temporary = undo.pop_all().close  # not if a training fails, which can resume
     result = run(request, tensorboard, threads, callbacks)
     translator = Translator.load(folder)
-    history = History(_read_history(folder), result, str(folder))
-    if temporary is not None:
-        weakref.finalize(history, shutil.rmtree, temporary, ignore_errors=True)
-    translator.history = history
+    translator.history = History(_read_history(folder), result, str(folder))
+    weakref.finalize(translator.history, remove_temporary)
     return translator
+
+
+def _request(
+    texts: Mapping[str, str], folder: Path, recipe: str | Recipe | None, options: Mapping[str, Any]
+) -> Request:
+    """The request of `fit`: options by keyword, those of a recipe, and texts."""
+    user_options, defaults, name = dict(options), {}, None
+    if isinstance(recipe, Recipe):
+        unused = recipe.unused()
+        values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
+        user_options = values | user_options
+    elif recipe is not None:
+        name, defaults = recipe, _read_recipe(recipe)
+    if user_options.get("init_from"):
+        user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
+    if "dev_source" in texts:
+        user_options["dev_source"] = texts["dev_source"]
+    return Request(texts, folder, user_options, name, defaults)
 
 
 def _read_recipe(name: str) -> dict[str, Any]:
     """The options of a recipe of the package, which is a file of flags."""
-    folder = resources.files("bahdanau_tf").joinpath("recipes")
-    names = sorted(file.name.removesuffix(".flags") for file in folder.iterdir())
-    if name not in names:
-        raise ValueError(f"fit: recipe is {name!r}, wanted one of {names}")
-    with resources.as_file(folder.joinpath(f"{name}.flags")) as file:
+    if name not in recipe_names():
+        raise ValueError(f"fit: recipe is {name!r}, wanted one of {recipe_names()}")
+    with resources.as_file(RECIPES.joinpath(f"{name}.flags")) as file:
         options = read_options(file, (*TEXTS, "corpus"))
     return {name: value for name, value in options.items() if name in KINDS}
 
