@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,7 @@ flags.DEFINE_list("cases", ["tiny:8:float32"], "Cases of `steps`.")
 flags.DEFINE_string("data_dir", None, "Folder of multi30k for `train`.")
 flags.DEFINE_string("model_dir", "gpu_model", "Folder of the model.")
 flags.DEFINE_string("flags", "", "More flags of `bahdanau-tf train`.")
+flags.DEFINE_float("time_limit", None, "Seconds after which `train` is killed.")
 flags.DEFINE_string("text", None, "Source sentences for `translate`.")
 flags.DEFINE_integer("batch", 32, "Sentences of a request of `translate`.")
 flags.DEFINE_bool("speeds", False, "Whether `translate_exports` times other batches, too.")
@@ -124,13 +126,24 @@ def measure_steps() -> None:
 
 
 def measure_training() -> None:
-    """Trains on multi30k by its recipe; reports the last evaluation."""
+    """Trains on multi30k by its recipe; reports evaluations and the last messages."""
     command = [sys.executable, "-m", "bahdanau_tf", "train", "--recipe=multi30k-en-fr"]
     command += [f"--data_dir={FLAGS.data_dir}", f"--model_dir={FLAGS.model_dir}"]
     started = time.perf_counter()
-    process = subprocess.run(
-        [*command, *FLAGS.flags.split()], cwd=ROOT, capture_output=True, text=True, check=False
+    # A session of its own: all its processes end together, and its messages are kept.
+    process = subprocess.Popen(
+        [*command, *FLAGS.flags.split()],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
+    try:
+        _, messages = process.communicate(timeout=FLAGS.time_limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        _, messages = process.communicate()
     seconds = time.perf_counter() - started
     log = Path(FLAGS.model_dir) / "log.jsonl"
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
@@ -140,7 +153,7 @@ def measure_training() -> None:
         status=process.returncode,
         seconds=seconds,
         evaluations=[json.loads(line) for line in lines],
-        output=process.stderr.replace("\r", "\n").splitlines()[-12:],
+        output=messages.replace("\r", "\n").splitlines()[-12:],
     )
 
 

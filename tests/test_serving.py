@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
-from toys import toy_model, toy_translator
+from toys import ENGLISH, FRENCH, SPECIAL, toy_model, toy_translator
 
 import bahdanau_tf
 from bahdanau_tf import (
@@ -37,9 +37,6 @@ from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.translation.result import Scored
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 LIMITS = Limits(max_source_length=24, max_target_length=20, n_best=3)
 SHORT = [
     "the cat sleeps.",
