@@ -16,6 +16,7 @@ from bahdanau_tf.evaluation.alignments import (
 from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import (
+    METRICS,
     Comparison,
     Score,
     ScoreOptions,
@@ -39,6 +40,7 @@ from bahdanau_tf.evaluation.tables import Table
 from bahdanau_tf.text.script import has_blanks, is_tokenized, script
 
 __all__ = [
+    "METRICS",
     "Comparison",
     "LengthBin",
     "Links",
