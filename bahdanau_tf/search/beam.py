@@ -46,9 +46,9 @@ def beam_search(
 ) -> SearchResult:
     """Finds the n best hypotheses with a beam of K.
 
-    Each step keeps the K most probable of all continuations; those that end
-    with the end symbol leave the beam. Penalties rank finished hypotheses
-    only: in the beam all have the same length, and log-probability decides.
+    Each step keeps the K most probable of all continuations; those that end with the end symbol
+    leave the beam. Penalties rank finished hypotheses only: in the beam all have the same length,
+    and log-probability decides.
 
     Args:
         step: the step function, see `bahdanau_tf.search`.
@@ -56,28 +56,26 @@ def beam_search(
         memory: nest of `[B, ...]`, what `step` reads beside it.
         start_id: the id given to `step` at the first word.
         eos_id: the id of the end symbol.
-        max_length: the largest number of tokens, end symbol included: an int,
-            or int32 `[B]`, one for each row (less than 1 counts as 1).
+        max_length: the largest number of tokens, end symbol included: an int, or int32 `[B]`, one
+            for each row (less than 1 counts as 1).
         beam_size: K.
         n_best: N, from 1 to K: an int, or int32 scalar, which is not checked.
-        length_penalty: function of lengths, float32 -> the divisor of log p;
-            positive, and not falling with the length.
-        coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` ->
-            the term added to the score, `[B, K]`, at most 0.
-        constraints: functions `(logits [B, K, V], history) -> logits`, applied
-            one after the other; a forbidden word has logit -inf. One that
-            would leave a hypothesis no word is ignored for that step; a `Few`
-            counts the words to which `step` gives -inf as left.
-        shrink: whether the beam gets narrower by one with each finished
-            hypothesis, as in the original code's search. A row then stops at
-            the latest when K hypotheses have finished.
+        length_penalty: function of lengths, float32 -> the divisor of log p; positive, and not
+            falling with the length.
+        coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` -> the term added to the
+            score, `[B, K]`, at most 0.
+        constraints: functions `(logits [B, K, V], history) -> logits`, applied one after the other;
+            a forbidden word has logit -inf. One that would leave a hypothesis no word is ignored
+            for that step; a `Few` counts the words to which `step` gives -inf as left.
+        shrink: whether the beam gets narrower by one with each finished hypothesis, as in the
+            original code's search. A row then stops at the latest when K hypotheses have finished.
 
     Returns:
         A `SearchResult`.
 
     Raises:
-        ValueError: an option is out of range, or a coverage penalty is given
-            with a step that returns no weights.
+        ValueError: an option is out of range, or a coverage penalty is given with a step that
+            returns no weights.
 
     Example:
 
@@ -165,19 +163,18 @@ def sample(
     Arguments that are not listed are those of `beam_search`.
 
     Args:
-        seed: an integer: the draws of a row depend on the seed and on the
-            row's index in the batch, not on the other rows. Or integers
-            `[B, 2]`, a seed for each row: then the index does not matter
-            either.
+        seed: an integer: the draws of a row depend on the seed and on the row's index in the batch,
+            not on the other rows. Or integers `[B, 2]`, a seed for each row: then the index does
+            not matter either.
         temperature: τ > 0; words are drawn from softmax(logits / τ).
         top_k: draw among the k most probable words only; None for all.
-        top_p: then among the smallest set of most probable words whose
-            probabilities sum to p or more, 0 < p <= 1.
+        top_p: then among the smallest set of most probable words whose probabilities sum to p or
+            more, 0 < p <= 1.
         n_samples: N, the number of independent draws for each row.
 
     Returns:
-        A `SearchResult`, ordered as described there; `log_probs` and `scores`
-        are those of the model, at temperature 1, without top k and top p.
+        A `SearchResult`, ordered as described there; `log_probs` and `scores` are those of the
+        model, at temperature 1, without top k and top p.
 
     Raises:
         ValueError: an option out of range.
@@ -237,8 +234,8 @@ def _numbers(
 ) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 
-    Each row has its own sequence, of which the first T numbers are taken, so
-    that neither the other rows nor their lengths change its draws.
+    Each row has its own sequence, of which the first T numbers are taken, so that neither the other
+    rows nor their lengths change its draws.
     """
     batch = tf.shape(tf.nest.flatten(state)[0], tf.int64)[0]
     seeds = tf.cast(seed, tf.int64)

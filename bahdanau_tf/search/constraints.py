@@ -1,8 +1,8 @@
 """Constraints: functions that forbid words during search.
 
 Each factory returns a function `(logits [B, K, V], history) -> logits` that sets the logit of
-forbidden words to -inf; any other function of this form is a constraint as well. A constraint
-that forbids only a few words is a `Few`, which search need not apply to all logits.
+forbidden words to -inf; any other function of this form is a constraint as well. A constraint that
+forbids only a few words is a `Few`, which search need not apply to all logits.
 
 Example:
 
@@ -59,8 +59,7 @@ def forbid(ids: Sequence[int]) -> Constraint:
         ids: their ids.
 
     Returns:
-        The constraint. Search raises a ValueError if an id is larger than those of the
-        vocabulary.
+        The constraint. Search raises a ValueError if an id is larger than those of the vocabulary.
 
     Raises:
         ValueError: an id is negative.
@@ -115,8 +114,8 @@ def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Const
 
     Args:
         prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
-        others: constraints for the words after the prefix; the prefix itself may contain words
-            that they forbid.
+        others: constraints for the words after the prefix; the prefix itself may contain words that
+            they forbid.
 
     Returns:
         The constraint.

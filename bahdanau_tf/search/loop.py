@@ -2,10 +2,10 @@
 
     score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
 
-A length penalty is a function of lengths, float32 -> float32; it is positive
-and does not fall with the length. A coverage penalty is a function of summed
-weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
--> float32 `[B, K]`; it is at most 0. The stop rule of search relies on both.
+A length penalty is a function of lengths, float32 -> float32; it is positive and does not fall with
+the length. A coverage penalty is a function of summed weights, float32 `[B, K, T_x]`, and of their
+rows in the batch, int32 `[B]`, -> float32 `[B, K]`; it is at most 0. The stop rule of search relies
+on both.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Record(NamedTuple):
         """The weights of chosen hypotheses: float32 [B, N, T, T_x].
 
         Args:
-            slots: int32 [B, N, T], the place in the beam of each of their
-                tokens.
+            slots: int32 [B, N, T], the place in the beam of each of their tokens.
             real: bool [B, N, T], whether there is a token.
             steps: int32 scalar, how many steps were recorded.
         """
@@ -117,8 +116,8 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
         source_mask: bool `[B, T_x]`, True where there is a source word.
 
     Returns:
-        A function of the coverage Σ_i α_ij, float32 `[B, K, T_x]`, and its rows
-        in the batch, int32 `[B]`, -> float32 `[B, K]`.
+        A function of the coverage Σ_i α_ij, float32 `[B, K, T_x]`, and its rows in the batch, int32
+        `[B]`, -> float32 `[B, K]`.
 
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """
@@ -137,17 +136,17 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
 class SearchResult(NamedTuple):
     """The N best hypotheses of each row: the finished, then the unfinished.
 
-    T is the largest `max_length`. If a row has fewer than N hypotheses (with a
-    tiny vocabulary), the remaining places have length 0 and score -1e9.
+    T is the largest `max_length`. If a row has fewer than N hypotheses (with a tiny vocabulary),
+    the remaining places have length 0 and score -1e9.
 
     Attributes:
         tokens: int32 `[B, N, T]`, the end symbol included, 0 after it.
         log_probs: float32 `[B, N]`, sum of the model's log-probabilities.
-        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs`
-            with length and coverage penalties. Always finite.
+        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs` with length and
+            coverage penalties. Always finite.
         lengths: int32 `[B, N]`, number of tokens, the end symbol included.
-        weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0
-            after the end; None if the step returns none.
+        weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0 after the end; None
+            if the step returns none.
         finished: bool `[B, N]`, whether the end symbol was reached.
     """
 
@@ -390,8 +389,8 @@ def _longer(path: tf.Tensor, tokens: tf.Tensor, parents: tf.Tensor, is_now: tf.T
 def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
     """Returns `x` with an unknown static size along some axes.
 
-    The number of rows changes in the loop. If the graph knows the initial one,
-    TensorFlow 2.21 takes it for that of every step when it folds constants.
+    The number of rows changes in the loop. If the graph knows the initial one, TensorFlow 2.21
+    takes it for that of every step when it folds constants.
     """
     shape = x.shape.as_list()
     if all(shape[axis] is None for axis in axes):

@@ -1,7 +1,7 @@
 """Selections: which continuations of the hypotheses are kept.
 
-Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities
-`[B, K]` of the hypotheses and their `History`.
+Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities `[B, K]` of the
+hypotheses and their `History`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Hypotheses(NamedTuple):
 
     log_probs: tf.Tensor  # float32 [B, M]
     scores: tf.Tensor  # float32 [B, M]
-    # int64 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
-    # came from, -1 after the last. One tensor, since it is moved at every step.
-    # int64, because TensorFlow computes int32 on the host if there is a GPU.
+    # int64 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each came from, -1 after
+    # the last. One tensor, since it is moved at every step. int64, because TensorFlow computes
+    # int32 on the host if there is a GPU.
     path: tf.Tensor
 
     @property
@@ -87,8 +87,8 @@ class History(NamedTuple):
     Attributes:
         tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.
         step: int32 scalar, the number of tokens so far.
-        rows: int32 `[B]`, the index of each row in the original batch; rows
-            that have stopped are no longer among them.
+        rows: int32 `[B]`, the index of each row in the original batch; rows that have stopped are
+            no longer among them.
     """
 
     tokens: tf.Tensor
@@ -103,8 +103,8 @@ class Few:
 
     Args:
         count: M, the largest number of words that it forbids.
-        forbidden: function of `History`, -> int32, broadcastable to
-            `[B, K, M]`: the words forbidden now; -1 stands for none.
+        forbidden: function of `History`, -> int32, broadcastable to `[B, K, M]`: the words
+            forbidden now; -1 stands for none.
     """
 
     def __init__(self, count: int, forbidden: Callable[[History], tf.Tensor]) -> None:
@@ -125,8 +125,7 @@ class Few:
             size: V; None if it is unknown.
 
         Raises:
-            ValueError: the words are always the same, and one of them is not
-                in the vocabulary.
+            ValueError: the words are always the same, and one of them is not in the vocabulary.
         """
         words = self.forbidden(history)
         known = tf.get_static_value(words)
@@ -158,10 +157,9 @@ def best_of_all(
 ) -> Continuations:
     """The best of all continuations, best first.
 
-    If every constraint is a `Few`, the logits are not changed, since passes
-    over them are slow: as many more candidates are taken as words may be
-    forbidden, and the forbidden ones are dropped. Then those of the live
-    hypotheses are enough, which a step that gives `Features` allows.
+    If every constraint is a `Few`, the logits are not changed, since passes over them are slow: as
+    many more candidates are taken as words may be forbidden, and the forbidden ones are dropped.
+    Then those of the live hypotheses are enough, which a step that gives `Features` allows.
     """
     few = [one for one in constraints if isinstance(one, Few)]
     spare = sum(one.count for one in few)
@@ -294,17 +292,16 @@ def top_continuations(
 ) -> Continuations:
     """The best of all continuations of a row's hypotheses, best first.
 
-    The result is that of `tf.math.top_k` over all K V continuations, also in
-    the order of ties, but faster. The best N words lie in the N chunks with
-    the largest maxima, since no word of another chunk exceeds those N maxima.
+    The result is that of `tf.math.top_k` over all K V continuations, also in the order of ties, but
+    faster. The best N words lie in the N chunks with the largest maxima, since no word of another
+    chunk exceeds those N maxima.
 
     Args:
         chunks: Logits in chunks.
-        offset: float `[B, K, 1]`, added to logits to get the log-probability
-            of the whole hypothesis.
+        offset: float `[B, K, 1]`, added to logits to get the log-probability of the whole
+            hypothesis.
         count: N; if there are fewer continuations, the last places are empty.
-        live: Which hypotheses have logits, if not all have; each of them is
-            then a row of `chunks`.
+        live: Which hypotheses have logits, if not all have; each of them is then a row of `chunks`.
     """
     _, width, number = _sizes(chunks.maxima)
     length = among_each = _sizes(chunks.chunks)[-1]
@@ -387,13 +384,13 @@ def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:
 class Features(NamedTuple):
     """Features of hypotheses, from which search computes logits it needs.
 
-    The last product of a step is the largest. A hypothesis that has ended, or
-    that cannot win any more, is left out of it.
+    The last product of a step is the largest. A hypothesis that has ended, or that cannot win any
+    more, is left out of it.
 
     Attributes:
         values: nest of float `[B, K, ...]`.
-        to_logits: function of such a nest -> logits, float `[B, K, V]`; it
-            treats each hypothesis alone, and is called with `[M, 1, ...]`.
+        to_logits: function of such a nest -> logits, float `[B, K, V]`; it treats each hypothesis
+            alone, and is called with `[M, 1, ...]`.
     """
 
     values: Nest
