@@ -1,8 +1,9 @@
-"""Beam search and greedy search."""
+"""Beam search, greedy search and sampling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import tensorflow as tf
 
@@ -23,7 +24,7 @@ from bahdanau_tf.search.selections import (
     all_logits,
     best_of_all,
     constrain,
-    one_each,
+    finite,
     truncate,
 )
 from bahdanau_tf.system.tensors import Nest
@@ -92,13 +93,9 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
-
-    def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
-        return best_of_all(output, so_far, history, constraints, beam_size)
-
     search = Search(
         step=step,
-        select=select,
+        select=partial(best_of_all, constraints=constraints, beam_size=beam_size),
         start_id=start_id,
         eos_id=eos_id,
         length_penalty=length_penalty,
@@ -121,10 +118,7 @@ def greedy_search(
     length_penalty: Penalty = gnmt_length_penalty(1.0),
     constraints: Sequence[Constraint] = (),
 ) -> SearchResult:
-    """Takes the most probable word at each step: a beam of one.
-
-    Args and Returns are those of `beam_search`, with N = 1.
-    """
+    """Takes the most probable word at each step: `beam_search` with K = N = 1."""
     return beam_search(
         step,
         state,
@@ -199,7 +193,10 @@ def sample(
         scaled = (constrained - best) / max(temperature, TINY)
         scaled = truncate(scaled, top_k, max(top_p, TINY))
         tokens = _draw(scaled, history, numbers)
-        return one_each(logits, so_far, constrained, tokens)
+        log_probs = tf.gather(constrained, tokens, batch_dims=2)
+        log_probs = finite(log_probs - tf.reduce_logsumexp(logits, axis=-1) + so_far)
+        parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1])
+        return Continuations(log_probs, parents, tokens)
 
     search = Search(
         step=step,
@@ -215,15 +212,7 @@ def sample(
 
 
 def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
-    """A seed for each sentence, which others beside it do not change.
-
-    Args:
-        source: int32 `[B, T_x]`, its ids, padded with 0.
-        seed: int64 scalar, that of all.
-
-    Returns:
-        int64 `[B, 2]`, for `sample`.
-    """
+    """A seed for `sample` of each row of ids, which the others do not change: int64 `[B, 2]`."""
     ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
     own = tf.strings.to_hash_bucket_fast(tf.strings.reduce_join(ids, axis=1), 2**62)
     return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
@@ -251,10 +240,7 @@ def _numbers(
 
 
 def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
-    """Draws a word for each hypothesis: int32 `[B, N]`.
-
-    It is the first word whose cumulative probability exceeds the number.
-    """
+    """Draws the first word whose cumulative probability exceeds the number: int32 `[B, N]`."""
     shape = tf.shape(logits)
     sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
     total = sums[..., -1]
