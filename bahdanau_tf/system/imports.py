@@ -8,14 +8,38 @@ soon as Keras is imported; each imports its class when Keras asks it for an obje
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+
+def read_stub(package: str, file: str) -> tuple[dict[str, str], list[str]]:
+    """Reads the names of a package from its stub `__init__.pyi`.
+
+    Args:
+        package: The package.
+        file: Its `__init__.py`.
+
+    Returns:
+        The module of each name, relative to the package, and the public modules.
+    """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes: dict[str, str] = {}
+    modules = []
+    for statement in stub.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module == package:
+            modules += [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            home = statement.module.removeprefix(f"{package}.")
+            homes |= {alias.name: home for alias in statement.names}
+    return homes, modules
 
 
 def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
