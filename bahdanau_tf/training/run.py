@@ -15,6 +15,7 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -166,7 +167,8 @@ class Run:
         longest = float(self.state.longest_seconds)
         minutes, clock = self.recipe.minutes, self.cluster.clock
         self.pace = Pace(self.total_steps, minutes, seconds, clock, longest)
-        self.line = ProgressLine(self.total_steps, self.step, seconds=self.pace.seconds_left)
+        curves = (("dev loss", "train loss"), ("dev BLEU",))
+        self.line = progress_line(self.total_steps, self.step, self.pace.seconds_left, curves)
 
     @property
     def step(self) -> int:
