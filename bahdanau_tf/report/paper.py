@@ -81,21 +81,13 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The contents of a report.
-
-    Attributes:
-        title: Its heading.
-        about: Paragraphs on the data, the settings and the machine.
-        findings: The results of testing the paper's claim.
-        sections: Tables and figures.
-        commands: The commands that trained the systems.
-    """
+    """The contents of a report."""
 
     title: str
-    about: Sequence[str]
-    findings: Sequence[Finding]
+    about: Sequence[str]  # paragraphs on the data, the settings and the machine
+    findings: Sequence[Finding]  # the results of testing the paper's claim
     sections: Sequence[Section]
-    commands: Sequence[str]
+    commands: Sequence[str]  # those that trained the systems
 
     @property
     def tables(self) -> list[Table]:

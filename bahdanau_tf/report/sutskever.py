@@ -22,8 +22,8 @@ from bahdanau_tf.report.results import (
     name_of,
     translate_rows,
 )
-from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translation.lengths import (
+    are_words,
     counting_text,
     in_a_plane,
     mean_ranks,
@@ -236,7 +236,7 @@ def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Secti
     if text is None:
         return Section(_RARITY, ["Not run: no system has a vocabulary."])
     train_sources = train.sources if train else []
-    if not train_sources and not isinstance(text, WordTokenizer):
+    if not train_sources and not are_words(text):
         return Section(_RARITY, [_UNCOUNTED])
     ranks = mean_ranks(text, results.test.sources, train_sources)
     curves = {
