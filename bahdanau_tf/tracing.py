@@ -87,11 +87,10 @@ class Step:
             the attention has a `call` of its own.
         weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
-        gates: The gates of the cell's update in this step, by name; for a deep cell the name
-            begins with the layer, from the bottom. In the step order "original" the update with
-            y_{i-1} comes before attention, and the first step has no update. A
-            `ConditionalDecoder` has two updates: its names begin with "word" and "context". A
-            plain recurrence has no gates.
+        gates: The gates of the cell's update in this step, by name; for a deep cell the name begins
+            with the layer, from the bottom. In the step order "original" the update with y_{i-1}
+            comes before attention, and the first step has no update. A `ConditionalDecoder` has two
+            updates: its names begin with "word" and "context". A plain recurrence has no gates.
         contributions: The terms of the logit; None for a readout that is neither `MaxoutReadout`
             nor `LinearReadout` itself.
     """

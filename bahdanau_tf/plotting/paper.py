@@ -200,8 +200,7 @@ def plot_alignment(
         source_tokens: the columns, written on top; or a `Translation`, which has the tokens of
             both sides and the weights.
         target_tokens: the rows, written at the side.
-        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end
-            symbol.
+        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end symbol.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:

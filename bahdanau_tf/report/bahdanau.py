@@ -72,10 +72,9 @@ def translation_quality(results: Results) -> Table:
         ["system", heads[0], "± (95 %)", heads[1], "chrF2, all", *theirs],
         beside_the_paper(results.systems, cells, 4, paper.BLEU),
         [
-            f"{len(is_known)} sentences, {sum(is_known)} of them without words that "
-            "are unknown to a model, in source or reference; there [UNK] was "
-            "forbidden. ± is half the width of the 95 % bootstrap interval of "
-            "BLEU on all.",
+            f"{len(is_known)} sentences, {sum(is_known)} of them without words that are unknown "
+            "to a model, in source or reference; there [UNK] was forbidden. ± is half the width "
+            "of the 95 % bootstrap interval of BLEU on all.",
             *(f"{name}: {signature}" for name, signature in signatures.items()),
         ],
     )
@@ -95,10 +94,9 @@ def significance(results: Results) -> Table:
         ["", *(each.name for each in systems)],
         rows,
         [
-            f"Paired bootstrap resampling (Koehn 2004), {samples} samples of "
-            "all sentences: the probability of a difference as large as this "
-            f"by chance. {1 / (samples + 1):.4f} is the smallest possible value "
-            "with this number of samples."
+            f"Paired bootstrap resampling (Koehn 2004), {samples} samples of all sentences: the "
+            f"probability of a difference as large as this by chance. {1 / (samples + 1):.4f} is "
+            "the smallest possible value with this number of samples."
         ],
     )
 
@@ -115,12 +113,11 @@ def training_table(results: Results, train: Corpus | None, dev: Corpus | None) -
             systems, lambda each: _training(each, train, dev), len(heads), paper.TRAINING
         ),
         [
-            "NLL: negative log-likelihood of a sentence in nats, the mean over "
-            "sentences. Train NLL is that of training sentences within the "
-            f"system's length limit, {SAMPLE} at most; dev NLL that of the "
-            "whole dev set. Updates and epochs are those of the last "
-            "evaluation; an epoch is a pass over the whole corpus, including "
-            "sentences that a system leaves out, except with --token_budget."
+            "NLL: negative log-likelihood of a sentence in nats, the mean over sentences. Train "
+            f"NLL is that of training sentences within the system's length limit, {SAMPLE} at "
+            "most; dev NLL that of the whole dev set. Updates and epochs are those of the last "
+            "evaluation; an epoch is a pass over the whole corpus, including sentences that a "
+            "system leaves out, except with --token_budget."
         ],
     )
 
@@ -210,9 +207,8 @@ def figure_2(results: Results, folder: Path) -> Section:
     path = folder / "figure2.png"
     plot_bleu_by_length(curves, path)
     title = (
-        f"BLEU by source length in {results.unit}; bands are 95 % bootstrap "
-        "intervals, points are in the middle of their ten lengths, those of "
-        "all longer sentences after the last"
+        f"BLEU by source length in {results.unit}; bands are 95 % bootstrap intervals, points are "
+        "in the middle of their ten lengths, those of all longer sentences after the last"
     )
     points = {
         name: [
@@ -230,9 +226,8 @@ def figure_2(results: Results, folder: Path) -> Section:
         [f"source length, {results.unit}", *titles],
         rows,
         [
-            "± is half the width of the 95 % bootstrap interval. The paper's "
-            "Figure 2, on other data: RNNsearch-50 shows no drop at 50 words "
-            "and more, RNNencdec falls steeply."
+            "± is half the width of the 95 % bootstrap interval. The paper's Figure 2, on other "
+            "data: RNNsearch-50 shows no drop at 50 words and more, RNNencdec falls steeply."
         ],
     )
     return Section(
@@ -258,10 +253,9 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
             plot_alignment(translation.source_tokens, translation.tokens, translation.weights, path)
             pictures.append(Picture(path, f"({letter}) {translation.source} → {translation.text}"))
     text = (
-        f"Soft alignments of {system.name}, 0 black and 1 white, source on "
-        "top, output at the side. By the paper's rule (a) is any sentence "
-        f"(here of up to {LONGEST_SHOWN} words), and the others are drawn at "
-        "random, with a fixed seed, from those of 10 to 20 words without "
+        f"Soft alignments of {system.name}, 0 black and 1 white, source on top, output at the "
+        f"side. By the paper's rule (a) is any sentence (here of up to {LONGEST_SHOWN} words), and "
+        "the others are drawn at random, with a fixed seed, from those of 10 to 20 words without "
         "unknown words."
     )
     if not pictures:
@@ -305,15 +299,13 @@ def alignment_table(results: Results) -> Table:
         ],
         rows,
         [
-            "Each model is given the reference word by word; a link goes from "
-            "a target word to the source word with the largest weight. Error "
-            "rates are from 0, the best, to 1. The diagonal is a baseline that "
-            "ignores the words: it links each target word to the source word at "
-            "the same relative position. The rates “as long as in training” "
-            "are those of the sentences no longer than the system's training "
-            "sentences. The entropy is the mean over target words, that of the "
-            "diagonal is 0; its exponential is the number of source words "
-            "that share the weight."
+            "Each model is given the reference word by word; a link goes from a target word to the "
+            "source word with the largest weight. Error rates are from 0, the best, to 1. The "
+            "diagonal is a baseline that ignores the words: it links each target word to the "
+            "source word at the same relative position. The rates “as long as in training” are "
+            "those of the sentences no longer than the system's training sentences. The entropy is "
+            "the mean over target words, that of the diagonal is 0; its exponential is the number "
+            "of source words that share the weight."
         ],
     )
 
@@ -321,8 +313,7 @@ def alignment_table(results: Results) -> Table:
 def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | None) -> list[Cell]:
     """Error rates of all pairs, and of those as long as in training; entropy.
 
-    There are no error rates for models of sub-words, since gold links are
-    between words.
+    There are no error rates for models of sub-words, since gold links are between words.
     """
     aligned = translator.align(corpus.sources, corpus.references)
     # Without the end symbols.
@@ -352,14 +343,13 @@ WITHIN = Bounds(0.85, 0.85)  # lengths that occur in training
 BEYOND = Bounds(0.75, 0.5)
 ENOUGH = 10  # least number of sentences of each kind
 RULE = (
-    "A pair that was trained on sentences of up to L words is tested twice on "
-    "long sentences: of more than 3/5 L and up to L words, and of more than "
-    "L, longer than any in training; short ones have more than 1/5 L and up to "
-    f"3/5 L. “Yes” means that RNNsearch keeps at least {WITHIN.flat:.0%} of "
-    f"its BLEU on the former, or {BEYOND.flat:.0%} on the latter, that "
-    f"RNNencdec keeps less than {WITHIN.fallen:.0%}, or {BEYOND.fallen:.0%}, "
-    "and that RNNsearch is significantly better there (paired bootstrap, p "
-    "below 0.05). ± is half the width of the 95 % bootstrap interval."
+    "A pair that was trained on sentences of up to L words is tested twice on long sentences: of "
+    "more than 3/5 L and up to L words, and of more than L, longer than any in training; short "
+    "ones have more than 1/5 L and up to 3/5 L. “Yes” means that RNNsearch keeps at least "
+    f"{WITHIN.flat:.0%} of its BLEU on the former, or {BEYOND.flat:.0%} on the latter, that "
+    f"RNNencdec keeps less than {WITHIN.fallen:.0%}, or {BEYOND.fallen:.0%}, and that RNNsearch is "
+    "significantly better there (paired bootstrap, p below 0.05). ± is half the width of the 95 % "
+    "bootstrap interval."
 )
 
 
@@ -454,7 +444,6 @@ def _kept(short: Score, long: Score) -> tuple[float, float]:
 def _figures(name: str, short: Score, long: Score) -> str:
     share, margin = _kept(short, long)
     return (
-        f"{name} has BLEU {short.score:.2f} on short sentences and "
-        f"{long.score:.2f} on long ones, and so keeps {100 * share:.0f} ± "
-        f"{100 * margin:.0f} %"
+        f"{name} has BLEU {short.score:.2f} on short sentences and {long.score:.2f} on long ones, "
+        f"and so keeps {100 * share:.0f} ± {100 * margin:.0f} %"
     )

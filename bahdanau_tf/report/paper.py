@@ -1,8 +1,7 @@
 """The papers' own figures, shown next to the measured ones.
 
-They were measured on other data, WMT14 English-French, with far larger models, and
-BLEU by Moses' multi-bleu.perl on tokenized text. The report marks each of them as
-the paper's.
+They were measured on other data, WMT14 English-French, with far larger models, and BLEU by Moses'
+multi-bleu.perl on tokenized text. The report marks each of them as the paper's.
 """
 
 from __future__ import annotations

@@ -74,8 +74,7 @@ class Scoring:
 
     Attributes:
         decoding: How to search.
-        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that
-            fits the references.
+        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that fits the references.
         lowercase: Whether case is ignored.
         n_bootstrap: Number of samples for intervals and tests.
         nfc: Whether text is composed first, as in `bleu`.

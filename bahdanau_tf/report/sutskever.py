@@ -133,10 +133,9 @@ def rescoring_table(results: Results, members: Members, baseline: Baseline | Non
         ["", "BLEU, all", _PAPER_BLEU],
         rows,
         [
-            f"{note} The paper's are the 1000 best of a phrase-based system. "
-            "The score is the plain average of both systems' log p. The "
-            "oracle takes from each list the hypothesis with the best BLEU, "
-            "which no rescoring can know; the paper's is about 45."
+            f"{note} The paper's are the 1000 best of a phrase-based system. The score is the "
+            "plain average of both systems' log p. The oracle takes from each list the hypothesis "
+            "with the best BLEU, which no rescoring can know; the paper's is about 45."
         ],
     )
 
@@ -207,9 +206,8 @@ def _draw(
     others = nearest(vectors)
     own = sum(numbers[other] == number for number, other in zip(numbers, others, strict=True))
     title = (
-        f"{100 * share:.0f} % of the variance is in the plane; for {own} of "
-        f"{len(texts)} sentences the nearest one in the whole space is of "
-        "their own group"
+        f"{100 * share:.0f} % of the variance is in the plane; for {own} of {len(texts)} sentences "
+        "the nearest one in the whole space is of their own group"
     )
     data = [
         {"text": text, "group": number, "point": point}
@@ -220,11 +218,10 @@ def _draw(
 
 _RARITY = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
 _RANK = (
-    "Sentences are sorted by the mean frequency rank of their source words, "
-    "which is the id of a word; unknown words come last. Sub-words are counted "
-    "in the training pairs that the report reads. All parts except the last "
-    "have the same number of sentences. The paper's curve falls only "
-    "for the rarest words. Its curve by length is Figure 2."
+    "Sentences are sorted by the mean frequency rank of their source words, which is the id of a "
+    "word; unknown words come last. Sub-words are counted in the training pairs that the report "
+    "reads. All parts except the last have the same number of sentences. The paper's curve falls "
+    "only for the rarest words. Its curve by length is Figure 2."
 )
 _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, and none were given."
 

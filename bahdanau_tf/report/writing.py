@@ -52,14 +52,12 @@ def write(
     """Writes a report on trained models and other systems.
 
     Args:
-        out_dir: Gets `report.html`, a self-contained page, `report.json` with
-            all its data, a PNG for each figure, a CSV for each table, and the
-            systems' translations.
+        out_dir: Gets `report.html`, a self-contained page, `report.json` with all its data, a PNG
+            for each figure, a CSV for each table, and the systems' translations.
         model_dirs: Folders of trained models, by their names in the report.
         test: The sentences to translate.
         hypotheses: Other systems' translations of them, by the systems' names.
-        train: Training pairs, to compute their likelihood and to count
-            sub-words.
+        train: Training pairs, to compute their likelihood and to count sub-words.
         dev: Dev pairs, for the same.
         counterparts: For some systems the corresponding one of the paper's
             Table 1; a system with the name of one always corresponds to it.
@@ -74,10 +72,9 @@ def write(
         The path of the page.
 
     Raises:
-        ValueError: There are no systems or no sentences, numbers of sentences
-            differ, two systems' names give the same file name, a folder
-            contains no model, the paper has no such counterpart, or `scoring` names
-            an unknown tokenizer or too few samples.
+        ValueError: There are no systems or no sentences, numbers of sentences differ, two systems'
+            names give the same file name, a folder contains no model, the paper has no such
+            counterpart, or `scoring` names an unknown tokenizer or too few samples.
         ImportError: matplotlib is not installed.
 
     Example:
@@ -219,9 +216,8 @@ def _about(results: Results, why: str) -> list[str]:
     )
     packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
     return [
-        f"Test set: {len(lengths)} sentences of {min(lengths)} to "
-        f"{max(lengths)} {results.unit}. This page counts the words of a sentence "
-        "in this unit.",
+        f"Test set: {len(lengths)} sentences of {min(lengths)} to {max(lengths)} {results.unit}. "
+        "This page counts the words of a sentence in this unit.",
         f"Search: {search}.",
         f"BLEU is of the words of sacreBLEU's tokenizer {scoring.tokenize}{why}.",
         f"Translated on {describe_device()}, with bahdanau_tf {__version__}{packages}.",

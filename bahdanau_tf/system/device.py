@@ -89,9 +89,8 @@ def available_cores() -> list[int]:
 def use_threads(count: int | None = None) -> None:
     """Sets the number of threads, one for each operation; call it before any.
 
-    Operations that do not depend on each other (of parts of a batch, or of several
-    batches) then use several cores. That is faster than dividing each operation
-    among the cores.
+    Operations that do not depend on each other (of parts of a batch, or of several batches) then
+    use several cores. That is faster than dividing each operation among the cores.
 
     Args:
         count: Number of threads. If None, the number of cores that this process

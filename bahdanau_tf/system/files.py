@@ -54,8 +54,7 @@ def new_name(folder: Path, prefix: str) -> Path:
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a temporary file in the same folder, then renames it to `path`.
 
-    It is flushed to the disk first: after a power failure there is the old file or
-    the new one.
+    It is flushed to the disk first: after a power failure there is the old file or the new one.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +101,7 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not JSON, not an object, or not a file. The message
-            names it.
+        ValueError: It is not JSON, not an object, or not a file. The message names it.
     """
     check_regular(path)
     try:
@@ -148,10 +146,9 @@ def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> di
 def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary folder, which replaces `path` when the block ends.
 
-    If the block raises, `path` stays as it was. If the process is killed,
-    `found_directory(path)` is still a complete folder, the old or the new
-    one, and `remove_leftovers` deletes the rest. Files are flushed to the disk
-    before the folder replaces `path`.
+    If the block raises, `path` stays as it was. If the process is killed, `found_directory(path)`
+    is still a complete folder, the old or the new one, and `remove_leftovers` deletes the rest.
+    Files are flushed to the disk before the folder replaces `path`.
 
     Args:
         path: The folder to create or to replace.
@@ -209,9 +206,8 @@ def found_directory(path: str | os.PathLike[str]) -> Path:
 def remove_leftovers(folder: str | os.PathLike[str]) -> None:
     """Removes what killed processes left in a folder.
 
-    No process may be writing there now. `folder` is one in which `write_atomically`
-    and `replaced_directory` have written. A folder that was about to be replaced gets
-    its name back.
+    No process may be writing there now. `folder` is one in which `write_atomically` and
+    `replaced_directory` have written. A folder that was about to be replaced gets its name back.
     """
     for entry in Path(folder).iterdir():
         replaced = re.fullmatch(r"\.(.+)\.replaced", entry.name)
@@ -232,8 +228,7 @@ def _remove(path: Path) -> None:
 def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
     """Tries to lock an open file, without waiting.
 
-    The operating system releases the lock when the file is closed, even if the
-    process is killed.
+    The operating system releases the lock when the file is closed, even if the process is killed.
 
     Returns:
         True if the file is now locked, False if another process holds the
@@ -286,7 +281,6 @@ def check_outside_models(flag: str, path: str) -> None:
     for folder in (place, *place.parents):
         if (folder / "translator.json").is_file():
             raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and what else is "
-                "in it is lost when the model is saved again; wanted a folder "
-                "outside"
+                f"--{flag}: {folder} holds a saved model, and what else is in it is lost when the "
+                "model is saved again; wanted a folder outside"
             )

@@ -93,8 +93,7 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is too long, the file is UTF-16, or a gzip file is
-            damaged.
+        ValueError: A line is too long, the file is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
         lines = _lines(raw, path)
@@ -133,10 +132,9 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """Opens a file, plain or .gz, or standard output, to write lines to.
 
-    A file is written as `incomplete(path)` and renamed at the end, so `path`
-    is never incomplete. After an error the lines written so far are in
-    `incomplete(path)`; if there are none, no file is left. Only one process at
-    a time can write it.
+    A file is written as `incomplete(path)` and renamed at the end, so `path` is never incomplete.
+    After an error the lines written so far are in `incomplete(path)`; if there are none, no file is
+    left. Only one process at a time can write it.
 
     Args:
         path: The file; None for standard output.

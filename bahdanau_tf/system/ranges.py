@@ -78,18 +78,16 @@ _KINDS: dict[type, tuple[type, str]] = {
 def check_values(owner: object, **ranges: Range) -> None:
     """Checks that the fields of a dataclass have allowed values.
 
-    NumPy's numbers are replaced by Python's, which JSON can hold. A value must have
-    the annotated type, a number must lie in its range, and a field annotated
-    `Literal` must have one of its values. None passes where the annotation allows
-    it: it stands for "not given".
+    NumPy's numbers are replaced by Python's, which JSON can hold. A value must have the annotated
+    type, a number must lie in its range, and a field annotated `Literal` must have one of its
+    values. None passes where the annotation allows it: it stands for "not given".
 
     Args:
         owner: The dataclass instance.
         **ranges: The range of each number, by field name.
 
     Raises:
-        ValueError: A value is not allowed. The message has class, field,
-            value and allowed values.
+        ValueError: A value is not allowed. The message has class, field, value and allowed values.
     """
     for name, hint in typing.get_type_hints(type(owner)).items():
         value = getattr(owner, name)

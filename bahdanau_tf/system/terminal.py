@@ -26,8 +26,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 def printable(text: str) -> str:
     r"""A message with its control characters escaped, such as \x1b.
 
-    Names in it may come from a stranger's file, and a terminal obeys control
-    characters.
+    Names in it may come from a stranger's file, and a terminal obeys control characters.
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
@@ -92,9 +91,8 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends so long after its first step, even if steps are
-            left. If that comes first, only the time is shown, not the number of
-            steps.
+        seconds: The job ends so long after its first step, even if steps are left. If that comes
+            first, only the time is shown, not the number of steps.
     """
 
     def __init__(
@@ -109,8 +107,7 @@ class ProgressLine(StatusLine):
     def update(self, done: int, text: str) -> None:
         """Reports that `done` steps are done; `text` follows the count.
 
-        On a narrow terminal the bar and the last parts of the text, between
-        commas, are left out.
+        On a narrow terminal the bar and the last parts of the text, between commas, are left out.
         """
         now = time.monotonic()
         if self._start is None and done > self._first:
@@ -281,10 +278,9 @@ def _clock(seconds: float) -> str:
 def heard(listen: Callable[[int], None]) -> Iterator[None]:
     """Calls `listen` with the number of each signal that Python handles, in a thread.
 
-    A handler runs only between two Python instructions, so not before a call of
-    TensorFlow returns, and once for all signals of one kind. But Python writes the
-    number of each signal to a socket at once, which a thread reads. This has no effect
-    outside the main thread.
+    A handler runs only between two Python instructions, so not before a call of TensorFlow returns,
+    and once for all signals of one kind. But Python writes the number of each signal to a socket at
+    once, which a thread reads. This has no effect outside the main thread.
     """
     here, there = socket.socketpair()
     there.setblocking(False)
