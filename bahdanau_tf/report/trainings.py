@@ -105,8 +105,11 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
     have a model are returned. If a training fails, a ValueError has the last line of its log.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    records = {plan.name: Record.read(folders[plan.name]) for plan in plans}
-    left = [p for p in plans if not (records[p.name].is_over and records[p.name].flags == p.flags)]
+    left = []
+    for plan in plans:
+        record = Record.read(folders[plan.name])
+        if not record.is_over or record.flags != plan.flags:
+            left.append(plan)
     cores = available_cores()
     free = [cores[job::jobs] or cores for job in range(jobs)]
     total = 100 * len(plans)
@@ -126,7 +129,7 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
                 line.note(training.conclude())
                 done += 100
             percent = done + sum(training.percent() for training in running)
-            names = " and ".join(training.name for training in running)
+            names = " and ".join(training.plan.name for training in running)
             line.update(min(percent, total - 1), f"% trained, now {names}")
     return {name: path for name, path in folders.items() if (path / "best").is_dir()}
 
@@ -135,8 +138,7 @@ class _Training:
     """A training in its own process."""
 
     def __init__(self, plan: Plan, model_dir: Path, cores: list[int]) -> None:
-        self.name, self.model_dir, self.cores = plan.name, model_dir, cores
-        self.flags = plan.flags
+        self.plan, self.model_dir, self.cores = plan, model_dir, cores
         model_dir.mkdir(parents=True, exist_ok=True)
         self.log = model_dir / "train.log"
         self.start = time.monotonic()
@@ -174,15 +176,14 @@ class _Training:
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
             raise ValueError(
-                f"train_all: the training of {self.name} failed, see {self.log}: {last[-1]}"
+                f"train_all: the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
             )
-        seconds = Record.read(self.model_dir).seconds
-        seconds += time.monotonic() - self.start
+        seconds = Record.read(self.model_dir).seconds + time.monotonic() - self.start
         device = describe_device(len(self.cores))
-        record = Record(seconds, device, not status, self.flags)
+        record = Record(seconds, device, not status, self.plan.flags)
         write_atomically(self.model_dir / _RECORD, json.dumps(asdict(record)).encode())
         how = "stopped when its time was over" if status else "trained"
-        return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
+        return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 
 @contextlib.contextmanager
