@@ -217,12 +217,9 @@ class LineCounter(StatusLine):
         return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
     def report(self, what: str, places: Sequence[int], at_once: bool = False) -> None:
-        """Collects odd lines among those not yet counted, in ascending order.
+        """Collects lines that are odd in the way `what`, in ascending order.
 
-        Args:
-            what: What is odd about them.
-            places: Which lines; 0 is the first line that is not yet counted.
-            at_once: Whether to report all collected lines now.
+        Place 0 is the first line that is not yet counted. They are reported later, or `at_once`.
         """
         for place in places:
             number = self._first + self.done + place + 1
@@ -236,11 +233,7 @@ class LineCounter(StatusLine):
                 self.note(f"{lines}: {what}")
 
     def close(self) -> None:
-        """Reports the final counts: of all lines, and of the odd ones.
-
-        The first is left out if it was never shown or was just shown, the others
-        if one report has named all of them.
-        """
+        """Reports the final counts, of all lines and of the odd ones, unless a line showed them."""
         if self._shown and (self._live or self._shown < self.done):
             self.note(str(self))
         self._note_odd()
