@@ -26,8 +26,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 def printable(text: str) -> str:
     r"""A message with its control characters escaped, such as \x1b.
 
-    Names in it may come from a stranger's file, and a terminal obeys control
-    characters.
+    Names in it may come from a stranger's file, and a terminal obeys control characters.
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
@@ -98,9 +97,8 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends so long after its first step, even if steps are
-            left. If that comes first, only the time is shown, not the number of
-            steps.
+        seconds: The job ends so long after its first step, even if steps are left. If that comes
+            first, only the time is shown, not the number of steps.
     """
 
     def __init__(
@@ -116,8 +114,7 @@ class ProgressLine(StatusLine):
     def update(self, done: int, text: str) -> None:
         """Reports that `done` steps are done; `text` follows the count.
 
-        On a narrow terminal the bar and the last parts of the text, between
-        commas, are left out.
+        On a narrow terminal the bar and the last parts of the text, between commas, are left out.
         """
         now = time.monotonic()
         if self._start is None and done > self._first:
@@ -237,12 +234,9 @@ class LineCounter(StatusLine):
         return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
     def report(self, what: str, places: Sequence[int], at_once: bool = False) -> None:
-        """Collects odd lines among those not yet counted, in ascending order.
+        """Collects lines that are odd in the way `what`, in ascending order.
 
-        Args:
-            what: What is odd about them.
-            places: Which lines; 0 is the first line that is not yet counted.
-            at_once: Whether to report all collected lines now.
+        Place 0 is the first line that is not yet counted. They are reported later, or `at_once`.
         """
         for place in places:
             number = self._first + self.done + place + 1
@@ -256,11 +250,7 @@ class LineCounter(StatusLine):
                 self.note(f"{lines}: {what}")
 
     def close(self) -> None:
-        """Reports the final counts: of all lines, and of the odd ones.
-
-        The first is left out if it was never shown or was just shown, the others
-        if one report has named all of them.
-        """
+        """Reports the final counts, of all lines and of the odd ones, unless a line showed them."""
         if self._shown and (self._live or self._shown < self.done):
             self.note(str(self))
         self._note_odd()
@@ -307,10 +297,9 @@ def _clock(seconds: float) -> str:
 def heard(listen: Callable[[int], None]) -> Iterator[None]:
     """Calls `listen` with the number of each signal that Python handles, in a thread.
 
-    A handler runs only between two Python instructions, so not before a call of
-    TensorFlow returns, and once for all signals of one kind. But Python writes the
-    number of each signal to a socket at once, which a thread reads. This has no effect
-    outside the main thread.
+    A handler runs only between two Python instructions, so not before a call of TensorFlow returns,
+    and once for all signals of one kind. But Python writes the number of each signal to a socket at
+    once, which a thread reads. This has no effect outside the main thread.
     """
     here, there = socket.socketpair()
     there.setblocking(False)
