@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.ranges import Range
-
-if TYPE_CHECKING:
-    from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-
 
 # ISO 639-1. The codes are ja and zh, not jp and cn.
 _TWO_LETTERS = (
@@ -114,66 +107,8 @@ class TextOptions(OptionGroup):
             return language not in ("az", "tr")
         return self.true_case
 
-    def learn(
-        self, source_path: str, target_path: str
-    ) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
-        """Learns the tokenizers of both sides from the training text.
-
-        Raises:
-            ValueError: A vocabulary size is too small for the text.
-        """
-        from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-        from bahdanau_tf.text.script import UNKNOWN
-
-        if self.tokenizer == "word":
-            return WordTokenizer.train(
-                [source_path],
-                self.source_vocabulary_size,
-                language=self.source_language or UNKNOWN,
-                lowercase=self.lowercase,
-                reverse=self.reverse_source,
-                true_case=self.true_cases(self.source_language),
-            ), WordTokenizer.train(
-                [target_path],
-                self.target_vocabulary_size,
-                language=self.target_language or UNKNOWN,
-                lowercase=self.lowercase,
-            )
-        learn = functools.partial(
-            SubwordTokenizer.train, model_type=self.tokenizer, lowercase=self.lowercase
-        )
-        learn_source = functools.partial(
-            learn,
-            [source_path],
-            self.source_vocabulary_size,
-            reverse=self.reverse_source,
-            true_case=self.true_cases(self.source_language),
-        )
-        if self.joint:
-            with _size_named("source"):
-                source = learn_source(files_as_written=[target_path])
-            target = SubwordTokenizer(source.model_proto)
-        else:
-            with _size_named("target"):
-                target = learn([target_path], self.target_vocabulary_size)
-            with _size_named("source"):
-                source = learn_source()
-        return source, target
-
     def size_of(self, side: str) -> int:
         """Number of ids of the side "source" or "target"."""
         if side == "source" or self.joint:
             return self.source_vocabulary_size
         return self.target_vocabulary_size
-
-
-@contextlib.contextmanager
-def _size_named(side: str) -> Iterator[None]:
-    """Puts the name of the option into a tokenizer's error about its size."""
-    try:
-        yield
-    except ValueError as error:
-        name = f"TextOptions: {side}_vocabulary_size"
-        raise ValueError(
-            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
-        ) from error
