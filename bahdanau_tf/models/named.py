@@ -18,7 +18,7 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.options.model import WITHOUT, ModelOptions
+from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage
 
 LAYERS = "bahdanau_tf.layers"
@@ -39,7 +39,7 @@ def make_model(
         ValueError: `attention` or `cell` does not name such a class.
     """
     arguments = asdict(options)
-    for argument in ("model", *WITHOUT[options.model]):
+    for argument in ("model", *options.unused()):
         del arguments[argument]
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"

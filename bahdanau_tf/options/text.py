@@ -29,8 +29,6 @@ def is_language_code(code: str) -> bool:
 
 
 _SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
-
-
 _SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
 _WORDS = {"tokenizer": ["word"]}
 
@@ -85,30 +83,20 @@ class TextOptions(OptionGroup):
             code = getattr(self, name)
             if code is not None and not is_language_code(code):
                 raise ValueError(
-                    f"TextOptions: {name} is {code!r}, wanted a code of ISO "
-                    "639, such as en or ja, without a country"
+                    f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
+                    "ja, without a country"
                 )
 
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag that is the reason."""
-        unused = super().unused()
-        if self.tokenizer == "word":  # options of `Recipe`
-            of_recipe = ("sample_subwords", "sampled_epochs")
-            unused |= dict.fromkeys(of_recipe, "--tokenizer=word")
-        return unused
+        of_recipe = ("sample_subwords", "sampled_epochs") if self.tokenizer == "word" else ()
+        return super().unused() | dict.fromkeys(of_recipe, "--tokenizer=word")
 
     def true_cases(self, language: str | None) -> bool:
-        """`true_case`, or its default for a language if it is not given.
-
-        Args:
-            language: Code of the source language, or None.
-        """
-        if self.true_case is None:
-            return language not in ("az", "tr")
-        return self.true_case
+        """`true_case`, or its default for a source language, a code or None."""
+        return language not in ("az", "tr") if self.true_case is None else self.true_case
 
     def size_of(self, side: str) -> int:
         """Number of ids of the side "source" or "target"."""
-        if side == "source" or self.joint:
-            return self.source_vocabulary_size
-        return self.target_vocabulary_size
+        is_source = side == "source" or self.joint
+        return self.source_vocabulary_size if is_source else self.target_vocabulary_size
