@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.system.device import available_cores, describe_device
 from bahdanau_tf.system.files import write_atomically
