@@ -112,7 +112,7 @@ def read_pharaoh(path: str | Path) -> list[Links]:
     """Reads a file of alignments, one sentence per line; see `parse_pharaoh`.
 
     Raises:
-        ValueError: a line holds something else. The message has its number.
+        ValueError: a line holds something else; the message has its number.
     """
     alignments = []
     for number, line in enumerate(read_lines(path), start=1):
