@@ -27,14 +27,7 @@ def split_words(line: str) -> list[str]:
 
 
 class WordList:
-    """Words and their ids; the id of an unlisted word is `UNKNOWN`.
-
-    Args:
-        words: the words, each once.
-
-    Attributes:
-        size: number of ids, including `BEGIN`, `END` and `UNKNOWN`.
-    """
+    """Words and their ids, `size` of them with `BEGIN`, `END` and `UNKNOWN`."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._ids = {word: id_ for id_, word in enumerate(words, SPECIAL)}
@@ -49,17 +42,11 @@ class WordList:
         return cls(word for word, count in counts.items() if count > 1)
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
-        """The ids of all lines, one after another.
-
-        Returns:
-            int64 [T], for each line `BEGIN`, its words, `END`.
-        """
+        """int64 [T]: for each line `BEGIN`, the ids of its words, `END`."""
         ids: list[int] = []
-        find = self._ids.get
         for line in lines:
-            ids.append(BEGIN)
-            ids.extend([find(word, UNKNOWN) for word in split_words(line)])
-            ids.append(END)
+            words = (self._ids.get(word, UNKNOWN) for word in split_words(line))
+            ids += [BEGIN, *words, END]
         return np.array(ids, np.int64)
 
 
@@ -156,14 +143,7 @@ class NGramModel:
             histories_seen = len(level.keys)
 
     def probabilities(self, ids: np.ndarray) -> np.ndarray:
-        """p(wᵢ | the words before it in its sentence).
-
-        Args:
-            ids: int64 [T], sentences that begin with `BEGIN`.
-
-        Returns:
-            float64 [T], 1 for `BEGIN`.
-        """
+        """p(wᵢ | the words before it in its sentence), 1 for `BEGIN`: float64 [T]."""
         histories = np.zeros_like(ids)
         probability = np.full(len(ids), 1 / (self._size - 1))  # BEGIN never follows
         for length, level in enumerate(self._levels, 1):
@@ -173,14 +153,7 @@ class NGramModel:
         return np.where(ids == BEGIN, 1.0, probability)
 
     def cross_entropy(self, ids: np.ndarray) -> np.ndarray:
-        """−1/N · Σᵢ log₂ p(wᵢ | h) of each sentence, `END` among its N words.
-
-        Args:
-            ids: int64 [T], from `WordList.encode`.
-
-        Returns:
-            float64 [sentences], in bits per word.
-        """
+        """−1/N · Σᵢ log₂ p(wᵢ | h), `END` among the N words: float64 [sentences]."""
         begins = np.flatnonzero(ids == BEGIN)
         bits = np.add.reduceat(-np.log2(self.probabilities(ids)), begins)
         mean: np.ndarray = bits / (np.diff(begins, append=len(ids)) - 1)
@@ -246,15 +219,7 @@ class CrossEntropyDifference:
     """H_in(x) − H_out(x), in bits per word: low if x is like in-domain text.
 
     Both models are n-gram models over the words that occur twice or more in
-    the in-domain text.
-
-    Args:
-        in_domain: lines of the wanted kind, UTF-8.
-        out_domain: about as many lines of the whole corpus, UTF-8.
-        order: length of the longest n-grams.
-
-    Raises:
-        ValueError: `order` is below 1.
+    the in-domain text; the second is of about as many lines of the whole corpus.
 
     Reference:
         Moore and Lewis, 2010: Intelligent selection of language model training
@@ -294,16 +259,11 @@ def score_pairs(
     many pairs as `in_domain`. The corpus is read in parts; `in_domain` and the
     sample are kept in memory. Progress is written to standard error.
 
-    Args:
-        corpus: the pairs to score.
-        in_domain: pairs of the wanted kind.
-        order: length of the longest n-grams.
-
     Returns:
         float32 [pairs], for the pairs of `corpus.rows`.
 
     Raises:
-        ValueError: `order` is below 1.
+        ValueError: `order`, the length of the longest n-grams, is below 1.
 
     Reference:
         Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data
@@ -325,14 +285,7 @@ def score_pairs(
 
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the lowest scores, ascending.
-
-    Args:
-        scores: float [N].
-        count: number of scores; among equal ones the first are taken.
-
-    Returns:
-        int64 [count].
+    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first.
 
     Raises:
         ValueError: `count` is below 1 or above N.
