@@ -38,9 +38,6 @@ def has_blanks(sentences: Sequence[str]) -> bool:
 
     They do in most scripts. In text of another script, such as Chinese or
     Thai, they do if it is tokenized: it has a space after every few letters.
-
-    Args:
-        sentences: A part of the text.
     """
     return not unspaced_script(sentences) or is_tokenized(sentences)
 
@@ -48,13 +45,9 @@ def has_blanks(sentences: Sequence[str]) -> bool:
 def script(sentences: Sequence[str]) -> str:
     """The script in which a text is written, by its letters.
 
-    Args:
-        sentences: A part of the text.
-
-    Returns:
-        The first word of Unicode's names of most of the letters, in lower
-        case: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han" for
-        Chinese; "" without letters.
+    It is the first word of Unicode's names of most of the letters, in lower
+    case: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han" for
+    Chinese; "" without letters.
     """
     unspaced = unspaced_script(sentences)
     if unspaced in ("kana", "han"):
@@ -69,9 +62,6 @@ def is_tokenized(sentences: Sequence[str]) -> bool:
     In most scripts a full stop then stands alone; text of a script without
     spaces has a space after every few letters, not counting spaces beside
     punctuation and other scripts, which plain text has, too.
-
-    Args:
-        sentences: A part of the text.
     """
     if not unspaced_script(sentences):
         ends = [line.split()[-1] for line in sentences if line.strip()]
@@ -90,15 +80,10 @@ def is_tokenized(sentences: Sequence[str]) -> bool:
 
 
 def unspaced_script(sentences: Sequence[str], language: str = "") -> str:
-    """The script of a text, if it has no spaces between words.
+    """The script of a text without spaces between words: "kana", "han", "other", else "".
 
-    Args:
-        sentences: A part of the text.
-        language: Its code, such as "ja" or "zh-TW", which decides where the
-            script fits several languages, and where there are no letters.
-
-    Returns:
-        "kana", "han", "other", or "" for a script with spaces.
+    The language's code, such as "ja" or "zh-TW", decides where the script fits
+    several languages, and where there are no letters.
     """
     by_language = _BY_LANGUAGE.get(re.split("[-_]", language.lower())[0], "")
     names = _names(_letters(sentences))
@@ -246,7 +231,7 @@ def guess_language(lines: Iterable[str]) -> str:
     text has few of them, letters that only one language has count, too.
 
     Args:
-        lines: The text, some thousand lines of it.
+        lines: Some thousand lines of the text.
 
     Returns:
         The ISO 639-1 code; "und" if the language is not clear.

@@ -30,14 +30,7 @@ def split_sentences(text: str) -> list[str]:
 
     A sentence ends with a mark such as . ! ? … before a space, or with 。！？.
     It does not end before a lower-case letter, after an abbreviation or an initial,
-    or within 「」.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The sentences, each with the spaces that follow it; joined they are
-        `text`.
+    or within 「」. Joined, the sentences are `text`.
 
     Example:
         >>> split_sentences("Mr. Li left. Did he?")

@@ -45,14 +45,8 @@ def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
     Results are not replaced again. All canonically equal sequences of a
     character become its NFC form, in whatever order its marks come and however
     many are separate; unlike in NFC, not if other marks stand between them.
-    Spaces become U+0020, invisible characters are removed.
-
-    Args:
-        half_width: Whether the full-width forms of ASCII become ASCII.
-        lowercase: Whether text becomes lower case.
-
-    Returns:
-        The replaced texts, each with its replacement.
+    Spaces become U+0020, invisible characters are removed. `half_width` and
+    `lowercase` are as in `SubwordTokenizer.train`.
     """
     rules = {}
     # Outside these two ranges no character is assigned (Unicode 17).
@@ -115,20 +109,16 @@ def _model_class() -> Any:
     TensorFlow does.
     """
     file = descriptor_pb2.FileDescriptorProto(name="bahdanau_tf/model.proto", package="bahdanau_tf")
-    spec = file.message_type.add(name="NormalizerSpec")
-    spec.field.add(
-        name="normalization_rule_tsv",
-        number=6,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file.message_type.add(name="NormalizerSpec").field.add(
+        name="normalization_rule_tsv", number=6, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL
     )
-    model = file.message_type.add(name="ModelProto")
-    model.field.add(
+    file.message_type.add(name="ModelProto").field.add(
         name="normalizer_spec",
         number=3,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+        type=kinds.TYPE_MESSAGE,
         type_name=".bahdanau_tf.NormalizerSpec",
-        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+        label=kinds.LABEL_OPTIONAL,
     )
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
@@ -147,22 +137,17 @@ class Options(TypedDict, total=False):
     normalization_rule_tsv: str
 
 
-def learned(files: Iterable[Text], true_cased_files: Iterable[Text], options: Options) -> bytes:
+def learned(files: list[Text], true_cased_files: list[Text], options: Options) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
-    Args:
-        files: UTF-8 text, one sentence per line.
-        true_cased_files: The same; their lines are learned as `true_cased`
-            writes them.
-        options: Options of the trainer; "normalization_rule_tsv" is the text
-            of the rules, not a path.
+    The lines of some files are learned as `true_cased` writes them. The option
+    "normalization_rule_tsv" is the text of the rules, not a path.
 
     Raises:
         ValueError: A file is not UTF-8 text, or the trainer refuses.
     """
     import sentencepiece
 
-    files, true_cased_files = [*files], [*true_cased_files]
     model = io.BytesIO()
     unread: list[ValueError] = []
     # A file without a name, so that a killed process leaves nothing.
@@ -212,12 +197,6 @@ def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
         f"vocabulary_size is {options['vocab_size']}, wanted {least[1]} or "
         "more: the number of characters of the text, bytes and special symbols"
     )
-
-
-def has_full_width(files: Iterable[Text]) -> bool:
-    """Whether a text has full-width forms of ASCII."""
-    lines = itertools.chain.from_iterable(map(lines_of, files))
-    return any(FULL_WIDTH.search(line) for line in lines)
 
 
 def _lines(
@@ -285,7 +264,7 @@ class SubwordTokenizer(Tokenizer):
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
         self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
-        self._surfaces = tf.constant(_surfaces(self._tokens.numpy().tolist()))
+        self._surfaces = tf.constant([*map(_surface, self._tokens.numpy().tolist())])
         self.pad_id = self._id_of(PAD, "<pad>")
         self.unk_id = self._id_of(UNK, "<unk>")
         self.eos_id = self._id_of(END, "</s>")
@@ -324,16 +303,13 @@ class SubwordTokenizer(Tokenizer):
             byte_fallback: Whether an unknown character becomes its bytes; if
                 not, it becomes [UNK].
             max_sentences: If there are more lines, so many are sampled.
-            reverse: As in the constructor.
-            true_case: As in the constructor.
+            reverse: As in the constructor, like `true_case`.
+            true_case: Whether lines all in capitals are read as sentences.
             lowercase: With "nfc", whether capitals become lower case.
             half_width: With "nfc", whether the full-width forms of ASCII become
                 ASCII; with None, they do if the text has none of them.
             files_as_written: More such files, for which `true_case` does not
                 hold: of a joint vocabulary, those of the target.
-
-        Returns:
-            The tokenizer.
 
         Raises:
             ValueError: A file is not UTF-8 text, `lowercase` or `half_width` is
@@ -345,7 +321,8 @@ class SubwordTokenizer(Tokenizer):
         rule: Options = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                half_width = not has_full_width([*texts, *as_written])
+                lines = itertools.chain.from_iterable(map(lines_of, texts + as_written))
+                half_width = not any(map(FULL_WIDTH.search, lines))
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
@@ -451,13 +428,8 @@ class SubwordTokenizer(Tokenizer):
         raise ValueError(f"SubwordTokenizer: the model has no piece {' or '.join(names)}.")
 
 
-def _surfaces(tokens: list[bytes]) -> list[bytes]:
-    """The bytes that each piece stands for; U+2581 becomes a space."""
-    surfaces = []
-    for token in tokens:
-        byte = BYTE.fullmatch(token)
-        if byte:
-            surfaces.append(bytes([int(byte[1], 16)]))
-        else:
-            surfaces.append(token.replace(SPACE, b" "))
-    return surfaces
+def _surface(token: bytes) -> bytes:
+    """The bytes that a piece stands for; U+2581 becomes a space."""
+    if byte := BYTE.fullmatch(token):
+        return bytes([int(byte[1], 16)])
+    return token.replace(SPACE, b" ")

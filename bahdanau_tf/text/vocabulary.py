@@ -70,7 +70,20 @@ class Vocabulary(tf.Module):
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__()
         tokens = list(tokens)
-        _check(tokens)
+        for symbol in SPECIAL:
+            if symbol not in tokens:
+                raise ValueError(f"Vocabulary: no special symbol {symbol}.")
+        if tokens[0] != PAD:
+            raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
+        for number, token in enumerate(tokens):
+            if not token or "\n" in token:
+                raise ValueError(
+                    f"Vocabulary: id {number} is {token!r}, wanted a word that is "
+                    "not empty and has no line break."
+                )
+        if len({*tokens}) < len(tokens):
+            repeated = next(token for token, count in Counter(tokens).items() if count > 1)
+            raise ValueError(f"Vocabulary: the word {repeated!r} is repeated.")
         self.pad_id = 0
         self.unk_id = tokens.index(UNK)
         self.eos_id = tokens.index(END)
@@ -96,25 +109,11 @@ class Vocabulary(tf.Module):
         return self.size
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks up words.
-
-        Args:
-            words: string, any shape.
-
-        Returns:
-            int32, the same shape; `unk_id` for words that are not listed.
-        """
+        """Looks up words: string -> int32, any shape; `unk_id` for words that are not listed."""
         return self._ids.lookup(words)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks up ids.
-
-        Args:
-            ids: integer, any shape.
-
-        Returns:
-            string, the same shape; [UNK] for numbers that are not ids.
-        """
+        """Looks up ids: integer -> string, any shape; [UNK] for numbers that are not ids."""
         if isinstance(ids, tf.RaggedTensor):
             return ids.with_flat_values(self.words(ids.flat_values))
         ids = tf.where((ids >= 0) & (ids < self.size), ids, self.unk_id)
@@ -160,9 +159,6 @@ class Vocabulary(tf.Module):
             checksum: SHA-256 that the file had when the model was trained;
                 None for no check.
 
-        Returns:
-            The vocabulary.
-
         Raises:
             ValueError: The file has another SHA-256, or its lines are not a
                 valid vocabulary.
@@ -198,24 +194,6 @@ def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
             f"{checksum(data)}, wanted {expected}."
         )
     return data
-
-
-def _check(tokens: list[str]) -> None:
-    for symbol in SPECIAL:
-        if symbol not in tokens:
-            raise ValueError(f"Vocabulary: no special symbol {symbol}.")
-    if tokens[0] != PAD:
-        raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
-    seen = set()
-    for number, token in enumerate(tokens):
-        if not token or "\n" in token:
-            raise ValueError(
-                f"Vocabulary: id {number} is {token!r}, wanted a word that is "
-                "not empty and has no line break."
-            )
-        if token in seen:
-            raise ValueError(f"Vocabulary: the word {token!r} is repeated.")
-        seen.add(token)
 
 
 class Dictionary(tf.Module):

@@ -69,16 +69,11 @@ def _even() -> str:
 
 @tf.autograph.experimental.do_not_convert
 def tensorflow_text(user: str) -> ModuleType:
-    """Imports TensorFlow Text, or raises an error that says what to install.
-
-    Args:
-        user: What needs it; the message starts with it.
-
-    Returns:
-        The module `tensorflow_text`.
+    """Imports TensorFlow Text for a user, with which an error message starts.
 
     Raises:
-        ImportError: It is not installed, or was built for another TensorFlow.
+        ImportError: It is not installed, or was built for another TensorFlow;
+            the message says what to install.
     """
     try:
         version = metadata.version("tensorflow-text")
@@ -216,9 +211,6 @@ class WordTokenizer(Tokenizer):
             reverse: Whether the last word comes first.
             no_break: Whether `detokenize` writes no-break spaces.
             true_case: Whether lines all in capitals are read as sentences.
-
-        Returns:
-            The tokenizer.
         """
         options = (*(language, lowercase, normalization), *(reverse, no_break, true_case))
         empty = cls(Vocabulary(SPECIAL), *options)
@@ -253,26 +245,12 @@ class WordTokenizer(Tokenizer):
         return Coverage(running, known)
 
     def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], normalized, in the order of the text.
-        """
+        """Splits strings, string [B], into normalized words, ragged string [B, (T)]."""
         words = self._words(as_strings(strings))
         return words.in_rows(self._text(words))
 
     def split_signed(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words with the signs that the inverse needs.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the entries of a vocabulary.
-        """
+        """`split` into words with the signs that the inverse needs, as in a vocabulary."""
         words = self._words(as_strings(strings))
         return words.in_rows(self._signed(words))
 
@@ -338,18 +316,11 @@ class WordTokenizer(Tokenizer):
 
 
 def with_added_words(tokenizer: WordTokenizer, files: Iterable[Text], most: int) -> WordTokenizer:
-    """Adds the most frequent unknown words of text files.
+    """A tokenizer that also has the most frequent unknown words of text files, at most `most`.
 
-    Args:
-        tokenizer: The tokenizer, which stays as it is.
-        files: UTF-8 text, one sentence per line.
-        most: Largest number of words to add.
-
-    Returns:
-        A tokenizer in which all known words keep their ids.
+    All other words keep their ids.
     """
-    sentences = tokenizer.sentences(files)
-    counts = Counter(itertools.chain.from_iterable(sentences))
+    counts = Counter(itertools.chain.from_iterable(tokenizer.sentences(files)))
     order = sorted(counts, key=lambda word: (-counts[word], word))
     signed = tf.constant(order, tf.string)
     listed = {*tokenizer.vocabulary.tokens}
