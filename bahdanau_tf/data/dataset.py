@@ -95,8 +95,8 @@ class _Steps:
     """Counts the steps of all generators, and stops them at exit.
 
     If a thread of tf.data calls Python while the interpreter shuts down, it waits for ever, and
-    the shutdown waits for that thread: a script that ends with a dataset half read would
-    sometimes hang. So all generators are ended before, and the threads that prefetch from them.
+    the shutdown waits for that thread: a script that ends with a dataset half read would sometimes
+    hang. So all generators are ended before, and the threads that prefetch from them.
     """
 
     def __init__(self) -> None:
@@ -164,8 +164,8 @@ class Position(NamedTuple):
         epoch: Number of complete passes over the corpus before it.
         line: Where the current pool begins in the epoch's order of lines.
         batch: Number of batches of the pool before it.
-        pairs: Number of sentence pairs of the epoch before it. An epoch
-            dropped the length of the corpus minus its last `pairs`.
+        pairs: Number of sentence pairs of the epoch before it. An epoch dropped the length of the
+            corpus minus its last `pairs`.
     """
 
     epoch: int = 0
@@ -182,8 +182,8 @@ class Pool(NamedTuple):
         lines: int64 [P], the numbers of their lines in the files, from 0.
         source: Ragged int32 [P, (T_x)], ids.
         target: Ragged int32 [P, (T_y)], ids.
-        lengths: int64 [P], tokens of the longer side, end symbol included, without
-            sampling: so draws move no pair to another batch.
+        lengths: int64 [P], tokens of the longer side, end symbol included, without sampling: so
+            draws move no pair to another batch.
     """
 
     places: tf.Tensor
@@ -201,27 +201,26 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
-    The number of batches is unknown before the first epoch ends, so Keras then
-    warns that the data ran out. To set it in advance, `apply`
-    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but
-    with `token_budget` and the shuffle "each_epoch" epochs differ in it.
+    The number of batches is unknown before the first epoch ends, so Keras then warns that the data
+    ran out. To set it in advance, `apply`
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but with `token_budget`
+    and the shuffle "each_epoch" epochs differ in it.
 
     Args:
-        corpus: the corpus; or its source and target, each a path or a list of
-            sentences.
+        corpus: the corpus; or its source and target, each a path or a list of sentences.
         source_text: tokenizer of the source.
         target_text: tokenizer of the target.
         **options: those of `Batching`, such as `batch_size`.
 
     Returns:
-        Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
-        target, token_weights float32 [B, T_y]). Both sides end with their end
-        symbol and are padded with 0; weights are 1 on tokens, 0 on padding.
+        Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]}, target, token_weights
+        float32 [B, T_y]). Both sides end with their end symbol and are padded with 0; weights are
+        1 on tokens, 0 on padding.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the files do not match (see `ParallelCorpus`), or an option
-            is unknown or out of range.
+        ValueError: the files do not match (see `ParallelCorpus`), or an option is unknown or out
+            of range.
     """
     if unknown := options.keys() - {field.name for field in fields(Batching)}:
         raise ValueError(f"make_dataset: {min(unknown)} is not an option of Batching")
@@ -494,8 +493,8 @@ def measure(dataset: tf.data.Dataset) -> Statistics:
         dataset: a finite dataset as from `make_dataset`.
 
     Returns:
-        `Statistics`; the length of the corpus minus its `pairs` is the number
-        of pairs that were dropped for their length.
+        `Statistics`; the length of the corpus minus its `pairs` is the number of pairs that were
+        dropped for their length.
     """
     statistics = Statistics()
     for batch in dataset:

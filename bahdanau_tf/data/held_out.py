@@ -28,10 +28,9 @@ def source_keys(corpus: ParallelCorpus) -> np.ndarray:
 def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None) -> np.ndarray:
     """Chooses pairs to hold out, by a hash of their source lines: uint32 [rows], ascending.
 
-    Pairs with the same source line are held out together, so that none of them
-    is trained on; there may be a few more than `pairs`. A line that occurs in
-    more than 5 % of the pairs is not held out, nor one of more than `longest`
-    bytes on either side.
+    Pairs with the same source line are held out together, so that none of them is trained on;
+    there may be a few more than `pairs`. A line that occurs in more than 5 % of the pairs is not
+    held out, nor one of more than `longest` bytes on either side.
 
     Raises:
         ValueError: There are too few pairs.
@@ -64,8 +63,8 @@ def hold_out(
 ) -> int:
     """Divides a text into a smaller training text and a dev text of `held_out_rows`.
 
-    The folder gets the files train.source, train.target, dev.source and
-    dev.target, or none of them.
+    The folder gets the files train.source, train.target, dev.source and dev.target, or none of
+    them.
 
     Returns:
         The number of pairs held out.

@@ -30,9 +30,8 @@ _IN_SPACES = np.isin(np.arange(256), list(_SPACES.encode()))
 class TextFile:
     """The lines of a text, by number; those of `read_lines`.
 
-    Only the offset of every 16th line is kept in memory. A gzip file is unpacked
-    to a temporary file without a name, which exists as long as this object; a
-    list is written to one.
+    Only the offset of every 16th line is kept in memory. A gzip file is unpacked to a temporary
+    file without a name, which exists as long as this object; a list is written to one.
 
     Args:
         text: A UTF-8 file, or a list of sentences.
@@ -45,8 +44,8 @@ class TextFile:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not UTF-8, a line is too long, it is a damaged gzip
-            file, or a pipe; or a sentence is not a string of one line.
+        ValueError: It is not UTF-8, a line is too long, it is a damaged gzip file, or a pipe; or a
+            sentence is not a string of one line.
     """
 
     def __init__(self, text: Text, side: str = "text") -> None:
@@ -142,25 +141,23 @@ def _is_blank(block: bytes, starts: np.ndarray) -> np.ndarray:
 class ParallelCorpus:
     """Two texts whose lines are translations of each other.
 
-    The constructor reads both once to index them; afterwards only the requested
-    lines are read. Memory is about 5 bytes per line.
+    The constructor reads both once to index them; afterwards only the requested lines are read.
+    Memory is about 5 bytes per line.
 
     Args:
-        source: the text to translate, a UTF-8 file, plain or .gz, or a list of
-            sentences.
+        source: the text to translate, a UTF-8 file, plain or .gz, or a list of sentences.
         target: its translation.
 
     Attributes:
         lines: number of lines of each file.
-        `blank`: number of pairs of lines of which one or both have only white
-            space; they do not count as pairs.
+        `blank`: number of pairs of lines of which one or both have only white space; they do not
+            count as pairs.
         rows: uint32 [pairs], the numbers of the other lines.
         checksum: BLAKE2b digest of both texts, in hexadecimal digits.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the files differ in length, have no sentence pair, or are
-            not valid UTF-8.
+        ValueError: the files differ in length, have no sentence pair, or are not valid UTF-8.
     """
 
     def __init__(self, source: Text, target: Text) -> None:

@@ -53,17 +53,16 @@ class WordList:
 class _Level(NamedTuple):
     """The n-grams of one length, as a level of a trie.
 
-    The number of an n-gram is its index in `keys`; its history is the n-gram
-    without the last word. Number -1 stands for an unseen n-gram, so the last
-    entries of `share` and `rest` are for those.
+    The number of an n-gram is its index in `keys`; its history is the n-gram without the last
+    word. Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for
+    those.
 
     Attributes:
-        keys: int64 [G], sorted: the history's number times the number of ids,
-            plus the last word.
-        share: float64 [G + 1], the n-gram's own part of the probability, the
-            first term of the equation in `NGramModel`.
-        rest: float64 [H + 1], for each history, the factor of the shorter
-            n-gram's probability in that equation.
+        keys: int64 [G], sorted: the history's number times the number of ids, plus the last word.
+        share: float64 [G + 1], the n-gram's own part of the probability, the first term of the
+            equation in `NGramModel`.
+        rest: float64 [H + 1], for each history, the factor of the shorter n-gram's probability in
+            that equation.
     """
 
     keys: np.ndarray
@@ -84,8 +83,8 @@ class _Grams(NamedTuple):
         keys: int64 [G], as in `_Level`.
         last: int64 [G], a position in the text where each ends.
         counts: int64 [G], the number of times each occurs.
-        numbers: int64 [T], for each position of the text the number of the
-            n-gram that ends there, -1 for none.
+        numbers: int64 [T], for each position of the text the number of the n-gram that ends there,
+            -1 for none.
     """
 
     keys: np.ndarray
@@ -99,13 +98,11 @@ class NGramModel:
 
         p(w | h) = (c(hw) − D) / c(h·) + D · N₁₊(h·) / c(h·) · p(w | h′)
 
-    where h′ is h without its first word and N₁₊(h·) is the number of different
-    words seen after h. For n-grams of the highest order, and those that begin
-    a sentence, c is the number of occurrences; for shorter ones it is the
-    number of different words seen before them. Unigrams are interpolated with
-    1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are the
-    numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it
-    is never 0 or 1.
+    where h′ is h without its first word and N₁₊(h·) is the number of different words seen after h.
+    For n-grams of the highest order, and those that begin a sentence, c is the number of
+    occurrences; for shorter ones it is the number of different words seen before them. Unigrams
+    are interpolated with 1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are
+    the numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it is never 0 or 1.
 
     Memory is proportional to the length of the text.
 
@@ -118,8 +115,8 @@ class NGramModel:
         ValueError: `order` is below 1.
 
     Reference:
-        Chen and Goodman, 1998: An empirical study of smoothing techniques for
-        language modeling, section 2.7.
+        Chen and Goodman, 1998: An empirical study of smoothing techniques for language modeling,
+        section 2.7.
     """
 
     def __init__(self, ids: np.ndarray, size: int, order: int) -> None:
@@ -218,12 +215,11 @@ SEED = 2011  # seed of the corpus sample
 class CrossEntropyDifference:
     """H_in(x) − H_out(x), in bits per word: low if x is like in-domain text.
 
-    Both models are n-gram models over the words that occur twice or more in
-    the in-domain text; the second is of about as many lines of the whole corpus.
+    Both models are n-gram models over the words that occur twice or more in the in-domain text;
+    the second is of about as many lines of the whole corpus.
 
     Reference:
-        Moore and Lewis, 2010: Intelligent selection of language model training
-        data.
+        Moore and Lewis, 2010: Intelligent selection of language model training data.
     """
 
     def __init__(
@@ -255,9 +251,9 @@ def score_pairs(
 
         [H_in(x) − H_out(x)] + [H_in(y) − H_out(y)]
 
-    The models of H_out are made from a random sample of the corpus, with as
-    many pairs as `in_domain`. The corpus is read in parts; `in_domain` and the
-    sample are kept in memory. Progress is written to standard error.
+    The models of H_out are made from a random sample of the corpus, with as many pairs as
+    `in_domain`. The corpus is read in parts; `in_domain` and the sample are kept in memory.
+    Progress is written to standard error.
 
     Returns:
         float32 [pairs], for the pairs of `corpus.rows`.
@@ -266,8 +262,7 @@ def score_pairs(
         ValueError: `order`, the length of the longest n-grams, is below 1.
 
     Reference:
-        Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data
-        selection.
+        Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data selection.
     """
     size = min(len(in_domain), len(corpus))
     generator = np.random.default_rng(SEED)

@@ -35,8 +35,8 @@ def alignment_error_rate(
     Raises:
         ValueError: the numbers of sentences differ.
 
-    Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical
-    Alignment Models", section 5.
+    Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models",
+    section 5.
     """
     possible = [frozenset()] * len(sure) if possible is None else possible
     check_counts(

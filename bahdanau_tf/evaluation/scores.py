@@ -23,15 +23,13 @@ class ScoreOptions:
     """How translations are scored.
 
     Attributes:
-        tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces
-            between words (Japanese without spaces has BLEU 0), "none" for text
-            that is tokenized already, "char", "intl", "zh", "ja-mecab",
-            "ko-mecab"... `bleu_tokenizer` chooses one.
+        tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces between words
+            (Japanese without spaces has BLEU 0), "none" for text that is tokenized already,
+            "char", "intl", "zh", "ja-mecab", "ko-mecab"... `bleu_tokenizer` chooses one.
         lowercase: Whether case is ignored.
-        nfc: Whether both texts are written in composed characters (NFC) before:
-            the same text may come decomposed (NFD), and no word would match.
-        n_bootstrap: Number of bootstrap samples for an interval; less than 2 for
-            none.
+        nfc: Whether both texts are written in composed characters (NFC) before: the same text may
+            come decomposed (NFD), and no word would match.
+        n_bootstrap: Number of bootstrap samples for an interval; less than 2 for none.
     """
 
     tokenize: str = "13a"
@@ -47,8 +45,8 @@ class Score:
     Attributes:
         name: "BLEU", "chrF2", "chrF2++" or "TER".
         score: From 0 to 100; TER, of which less is better, may be larger.
-        signature: The settings that the score depends on; sacreBLEU's, and
-            "norm:NFC" if the texts were composed before.
+        signature: The settings that the score depends on; sacreBLEU's, and "norm:NFC" if the texts
+            were composed before.
         mean: Mean over bootstrap samples, None if none were drawn.
         margin: Half the width of their 95 % interval, None if none were drawn.
         detail: BLEU's n-gram precisions, brevity penalty and lengths.
@@ -135,8 +133,8 @@ METRICS: Mapping[str, Kind] = {
 def make_metric(name: str, options: ScoreOptions) -> Metric:
     """Makes sacreBLEU's metric.
 
-    All of a kind share a tokenizer. It keeps what it has tokenized, up to
-    65,536 lines, so references that are evaluated again are kept once.
+    All of a kind share a tokenizer. It keeps what it has tokenized, up to 65,536 lines, so
+    references that are evaluated again are kept once.
 
     Raises:
         ValueError: There is no such metric; the rest as in `bleu_metric`.
@@ -196,12 +194,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -
     Args:
         hypotheses: Translations, one string per sentence.
         references: One reference per sentence.
-        **options: The fields of `ScoreOptions`: `tokenize`, `lowercase`, `nfc`,
-            `n_bootstrap`.
+        **options: The fields of `ScoreOptions`: `tokenize`, `lowercase`, `nfc`, `n_bootstrap`.
 
     Raises:
-        ValueError: There are no sentences, their numbers differ, the tokenizer
-            is unknown or its package is not installed.
+        ValueError: There are no sentences, their numbers differ, the tokenizer is unknown or its
+            package is not installed.
     """
     return score_corpus("bleu", hypotheses, references, ScoreOptions(**options))
 
@@ -240,8 +237,8 @@ def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     """Chooses the tokenizer with which BLEU counts words.
 
-    The script of the sentences decides; the language does where the script
-    fits several languages, and where there are no letters:
+    The script of the sentences decides; the language does where the script fits several languages,
+    and where there are no letters:
 
     - "13a" for text with spaces between words;
     - "zh" for Chinese, with or without spaces;
@@ -250,8 +247,7 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     - "char" for Japanese without them, Thai, Lao, Khmer and the like.
 
     Args:
-        language: Code of the language, such as "ja" or "zh-TW"; "" if it is
-            not known.
+        language: Code of the language, such as "ja" or "zh-TW"; "" if it is not known.
         sentences: References, or other text of that language.
 
     Returns:
@@ -279,8 +275,8 @@ class Comparison:
     Attributes:
         system: The name of the system.
         score: Its score, with a bootstrap interval.
-        p_value: That of the paired bootstrap test. None for the first system;
-            1 for translations identical to the first one's.
+        p_value: That of the paired bootstrap test. None for the first system; 1 for translations
+            identical to the first one's.
     """
 
     system: str
@@ -311,8 +307,8 @@ def compare(
     Raises:
         ValueError: As in `bleu`; or there are no systems or no samples.
 
-    Reference: Koehn 2004, "Statistical Significance Tests for Machine
-    Translation Evaluation"; the test is sacreBLEU's.
+    Reference: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation"; the
+    test is sacreBLEU's.
     """
     from sacrebleu.significance import PairedTest
 

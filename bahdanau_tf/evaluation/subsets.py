@@ -33,9 +33,9 @@ def without_unknown_words(
     """Finds the sentences that have no unknown word on any side.
 
     Args:
-        *sides: pairs of tokenized sentences and a function that returns whether
-            a word is known, such as `set(words).__contains__`. For the paper's
-            "No UNK" the sides are source and reference.
+        *sides: pairs of tokenized sentences and a function that returns whether a word is known,
+            such as `set(words).__contains__`. For the paper's "No UNK" the sides are source and
+            reference.
 
     Returns:
         A mask for `select`.
@@ -65,8 +65,8 @@ def known_sentences(
     """Finds the sentences that have only words that all models know.
 
     Args:
-        translators: Objects with the tokenizers of each model, as
-            `source_texts` and `target_text`.
+        translators: Objects with the tokenizers of each model, as `source_texts` and
+            `target_text`.
         sources: The source sentences.
         references: Their translations, whose words are checked, too.
 
@@ -130,8 +130,8 @@ def bleu_by_length(
         hypotheses: Translations, one string per sentence.
         references: One reference per sentence.
         source_lengths: Number of words of each source sentence.
-        width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
-            on. An empty sentence is in the first bin.
+        width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so on. An empty
+            sentence is in the first bin.
         metric: A name in `METRICS`, for another score than BLEU.
         n_bootstrap: Number of samples for intervals, as in `ScoreOptions`.
         **options: The other fields of `ScoreOptions`, as in `bleu`.
@@ -181,8 +181,8 @@ def length_rows(curves: Mapping[str, Sequence[LengthBin]]) -> tuple[list[str], l
     """A table of BLEU by length, from the bins of each system.
 
     Returns:
-        The titles of the bins, and the rows below: the number of sentences,
-        then the scores of each system.
+        The titles of the bins, and the rows below: the number of sentences, then the scores of
+        each system.
     """
     bins = next(iter(curves.values()), [])
     rows: list[list[Cell]] = [["sentences", *(lengths.sentences for lengths in bins)]]
@@ -204,15 +204,15 @@ def bleu_by_rank(
     Args:
         hypotheses: Translations, one string per sentence.
         references: One reference per sentence.
-        ranks: The mean frequency rank of each sentence's words; sentences of
-            the same rank keep their order.
-        count: Largest number of bins. All have the same number of sentences,
-            except the last one, which may have fewer.
+        ranks: The mean frequency rank of each sentence's words; sentences of the same rank keep
+            their order.
+        count: Largest number of bins. All have the same number of sentences, except the last one,
+            which may have fewer.
         **options: As in `bleu_by_length`.
 
     Returns:
-        The bins, sentences with the most frequent words first; `shortest` and
-        `longest` are places among the sorted sentences, from 1.
+        The bins, sentences with the most frequent words first; `shortest` and `longest` are places
+        among the sorted sentences, from 1.
 
     Raises:
         ValueError: As in `bleu`; or `count` is less than 1.
@@ -237,9 +237,8 @@ def by_rank(ranks: Sequence[float]) -> list[int]:
 class References:
     """The reference translations of a test set.
 
-    Translations of it are a string for each of its sentences; a mask as for
-    `select` says which of them count. `tokenize`, `lowercase` and `nfc` are
-    those of `ScoreOptions`.
+    Translations of it are a string for each of its sentences; a mask as for `select` says which of
+    them count. `tokenize`, `lowercase` and `nfc` are those of `ScoreOptions`.
     """
 
     lines: Sequence[str]

@@ -46,9 +46,9 @@ def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordToken
     """Loads the tokenizer that `save` wrote into a folder.
 
     Raises:
-        ValueError: A file is missing; the vocabulary or model is not the one
-            that was saved, or the folder holds a tokenizer of an unknown class
-            or with options that this version does not know.
+        ValueError: A file is missing; the vocabulary or model is not the one that was saved, or
+            the folder holds a tokenizer of an unknown class or with options that this version does
+            not know.
     """
     from bahdanau_tf.text.subwords import SubwordTokenizer
     from bahdanau_tf.text.tokenizer import read_settings

@@ -44,8 +44,8 @@ class Language:
         close: Pattern of pairs of words with no space between them.
         no_break: Pattern of pairs whose space should not break the line.
         scripts: Whether a change of script ends a word.
-        quotes: Pattern of quotation marks that both open and close. If empty,
-            only the straight mark does, alternately in a line.
+        quotes: Pattern of quotation marks that both open and close. If empty, only the straight
+            mark does, alternately in a line.
         suffixes: Pattern of words without a space after such a closing mark.
     """
 

@@ -49,9 +49,8 @@ def is_first(rows: tf.Tensor) -> tf.Tensor:
 def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
     """The row number of each value: integer [N], ascending.
 
-    `RaggedTensor.value_rowids` returns the same, but in a graph it builds a
-    mask of the number of rows times the longest row: one token of 8 KiB among
-    as many short ones needs 0.5 GB.
+    `RaggedTensor.value_rowids` returns the same, but in a graph it builds a mask of the number of
+    rows times the longest row: one token of 8 KiB among as many short ones needs 0.5 GB.
     """
     ends = rows.row_splits[1:]
     count = tf.size(rows.values, ends.dtype)
@@ -62,8 +61,7 @@ def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
 def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     """Keeps the values where a mask of the same rows is true.
 
-    Unlike `tf.ragged.boolean_mask` it does not use the costly
-    `RaggedTensor.value_rowids`.
+    Unlike `tf.ragged.boolean_mask` it does not use the costly `RaggedTensor.value_rowids`.
     """
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
@@ -124,8 +122,8 @@ def spans(
     """Byte offsets of tokens of these lengths, written one after another behind gaps.
 
     Returns:
-        Two ragged int32 [B, (T)]: the offset of the first byte of each token,
-        and that of the byte after its last.
+        Two ragged int32 [B, (T)]: the offset of the first byte of each token, and that of the byte
+        after its last.
     """
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
@@ -152,8 +150,8 @@ def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor)
 def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
     """Where offsets are once U+FFFD is written for bytes that are not valid.
 
-    Offsets are in bytes of `texts`, ragged int32 [B, (T)]; one between bytes that
-    are replaced together moves behind them.
+    Offsets are in bytes of `texts`, ragged int32 [B, (T)]; one between bytes that are replaced
+    together moves behind them.
     """
     lengths = tf.strings.length(texts)
     firsts = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order

@@ -21,8 +21,7 @@ class Quotes(NamedTuple):
     Attributes:
         is_mark: bool [N], whether the word is such a mark.
         opens: bool [N], whether it is a mark that opens.
-        expected: bool [N], whether the rule expects it to open, given the
-            marks before it.
+        expected: bool [N], whether the rule expects it to open, given the marks before it.
     """
 
     is_mark: tf.Tensor
@@ -40,8 +39,8 @@ class Quotes(NamedTuple):
     ) -> Quotes:
         """The marks of a text with these spaces before its words.
 
-        A mark opens after a space, a bracket or the start of its row. `close` says where
-        the rule puts no space before a word, apart from quotation marks.
+        A mark opens after a space, a bracket or the start of its row. `close` says where the rule
+        puts no space before a word, apart from quotation marks.
         """
         if not language.quotes:
             return cls._by_turns(words, rows)
@@ -96,9 +95,9 @@ class Quotes(NamedTuple):
 def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The positions of the marks, int64 [M], and what is certain about each.
 
-    Three bool [M]: whether the mark must open (at the start of a row, after a
-    bracket); whether it otherwise must close (at the end of a row, before a full
-    stop or the like); whether it is the first mark of its row.
+    Three bool [M]: whether the mark must open (at the start of a row, after a bracket); whether it
+    otherwise must close (at the end of a row, before a full stop or the like); whether it is the
+    first mark of its row.
     """
     places = tf.where(is_mark)[:, 0]
     must_open = tf.gather(is_first(rows) | close, places)

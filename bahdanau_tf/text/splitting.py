@@ -21,8 +21,8 @@ NormalForm = Literal["NFC", "NFKC"] | None
 JOINED = "\N{HALFWIDTH BLACK SQUARE}"
 APART = "\N{OPEN BOX}"
 
-# Characters without ink and width that only control line breaks and direction.
-# The joiners U+200C and U+200D are not among them: they make other words.
+# Characters without ink and width that only control line breaks and direction. The joiners U+200C
+# and U+200D are not among them: they make other words.
 INVISIBLE = (
     "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
     "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"

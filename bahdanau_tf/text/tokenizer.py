@@ -38,8 +38,8 @@ class Reading(NamedTuple):
 
     Attributes:
         ids: Ragged int32 [B, (T)]; each row ends with the end symbol.
-        words: Ragged string [B, (T - 1)], the tokens as they are in the
-            strings, in the order of the ids.
+        words: Ragged string [B, (T - 1)], the tokens as they are in the strings, in the order of
+            the ids.
         starts: Ragged int32 [B, (T - 1)], the offset of each token's first byte.
         ends: Ragged int32 [B, (T - 1)], that of the byte after its last.
     """
@@ -53,16 +53,16 @@ class Reading(NamedTuple):
 class Tokenizer(tf.Module):
     """Base class: strings to ids and back.
 
-    A subclass defines `_located`, `_entries` and `_joined`; one that can be
-    saved also defines `FILE`, `OPTIONS`, `_contents` and `load`.
+    A subclass defines `_located`, `_entries` and `_joined`; one that can be saved also defines
+    `FILE`, `OPTIONS`, `_contents` and `load`.
 
     Attributes:
         vocabulary_size: K.
         pad_id: 0.
         unk_id: Id of the unknown word.
         eos_id: Id of the end symbol, with which every row of ids ends.
-        reverse: Whether the last token comes first, as in Sutskever et al. 2014,
-            section 3.3. The end symbol stays last.
+        reverse: Whether the last token comes first, as in Sutskever et al. 2014, section 3.3. The
+            end symbol stays last.
     """
 
     FILE: ClassVar[str]  # the name of the file with the vocabulary or the model
@@ -131,8 +131,8 @@ class Tokenizer(tf.Module):
         """Turns ids back into strings.
 
         Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first end symbol; padding
+                is skipped.
 
         Returns:
             string [B].
@@ -148,13 +148,13 @@ class Tokenizer(tf.Module):
 
         Args:
             ids: As for `detokenize`.
-            replacements: string, shape of `ids`: what to write for an unknown
-                token; [UNK] where it is empty, and everywhere if None.
+            replacements: string, shape of `ids`: what to write for an unknown token; [UNK] where
+                it is empty, and everywhere if None.
 
         Returns:
-            string [B]; ragged int32 [B, (T)], the offset of the first byte of
-            each token, in the order of the ids, without the space before it;
-            ragged int32 [B, (T)], that of the byte after its last.
+            string [B]; ragged int32 [B, (T)], the offset of the first byte of each token, in the
+            order of the ids, without the space before it; ragged int32 [B, (T)], that of the byte
+            after its last.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
         rows = masked(as_rows(ids), kept)
@@ -239,9 +239,9 @@ _LOOKED_AT = 100  # strings of a list that may be names of files
 def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
     """Distinguishes names of files from sentences: returns paths and lists of sentences.
 
-    A list of strings has names if all of them look like names (no white space,
-    or an extension) or one of them is an existing file, so that a misspelt name
-    is not learned as a sentence. Otherwise the list is one text.
+    A list of strings has names if all of them look like names (no white space, or an extension) or
+    one of them is an existing file, so that a misspelt name is not learned as a sentence.
+    Otherwise the list is one text.
 
     Raises:
         ValueError: It is one string, or something else; `owner` is for the message.

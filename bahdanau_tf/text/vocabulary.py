@@ -45,19 +45,18 @@ class Coverage:
 class Vocabulary(tf.Module):
     """A short list of words; the position of a word is its id.
 
-    The three special symbols are found by their names; [PAD] is always 0, the
-    others may have any id. A word of a text that is spelled like one of them is
-    an unknown word. The tables are tensors in the graph, not files, so a
-    SavedModel that contains them can be moved, and two vocabularies never share
-    a table.
+    The three special symbols are found by their names; [PAD] is always 0, the others may have any
+    id. A word of a text that is spelled like one of them is an unknown word. The tables are
+    tensors in the graph, not files, so a SavedModel that contains them can be moved, and two
+    vocabularies never share a table.
 
     Args:
-        tokens: All words and the special symbols [PAD], [UNK] and [END], in
-            the order of their ids, [PAD] first.
+        tokens: All words and the special symbols [PAD], [UNK] and [END], in the order of their
+            ids, [PAD] first.
 
     Raises:
-        ValueError: A word is repeated, is empty or has a line break in it, a
-            special symbol is missing, or [PAD] is not the first.
+        ValueError: A word is repeated, is empty or has a line break in it, a special symbol is
+            missing, or [PAD] is not the first.
 
     Example:
         >>> vocabulary = Vocabulary.build(["a rose is a rose"], size=5)
@@ -123,13 +122,11 @@ class Vocabulary(tf.Module):
     def build(cls, sentences: Iterable[str | Sequence[str]], size: int) -> Vocabulary:
         """Keeps the most frequent words of a stream of sentences.
 
-        Sentences are counted one by one and not kept. Equally frequent words
-        are ordered by code point. For a joint vocabulary, chain the sentences
-        of both languages.
+        Sentences are counted one by one and not kept. Equally frequent words are ordered by code
+        point. For a joint vocabulary, chain the sentences of both languages.
 
         Args:
-            sentences: Each a list of words, or a line with spaces between its
-                words.
+            sentences: Each a list of words, or a line with spaces between its words.
             size: Number of ids, the three special symbols included.
 
         Returns:
@@ -156,12 +153,10 @@ class Vocabulary(tf.Module):
 
         Args:
             path: The file.
-            checksum: SHA-256 that the file had when the model was trained;
-                None for no check.
+            checksum: SHA-256 that the file had when the model was trained; None for no check.
 
         Raises:
-            ValueError: The file has another SHA-256, or its lines are not a
-                valid vocabulary.
+            ValueError: The file has another SHA-256, or its lines are not a valid vocabulary.
         """
         data = read_checked(path, checksum)
         if data.startswith(codecs.BOM_UTF8) or b"\r\n" in data:
@@ -206,9 +201,8 @@ class Dictionary(tf.Module):
         ValueError: A word is empty or contains a tab or line break.
 
     Reference:
-        Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes
-        the dictionary's word for the source word it is aligned to, or that
-        word itself.
+        Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes the dictionary's
+        word for the source word it is aligned to, or that word itself.
     """
 
     def __init__(self, entries: Mapping[str, str] | None = None) -> None:

@@ -91,8 +91,8 @@ def write_corpus(
 ) -> None:
     """Writes `train`, `dev` and `test`, each .en, .fr and .align.
 
-    A line of .align is the gold alignment in Pharaoh's form: `0-0 1-2`. The
-    files are renamed when they are complete.
+    A line of .align is the gold alignment in Pharaoh's form: `0-0 1-2`. The files are renamed when
+    they are complete.
 
     Args:
         directory: A folder, created if it does not exist.
@@ -148,15 +148,15 @@ def generate(
 
     Args:
         count: Number of pairs.
-        split: "train", "dev" or "test"; a hash of the English sentence decides
-            to which it belongs, so that splits never overlap.
+        split: "train", "dev" or "test"; a hash of the English sentence decides to which it
+            belongs, so that splits never overlap.
         seed: Seed of the random draws.
         min_words: Smallest number of English tokens, punctuation included.
         max_words: Largest number of English tokens, up to 60.
 
     Raises:
-        ValueError: An argument is out of range. The iterator raises it if there
-            are fewer than `count` sentences.
+        ValueError: An argument is out of range. The iterator raises it if there are fewer than
+            `count` sentences.
     """
     if split not in SPLITS:
         raise ValueError(f"generate: split is {split!r}, wanted one of {[*SPLITS]}")

@@ -1,8 +1,8 @@
 """The rules of the built-in grammar, and its spelling, which depends on neighbouring words.
 
-Rules append English words from left to right. Each rule returns its French as
-pieces with links to the English words that they translate: the pieces in order
-are the translation, and their links are the gold word alignment.
+Rules append English words from left to right. Each rule returns its French as pieces with links to
+the English words that they translate: the pieces in order are the translation, and their links are
+the gold word alignment.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class Verbal(NamedTuple):
 class Derivation:
     """The English words so far, and the rules of the grammar, one method each.
 
-    A rule appends English words and returns their French translation. Clauses are chained
-    up to `goal` English tokens; above `limit`, `TooLong` is raised.
+    A rule appends English words and returns their French translation. Clauses are chained up to
+    `goal` English tokens; above `limit`, `TooLong` is raised.
     """
 
     def __init__(self, choices: Choices, goal: int, limit: int) -> None:

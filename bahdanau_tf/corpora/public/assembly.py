@@ -1,10 +1,10 @@
 """Creates the folder of a corpus from downloads, as described in the registry.
 
-The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of
-each split, one sentence per line. It is renamed into place when complete.
+The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of each split, one
+sentence per line. It is renamed into place when complete.
 
-Only the required member of an archive is read, as a stream; no file gets a name from the
-archive, so no name can leave the folder and no link is followed.
+Only the required member of an archive is read, as a stream; no file gets a name from the archive,
+so no name can leave the folder and no link is followed.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class ArchiveError(ValueError):
 def read_lines(path: Path, member: str = "", column: int | None = None) -> Iterator[bytes]:
     r"""Yields the lines of a text, each with its \n.
 
-    The lines of an .sgm file are its segments, with single spaces, as sacreBLEU
-    reads them. A .gz file is decompressed. `member` and `column` are as in `Text`.
+    The lines of an .sgm file are its segments, with single spaces, as sacreBLEU reads them. A .gz
+    file is decompressed. `member` and `column` are as in `Text`.
 
     Raises:
-        ArchiveError: The archive is damaged, the member is missing or not a
-            plain file, or a line does not have the column.
+        ArchiveError: The archive is damaged, the member is missing or not a plain file, or a line
+            does not have the column.
     """
     name = member or path.name
     try:
@@ -147,8 +147,8 @@ Pair = tuple[bytes, bytes]
 def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
     """Creates the folder of a corpus in `data_dir`; downloads what is missing.
 
-    An existing folder is only checked. A file that was downloaded by hand into
-    `data_dir`, under its original name, is used.
+    An existing folder is only checked. A file that was downloaded by hand into `data_dir`, under
+    its original name, is used.
 
     Returns:
         The folder of the corpus.
@@ -189,11 +189,10 @@ def missing_files(corpus: Corpus, folder: Path) -> list[str]:
 def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pair]]:
     """Divides pairs into train, dev and test by a hash of the source sentence.
 
-    Test gets the `count` sources with the smallest hashes, dev the next
-    `count`; the first translation of each is kept. A pair is left out of train if
-    dev or test has the same source or target, and out of dev if test has it; case,
-    width, punctuation and spaces are ignored. Pairs with an empty side and repeated
-    pairs are left out, too.
+    Test gets the `count` sources with the smallest hashes, dev the next `count`; the first
+    translation of each is kept. A pair is left out of train if dev or test has the same source or
+    target, and out of dev if test has it; case, width, punctuation and spaces are ignored. Pairs
+    with an empty side and repeated pairs are left out, too.
 
     Yields:
         The split and the pair, in the order of `pairs`.

@@ -57,13 +57,12 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
 def fetch(download: Download, folder: Path) -> Path:
     """Downloads a file, or resumes the download of an earlier run.
 
-    The file is NAME.part until it is complete and checked. The folder is
-    created if it does not exist.
+    The file is NAME.part until it is complete and checked. The folder is created if it does not
+    exist.
 
     Raises:
-        DownloadError: The download failed, is incomplete, or has a wrong
-            checksum. A file with a wrong checksum is removed; an incomplete
-            one is kept, and the next run resumes it.
+        DownloadError: The download failed, is incomplete, or has a wrong checksum. A file with a
+            wrong checksum is removed; an incomplete one is kept, and the next run resumes it.
     """
     whole = folder / download.name
     if whole.is_file() and has_checksum(whole, download.checksum):

@@ -36,8 +36,7 @@ class Text:
     Attributes:
         download: The file.
         member: The file's name in the archive; "" if it is not an archive.
-        column: The column, from 0, of a tab-separated file; None if each line
-            is a sentence.
+        column: The column, from 0, of a tab-separated file; None if each line is a sentence.
     """
 
     download: Download
@@ -62,11 +61,10 @@ class Corpus:
         name: Its name, and that of its folder.
         languages: Codes of the two languages, which are the files' extensions, too.
         licence: Its licence, or "none stated".
-        held_out: Size of the dev and of the test set that are taken out of "train"; 0
-            if the corpus has its own.
+        held_out: Size of the dev and of the test set that are taken out of "train"; 0 if the
+            corpus has its own.
         checksums: SHA-256 of the files of the complete corpus, if known.
-        tried: The day on which its addresses last worked; "" if they were
-            never tried.
+        tried: The day on which its addresses last worked; "" if they were never tried.
     """
 
     name: str
