@@ -23,7 +23,7 @@ from bahdanau_tf.__main__ import open_standard_streams
 from bahdanau_tf.commands import demo
 from bahdanau_tf.commands.files import MOST_CHARACTERS, windows
 from bahdanau_tf.commands.main import COMMANDS, main
-from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.corpora import grammar
 from bahdanau_tf.text import load_text
 from bahdanau_tf.training import loop
 from bahdanau_tf.translation import Translation

@@ -14,7 +14,7 @@ import tensorflow as tf
 from hypothesis import given, strategies as st
 from letters import RECIPE, log_of, restarted
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.optimizers import WarmupLinearDecay
 from bahdanau_tf.training import Recipe, loop, train
 from bahdanau_tf.training.dev import Evaluation

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import as_array

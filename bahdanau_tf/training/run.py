@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import keras
 import numpy as np
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
