@@ -20,8 +20,8 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import Table, diagonal_links
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import bahdanau, page, paper, sutskever, trainings
-from bahdanau_tf.report.claim import findings
+from bahdanau_tf.report import bahdanau, paper, sutskever, trainings, writing
+from bahdanau_tf.report.bahdanau import findings
 from bahdanau_tf.report.paper import Document, Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
 from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
@@ -491,7 +491,7 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
         [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]],
     )
     picture = Picture(tmp_path / "a.png", 'a "quoted" title')
-    html = page.as_html(
+    html = writing.as_html(
         Document(
             "A <title>",
             ["About"],

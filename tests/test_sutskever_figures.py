@@ -250,11 +250,11 @@ def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
         (folders[name] / "training.json").write_text(record)
     test = Corpus(["a, b, c."], ["a"])
     scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [7, None]
     assert (found.lengths, found.unit) == ([3], "words between spaces")
     del folders["a"]
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [9]
     assert (found.lengths, found.unit) == ([6], "tokens")
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 WORDS = "words between spaces"  # a unit
 
 
+def are_words(text: Tokenizer) -> bool:
+    """Whether a tokenizer's tokens are words, in the order of their frequency, not sub-words."""
+    return isinstance(text, WordTokenizer)
+
+
 def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
     rows = text.tokenize(tf.constant(lines, tf.string))

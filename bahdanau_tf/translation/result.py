@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,11 @@ from bahdanau_tf.evaluation import (
     format_pharaoh,
     hard_links,
 )
+from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.plotting.viewer import alignment_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN = 60  # characters of a text in a repr
 
@@ -91,6 +96,18 @@ class Translation:
             ValueError: There are no words in this language.
         """
         return alignment_html(self, language)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The alignment as matplotlib's figure, see `bahdanau_tf.plot_alignment`.
+
+        Args:
+            path: A file to write.
+
+        Raises:
+            ValueError: The model has no attention.
+            ImportError: matplotlib is not installed.
+        """
+        return plot_alignment(self, path=path)
 
     def _repr_html_(self) -> str:
         return self.view()

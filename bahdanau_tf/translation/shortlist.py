@@ -20,8 +20,7 @@ from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
-from bahdanau_tf.system.arrays import read_arrays
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import read_arrays, write_atomically
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 
