@@ -42,31 +42,29 @@ ATTEMPTS = 3  # to load a folder that is replaced at the same time
 class Translator:
     """A model with the tokenizers of both sides: from strings to strings.
 
-    Tokenisation, search and detokenisation run in one graph, which is also
-    that of the exported SavedModel.
+    Tokenisation, search and detokenisation run in one graph, which is also that of the exported
+    SavedModel.
 
     Args:
-        model: A translation model of this package, or another
-            `TranslationModel`.
-        source_text: Tokenizer of the source language; for an `Ensemble` that
-            reads several sources a sequence of them, one for each source.
+        model: A translation model of this package, or another `TranslationModel`.
+        source_text: Tokenizer of the source language; for an `Ensemble` that reads several sources
+            a sequence of them, one for each source.
         target_text: Tokenizer of the target language.
         decoding: How to search, if a call does not specify it.
-        dictionary: Translations of source words for `Decoding.unknown`
-            "replace"; other words are copied.
+        dictionary: Translations of source words for `Decoding.unknown` "replace"; other words are
+            copied.
         lexicon: For `Decoding.shortlist`.
 
     Attributes:
         graph: The `TranslationGraph` in use.
         history: Of a translator that `fit` returns, what it did; else None.
 
-    All arguments are attributes, too, and may be set, but the tokenizers of
-    the source are the tuple `source_texts`.
+    All arguments are attributes, too, and may be set, but the tokenizers of the source are the
+    tuple `source_texts`.
 
     Raises:
-        ValueError: The model is not a `TranslationModel`, the sizes of a
-            vocabulary and of the model's embedding differ, or the lexicon does
-            not fit the model.
+        ValueError: The model is not a `TranslationModel`, the sizes of a vocabulary and of the
+            model's embedding differ, or the lexicon does not fit the model.
 
     Example:
 
@@ -130,13 +128,12 @@ class Translator:
         """Joins translators to one whose model is an `Ensemble`.
 
         Args:
-            translators: One or more, with the same target vocabulary; decoding,
-                dictionary and lexicon are those of the first.
+            translators: One or more, with the same target vocabulary; decoding, dictionary and
+                lexicon are those of the first.
             average: As in `Ensemble`.
 
         Raises:
-            ValueError: There are no translators, or their target vocabularies
-                differ.
+            ValueError: There are no translators, or their target vocabularies differ.
         """
         if not translators:
             raise ValueError("Translator.ensemble: there are no translators, wanted one or more")
@@ -203,29 +200,26 @@ class Translator:
         Args:
             sentences: The sentences, of any length and in any order; or one.
             decoding: How to search; the translator's own if None.
-            batch_size: Number of sentences translated at once; those of similar
-                length are put together.
-            prefixes: For each sentence the text with which its translation
-                begins, "" for none. It is tokenised by itself: with a
-                `WordTokenizer` its last word is complete, with a
-                `SubwordTokenizer` it may be continued. It is cut at
-                `Decoding.max_length`. A sentence without words has the
-                translation "" all the same.
-            constraints: Further functions as in
-                `bahdanau_tf.search.constraints`, for all sentences, applied
-                after the prefix; ids are those of `target_text`, and
-                `history.rows` counts within a batch. Each tuple of constraints
-                has its own graph, so pass the same objects again.
+            batch_size: Number of sentences translated at once; those of similar length are put
+                together.
+            prefixes: For each sentence the text with which its translation begins, "" for none. It
+                is tokenised by itself: with a `WordTokenizer` its last word is complete, with a
+                `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. A
+                sentence without words has the translation "" all the same.
+            constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
+                sentences, applied after the prefix; ids are those of `target_text`, and
+                `history.rows` counts within a batch. Each tuple of constraints has its own graph,
+                so pass the same objects again.
             **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:
-            A `Translation` for each sentence, in order; the others of the n
-            best are its `alternatives`. For one string one `Translation`.
+            A `Translation` for each sentence, in order; the others of the n best are its
+            `alternatives`. For one string one `Translation`.
 
         Raises:
-            ValueError: `sentences` or `prefixes` is not a sequence of strings;
-                their numbers differ; an option is unknown or out of range; or
-                prefixes are given and the target tokenizer is reversed.
+            ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
+                differ; an option is unknown or out of range; or prefixes are given and the target
+                tokenizer is reversed.
 
         Example:
 
@@ -267,15 +261,14 @@ class Translator:
         Args:
             sources: The sentences.
             targets: A translation of each.
-            batch_size: Number of pairs scored at once; those of similar length
-                are put together.
+            batch_size: Number of pairs scored at once; those of similar length are put together.
 
         Returns:
             For each pair log p(y | x), in total and for each token.
 
         Raises:
-            ValueError: `sources` or `targets` is one string, not a sequence of
-                strings, or their numbers differ.
+            ValueError: `sources` or `targets` is one string, not a sequence of strings, or their
+                numbers differ.
         """
         return score(self.graph, sources, targets, batch_size)
 
@@ -287,20 +280,17 @@ class Translator:
     ) -> list[Translation]:
         """Aligns given translations, word by word.
 
-        Each target word is given to the model as the next previous word, as in
-        training.
+        Each target word is given to the model as the next previous word, as in training.
 
         Args:
             sources: The sentences.
             targets: A translation of each.
-            batch_size: Number of pairs aligned at once; those of similar
-                length are put together.
+            batch_size: Number of pairs aligned at once; those of similar length are put together.
 
         Returns:
-            A `Translation` for each pair, in order. Its text is the target; its
-            score and log_prob are log p(y | x). The tokens of both sides are in
-            the order of the texts. If a side has no words, there are only the
-            weights of its end symbol, and no links.
+            A `Translation` for each pair, in order. Its text is the target; its score and log_prob
+            are log p(y | x). The tokens of both sides are in the order of the texts. If a side has
+            no words, there are only the weights of its end symbol, and no links.
 
         Raises:
             ValueError: The model has no attention; otherwise as in `score`.
@@ -317,12 +307,12 @@ class Translator:
     ) -> Path:
         """Writes a SavedModel that translates strings.
 
-        Its signatures are described in `bahdanau_tf.serving.signatures`; they
-        search with `decoding`.
+        Its signatures are described in `bahdanau_tf.serving.signatures`; they search with
+        `decoding`.
 
         Args:
-            path: Base folder; the model is written to `path/<version>`, where
-                the version is one more than the largest one there.
+            path: Base folder; the model is written to `path/<version>`, where the version is one
+                more than the largest one there.
             max_source_length: S, see `bahdanau_tf.serving.Limits`.
             max_target_length: T.
             n_best: N.
@@ -331,8 +321,8 @@ class Translator:
             The version's folder.
 
         Raises:
-            ValueError: A limit is out of range, or the graph has ops that a
-                stock TensorFlow Serving lacks.
+            ValueError: A limit is out of range, or the graph has ops that a stock TensorFlow
+                Serving lacks.
             OSError: The folder cannot be written to.
         """
         return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
@@ -340,8 +330,8 @@ class Translator:
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.
 
-        An export then stores them as float16 and has half the size; it computes
-        in float32 as before.
+        An export then stores them as float16 and has half the size; it computes in float32 as
+        before.
 
         Raises:
             ValueError: A weight is beyond the largest float16, 65,504.
@@ -352,8 +342,8 @@ class Translator:
         """Writes everything that `load` needs.
 
         Args:
-            directory: A new or empty folder, or one that `save` wrote: it is
-                replaced as a whole, so that it is never incomplete.
+            directory: A new or empty folder, or one that `save` wrote: it is replaced as a whole,
+                so that it is never incomplete.
 
         Raises:
             ValueError: There is something else, for example a training.
@@ -377,13 +367,11 @@ class Translator:
         A class of your own is found if its module was imported before.
 
         Args:
-            directory: The folder; or that of a training, with the best model
-                in its folder `best`.
+            directory: The folder; or that of a training, with the best model in its folder `best`.
 
         Raises:
-            ValueError: The folder holds no translator, or none yet, or that
-                of a newer version of this package, or a file is missing or
-                damaged.
+            ValueError: The folder holds no translator, or none yet, or that of a newer version of
+                this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
         folder = Path(directory)

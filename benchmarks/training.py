@@ -34,7 +34,7 @@ from table import Figure
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
-from bahdanau_tf.training.rate import make_optimizer as optimizer_of
+from bahdanau_tf.training.run import make_optimizer as optimizer_of
 from bahdanau_tf.training.step import train_step
 
 FLAGS = flags.FLAGS

@@ -12,8 +12,8 @@ from letters import RECIPE, make_translator, weights
 from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training import loop, train
+from bahdanau_tf.training.callbacks import averaged
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.selection import averaged
 
 files = letters.files  # the fixture
 DECAY = 0.8

@@ -26,10 +26,11 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data import ParallelCorpus, dataset, parallel
-from bahdanau_tf.data.batching import Position, cut
 from bahdanau_tf.data.dataset import (
     CHUNK,
+    Position,
     _Stream,
+    cut,
     fitting,
     longer_sides,
     make_dataset,

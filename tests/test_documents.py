@@ -22,9 +22,8 @@ from toys import search_eagerly
 import bahdanau_tf
 from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
-from bahdanau_tf.commands.train_flags import choose, options, values_of
+from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.training import loop
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -275,8 +274,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
         _count_own("train", flags)
-        chosen = values_of(choose(flags, TYPICAL))
-        options(flags, chosen)  # raises if the model does not use a flag
+        request_of(flags).typical_options()  # raises if the model does not use a flag
 
 
 @every_page_of_the_site

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.corpora.grammar import corpus as grammar
-from bahdanau_tf.corpora.grammar.corpus import AllChoices, Example, generate, write_corpus
+from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import AllChoices, Example, generate, write_corpus
 
 
 def table(rows: str) -> dict[str, tuple[str, str]]:

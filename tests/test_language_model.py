@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bahdanau_tf.corpora.grammar.corpus import generate
+from bahdanau_tf.corpora.grammar import generate
 from bahdanau_tf.data.selection import (
     BEGIN,
     END,

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from bahdanau_tf.evaluation import bleu_tokenizer, has_blanks, measure
+from bahdanau_tf.evaluation import bleu_tokenizer, has_blanks, scores
 
 JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
 TOKENIZED = ["今日 は 天気 が とても 良い です 。", "犬 が 公園 を 走 っ て いる 。"]
@@ -14,7 +14,7 @@ THAI = ["วันนี้อากาศดีมาก", "สุนัขก�
 @pytest.fixture(autouse=True)
 def no_mecab(monkeypatch):
     """Simulates a machine without MeCab."""
-    monkeypatch.setattr(measure, "find_spec", lambda name: None)
+    monkeypatch.setattr(scores, "find_spec", lambda name: None)
 
 
 def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
@@ -88,7 +88,7 @@ def test_the_tokenizer_follows_the_script_then_the_language(language, sentences,
     ],
 )
 def test_mecab_is_used_for_japanese_if_installed(installed, wanted, monkeypatch):
-    monkeypatch.setattr(measure, "find_spec", lambda name: name in installed)
+    monkeypatch.setattr(scores, "find_spec", lambda name: name in installed)
     assert bleu_tokenizer("ja", JAPANESE) == wanted
     assert bleu_tokenizer("ja", TOKENIZED) == "none"
     assert bleu_tokenizer("zh", CHINESE) == "zh"

@@ -14,12 +14,11 @@ import tensorflow as tf
 from hypothesis import given, strategies as st
 from letters import RECIPE, log_of, restarted
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.optimizers import WarmupLinearDecay
 from bahdanau_tf.training import Recipe, loop, train
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.rate import Rate, make_optimizer
-from bahdanau_tf.training.run import Pace
+from bahdanau_tf.training.run import Pace, Rate, make_optimizer
 
 files = letters.files  # the fixture
 

@@ -16,7 +16,7 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.rate import Rate, make_optimizer
+from bahdanau_tf.training.run import Rate, make_optimizer
 
 files = letters.files  # the fixture
 FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)

@@ -13,7 +13,7 @@ from comparisons import write_lines
 from hypothesis import strategies
 
 from bahdanau_tf.commands.main import COMMANDS, main
-from bahdanau_tf.corpora.grammar.corpus import generate
+from bahdanau_tf.corpora.grammar import generate
 from bahdanau_tf.data import selection
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import (

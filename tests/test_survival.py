@@ -34,12 +34,12 @@ from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
 from bahdanau_tf.training.folder import (
     DEV_TEXT,
+    Log,
     ModelFolder,
     check_settings,
     locked,
     write_settings,
 )
-from bahdanau_tf.training.log import Log
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
 

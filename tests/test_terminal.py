@@ -1,4 +1,4 @@
-"""Progress lines and counts of lines, in logs and terminals, with a fake clock."""
+"""Progress in logs, terminals and notebooks, with a fake clock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import io
 import os
 import sys
 import time
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 
 from bahdanau_tf.system import terminal
+from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import LineCounter, ProgressLine, StatusLine, amount, counted
 
 REWRITTEN = "\r\x1b[K"
@@ -216,3 +218,75 @@ def test_quiet_shows_odd_lines_at_once_and_no_counts(clock, monkeypatch, stream)
     counter.report("odd", [0])
     counter.advance(1)
     assert sys.stderr.getvalue().endswith("line 6: odd\n")
+
+
+RESULTS = [
+    {"update": 150, "epoch": 1.0, "words/s": 9828.2, "dev loss": 3.25, "dev BLEU": 1e-48},
+    {"update": 300, "epoch": 2.0, "words/s": 9900.0, "dev loss": 2.5, "dev BLEU": 12.344},
+]
+
+
+def test_evaluations_are_rows_of_a_table_with_headings():
+    stream = io.StringIO()
+    line = ProgressLine(300, 0, stream)
+    for row in RESULTS:
+        line.row(row)
+    heads, *rows = stream.getvalue().splitlines()
+    assert heads.split("  ")[-2:] == ["dev loss", "dev BLEU"]
+    assert [row.split() for row in rows] == [
+        ["150", "1.00", "9828", "3.25", "0.00"],
+        ["300", "2.00", "9900", "2.50", "12.34"],
+    ]
+    assert {len(row) for row in rows} == {len(heads)}
+
+
+@pytest.fixture
+def pages(monkeypatch) -> list[str]:
+    """What a notebook would show, by IPython's public functions: a page for each update."""
+    pages: list[str] = []
+
+    def display(value: object, display_id: bool) -> SimpleNamespace:
+        assert display_id
+        return SimpleNamespace(update=lambda value: pages.append(value._repr_html_()))
+
+    ipython = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=None)
+    ipython.display = ModuleType("IPython.display")
+    ipython.display.display = display
+    for module in (ipython, ipython.display):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return pages
+
+
+def test_a_notebook_has_one_display_with_bar_table_and_curves(clock, pages, capsys):
+    line = progress_line(300, curves=(("dev loss",), ("dev BLEU",)))
+    line.note("1,000 <weights>")
+    for step in (1, 150):
+        clock[0] += 10.0
+        line.update(step, "loss 1.0, 9 words/s")
+    line.row(RESULTS[0])
+    assert "<svg" not in pages[-1]  # a curve needs two points
+    line.row(RESULTS[1])
+    page = ElementTree.fromstring(f"<div>{pages[-1]}</div>")
+    assert page[0].text == "1,000 <weights>"
+    assert float(page.find(".//progress").get("value")) == 0.5
+    assert "150/300 loss 1.0, 9 words/s, 0:10 left" in "".join(page.itertext())
+    rows = [[cell.text for cell in row] for row in page.iter("tr")]
+    assert rows == [
+        list(RESULTS[0]),
+        ["150", "1.00", "9828", "3.25", "0.00"],
+        ["300", "2.00", "9900", "2.50", "12.34"],
+    ]
+    loss, bleu = (
+        [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+        for line in page.iter("polyline")
+    )
+    assert loss[0][0] < loss[1][0]  # to the right
+    assert loss[0][1] < loss[1][1]  # down the page, as the loss
+    assert bleu[0][1] > bleu[1][1]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_messages_in_a_notebook_are_no_errors(pages, capsys):
+    StatusLine().note("resuming")
+    assert capsys.readouterr() == ("resuming\n", "")

@@ -29,13 +29,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import train
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
 from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, refuse, require
-from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
@@ -325,10 +323,11 @@ def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
                 "train, wanted another name"
             )
         flags = absl_flags.FlagValues()
-        train.define(flags)
+        for group in train.GROUPS:
+            group.define(flags)
         try:
             rest = flags(["train", *plan.flags])[1:]
-            options(flags, values_of(choose(flags, TYPICAL)))
+            train.request_of(flags).typical_options()
         except (absl_flags.Error, ValueError) as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if rest:

@@ -38,14 +38,9 @@ def option(
             values are separated by commas otherwise.
         kw_only: Whether the constructor takes it by name only.
     """
-    known = {
-        "text": text,
-        "within": within,
-        "used_if": used_if or {},
-        "required": required,
-        "repeated": repeated,
-    }
-    return dataclasses.field(default=default, metadata=known, kw_only=kw_only)
+    about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}
+    about |= {"required": required, "repeated": repeated}
+    return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
 
 
 def as_flag(name: str, value: object) -> str:
@@ -81,8 +76,7 @@ class OptionGroup:
 
     def __post_init__(self) -> None:
         fields = dataclasses.fields(self)
-        ranges = {field.name: field.metadata["within"] for field in fields}
-        check_values(self, **{name: one for name, one in ranges.items() if one})
+        check_values(self, **{f.name: within for f in fields if (within := f.metadata["within"])})
 
     def unused(self) -> dict[str, str]:
         """The options that have no effect, and the flag that is the reason."""

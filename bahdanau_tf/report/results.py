@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.evaluation.measure import fitting_tokenizer
+from bahdanau_tf.evaluation.scores import fitting_tokenizer
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine

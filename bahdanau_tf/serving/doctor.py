@@ -1,8 +1,7 @@
 """The doctor reloads an export in a new process and compares its outputs.
 
-Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1).
-Translations must be the same, unless the scores of the competing hypotheses are
-equal in this sense.
+Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1). Translations must be
+the same, unless the scores of the competing hypotheses are equal in this sense.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ def translations(
 
     Args:
         outputs: The outputs of the signature.
-        wanted: For each row the hypotheses of the translator in memory, best
-            first.
+        wanted: For each row the hypotheses of the translator in memory, best first.
         cut: For each row whether it exceeds the limits.
 
     Yields:
@@ -194,8 +192,8 @@ class Report:
 
     Attributes:
         facts: What is known about the export, one sentence each.
-        differences: Differences from the translator in memory, one sentence
-            each; empty for a correct export.
+        differences: Differences from the translator in memory, one sentence each; empty for a
+            correct export.
     """
 
     facts: list[str]
@@ -205,9 +203,9 @@ class Report:
 def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Limits) -> Report:
     """Reloads an export and compares it with the translator in memory.
 
-    A copy of it is loaded in a new process that imports only tensorflow and
-    tensorflow_text. There each signature is called with usual and unusual rows,
-    with no rows, and with the warm-up requests.
+    A copy of it is loaded in a new process that imports only tensorflow and tensorflow_text. There
+    each signature is called with usual and unusual rows, with no rows, and with the warm-up
+    requests.
 
     Args:
         graph: The translator that was exported.
@@ -257,13 +255,12 @@ class _Wanted:
 
     Attributes:
         texts: The rows.
-        targets: A target for each row: the translation for `score`, the prefix
-            for `complete`.
+        targets: A target for each row: the translation for `score`, the prefix for `complete`.
         best: For each row the n best translations.
         first: The same, or with sampling the only one of a single draw.
         greedy: For each row the one found by greedy search.
-        completed: As `first`, beginning with the target of the row; empty if
-            the target tokenizer is reversed.
+        completed: As `first`, beginning with the target of the row; empty if the target tokenizer
+            is reversed.
         scored: For each row the score of its target.
         cut: Whether each row is cut.
         ids_cut: The same, where no word is copied.

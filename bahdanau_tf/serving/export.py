@@ -1,7 +1,7 @@
 """Writes a translator to a folder that TensorFlow Serving can serve.
 
-The first request of a signature is slow, since the graph is then optimised. A
-server with --enable_model_warmup replays these records before it is ready.
+The first request of a signature is slow, since the graph is then optimised. A server with
+--enable_model_warmup replays these records before it is ready.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from bahdanau_tf.serving.slimming import slim
 from bahdanau_tf.system.files import new_name, takes_lock
 from bahdanau_tf.translation import TranslationGraph
 
-# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
-# Python, prints, needs a device other than a CPU, or accesses files (except
-# those of the variables). `make check-serving` looks them up in the wheel of
-# TensorFlow 2.20.0.
+# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs Python, prints, needs
+# a device other than a CPU, or accesses files (except those of the variables). `make check-serving`
+# looks them up in the wheel of TensorFlow 2.20.0.
 _CORE = """
 Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder
 PlaceholderWithDefault PreventGradient StopGradient
@@ -105,8 +104,8 @@ def check_operations(folder: Path) -> None:
     """Refuses a SavedModel that a stock TensorFlow Serving 2.20 cannot run.
 
     Raises:
-        ValueError: The graph has another op, or one that XLA must compile. The
-            message names op and node.
+        ValueError: The graph has another op, or one that XLA must compile. The message names op and
+            node.
     """
     wrong = {}
     for operation, place, compiled in _operations(folder):
@@ -220,10 +219,9 @@ def writing(base: Path) -> Iterator[None]:
 def workplace(base: Path) -> Iterator[Path]:
     """Yields an empty folder beside the versions, to make a new one in.
 
-    It is removed at the end. First the folders of killed exports are removed,
-    but not those of running ones: the owner of a folder holds a file lock,
-    which the system releases when the process ends. Where there are no locks
-    (Windows, some file systems), nothing is removed.
+    It is removed at the end. First the folders of killed exports are removed, but not those of
+    running ones: the owner of a folder holds a file lock, which the system releases when the
+    process ends. Where there are no locks (Windows, some file systems), nothing is removed.
 
     Args:
         base: The folder of the versions; made if it does not exist.
@@ -257,8 +255,8 @@ def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
         base: The folder of the versions.
 
     Returns:
-        The new path. The version is one more than the largest one, or the next
-        number if another export takes that first.
+        The new path. The version is one more than the largest one, or the next number if another
+        export takes that first.
 
     Raises:
         OSError: `base` cannot be written to.
@@ -313,13 +311,13 @@ def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
         limits: The limits of requests and replies.
 
     Returns:
-        The version's folder. It gets its name when it is complete, since a
-        server may be watching the base folder.
+        The version's folder. It gets its name when it is complete, since a server may be watching
+        the base folder.
 
     Raises:
         OSError: The folder cannot be written to.
-        ValueError: The graph has ops that a stock server lacks, or the limits
-            and the decoding do not fit the model.
+        ValueError: The graph has ops that a stock server lacks, or the limits and the decoding do
+            not fit the model.
     """
     with written(graph, path, limits) as folder:
         return publish(folder, path)

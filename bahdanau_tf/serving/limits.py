@@ -28,12 +28,11 @@ class Limits:
     Lengths count tokens, end symbols included.
 
     Attributes:
-        max_source_length: S; only the start of a longer sentence is translated,
-            and only its first 64 S bytes are read.
+        max_source_length: S; only the start of a longer sentence is translated, and only its first
+            64 S bytes are read.
         max_target_length: T; a longer translation is cut.
-        n_best: N, the number of translations of the signature `n_best`, at most
-            the beam size; 0 for the number in the decoding, or if that is 1,
-            for the beam size.
+        n_best: N, the number of translations of the signature `n_best`, at most the beam size; 0
+            for the number in the decoding, or if that is 1, for the beam size.
 
     Raises:
         ValueError: A value is too small.
@@ -53,9 +52,9 @@ class CutReading(NamedTuple):
     """What is read of texts within limits.
 
     Attributes:
-        reading: Of each word only the first 256 bytes, since it may be copied
-            for each unknown word of a translation. Invalid UTF-8 is U+FFFD,
-            since a server writes strings into JSON without a check.
+        reading: Of each word only the first 256 bytes, since it may be copied for each unknown word
+            of a translation. Invalid UTF-8 is U+FFFD, since a server writes strings into JSON
+            without a check.
         cut: bool [B], whether only a part of the text is read.
         word_cut: bool [B], whether a word of the text is returned only in part.
     """
@@ -68,9 +67,8 @@ class CutReading(NamedTuple):
 class LimitedText(Tokenizer):
     """A tokenizer that reads only the start of a string that is too long.
 
-    Bytes are cut first, so that a line of megabytes costs little, then tokens.
-    A `TranslationGraph` can use it in place of the tokenizer; offsets are those
-    in the whole string.
+    Bytes are cut first, so that a line of megabytes costs little, then tokens. A `TranslationGraph`
+    can use it in place of the tokenizer; offsets are those in the whole string.
 
     Args:
         text: The tokenizer.
@@ -182,8 +180,8 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
     A tokenizer needs about 300 bytes of memory for each byte of its input.
 
     Args:
-        read: A function of strings that returns a list of ragged tensors with
-            rows of the same lengths, and a list of vectors of bool.
+        read: A function of strings that returns a list of ragged tensors with rows of the same
+            lengths, and a list of vectors of bool.
         strings: string [B].
         dtypes: The dtypes of the ragged tensors.
         truths: The number of vectors of bool.

@@ -1,7 +1,6 @@
 """A script, run by `answers` in a new process: an export answers requests.
 
-It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as
-Latin-1.
+It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as Latin-1.
 """
 
 from __future__ import annotations

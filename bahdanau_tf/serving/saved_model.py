@@ -60,9 +60,8 @@ class Nodes(NamedTuple):
 
     Attributes:
         total: Of its graph and of all functions.
-        signatures: For each signature those that run it, where each call of a
-            function counts as often as it is made: a runtime copies functions
-            to where they are called.
+        signatures: For each signature those that run it, where each call of a function counts as
+            often as it is made: a runtime copies functions to where they are called.
         gradients: Of functions that compute gradients.
     """
 

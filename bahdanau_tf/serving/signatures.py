@@ -9,31 +9,26 @@
                               target_tokens, target_offsets, target_length
     score (text, translation) -> log_prob, length, truncated
 
-`complete` returns the best translation that begins with the prefix, which may
-be "".
+`complete` returns the best translation that begins with the prefix, which may be "".
 
-Inputs are string [B]. The batch is the first dimension of every output; all
-other dimensions are constants of the export, since a server that batches
-requests joins and splits along the first dimension only. The result of a row
-does not depend on the other rows.
+Inputs are string [B]. The batch is the first dimension of every output; all other dimensions are
+constants of the export, since a server that batches requests joins and splits along the first
+dimension only. The result of a row does not depend on the other rows.
 
-Lengths count the end symbol. In `align` it is an empty token after the last
-one, so that the weights of a target token sum to 1 over `source_length` places;
-a translation that is not finished has no end symbol. Other tokens may be empty,
-too: pieces that add a space, bytes that are not the last of a character. Tokens
-are in the order of the texts. Offsets (start, end) are in bytes. At most 256
-bytes of a source token are returned, or copied for an unknown word.
+Lengths count the end symbol. In `align` it is an empty token after the last one, so that the
+weights of a target token sum to 1 over `source_length` places; a translation that is not finished
+has no end symbol. Other tokens may be empty, too: pieces that add a space, bytes that are not the
+last of a character. Tokens are in the order of the texts. Offsets (start, end) are in bytes. At
+most 256 bytes of a source token are returned, or copied for an unknown word.
 
-`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached;
-otherwise the translation was cut at the limit, and its score is that
-of this part. `truncated`, bool [B], is whether a row was not translated (or
-scored) completely: because it, or a word to be copied, exceeded a limit and was
-cut, or because its (first) translation is not finished.
+`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached; otherwise the
+translation was cut at the limit, and its score is that of this part. `truncated`, bool [B], is
+whether a row was not translated (or scored) completely: because it, or a word to be copied,
+exceeded a limit and was cut, or because its (first) translation is not finished.
 
-The N translations are the finished ones, best score first, then the unfinished
-ones, best score first, so scores are not always in order. If there are fewer
-than N, the remaining ones are "" with score -1e9, not finished. The translation
-of a text without words is "", with score 0, finished.
+The N translations are the finished ones, best score first, then the unfinished ones, best score
+first, so scores are not always in order. If there are fewer than N, the remaining ones are "" with
+score -1e9, not finished. The translation of a text without words is "", with score 0, finished.
 """
 
 from __future__ import annotations
@@ -62,13 +57,12 @@ def signatures(
     """Makes the signatures of a translator.
 
     Args:
-        graph: The graph of a translator; all signatures but `greedy` use its
-            decoding.
+        graph: The graph of a translator; all signatures but `greedy` use its decoding.
         limits: The limits of requests and replies.
 
     Returns:
-        A concrete function for each name. Without attention there is no
-        `align`, with a reversed target tokenizer no `complete`.
+        A concrete function for each name. Without attention there is no `align`, with a reversed
+        target tokenizer no `complete`.
 
     Raises:
         ValueError: The decoding needs something that the model does not have.

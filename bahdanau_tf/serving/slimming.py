@@ -1,21 +1,18 @@
 """Leaves out of a SavedModel's graphs what no server needs.
 
-Whoever loads a graph pays for each of its nodes. Each constant that Python
-code mentions is a node of its own, each size that it asks for twice is two,
-and identities say what belongs to which loop. Nodes with a gradient of their
-own name it, and TensorFlow warns if it is not there.
+Whoever loads a graph pays for each of its nodes. Each constant that Python code mentions is a node
+of its own, each size that it asks for twice is two, and identities say what belongs to which loop.
+Nodes with a gradient of their own name it, and TensorFlow warns if it is not there.
 
-When a signature is first called, a server's session optimizes each function
-twice: in the library of its graph, and when a call of it is prepared. That
-takes two thirds of the first call's time. The steps are not faster by it, since
-the graphs are written without what it would remove.
+When a signature is first called, a server's session optimizes each function twice: in the library
+of its graph, and when a call of it is prepared. That takes two thirds of the first call's time. The
+steps are not faster by it, since the graphs are written without what it would remove.
 
-TensorFlow writes a function for each branch and each loop of a signature, and
-for each tokenizer its own, though many of them do the same.
+TensorFlow writes a function for each branch and each loop of a signature, and for each tokenizer
+its own, though many of them do the same.
 
-TensorFlow runs all nodes of a loop's body at every step, also those that only
-pad a bias or take a matrix apart, as Python code likes to write them where
-they are needed.
+TensorFlow runs all nodes of a loop's body at every step, also those that only pad a bias or take a
+matrix apart, as Python code likes to write them where they are needed.
 """
 
 from __future__ import annotations
@@ -38,8 +35,8 @@ from bahdanau_tf.serving.saved_model import (
     references,
 )
 
-# Ops that cannot fail, so that they may run before a loop that makes no step,
-# and the attribute that is the dtype of their output.
+# Ops that cannot fail, so that they may run before a loop that makes no step, and the attribute
+# that is the dtype of their output.
 _MOVABLE = {
     "Cast": "DstT",
     "Pack": "T",
@@ -75,8 +72,8 @@ def lift(functions: Iterable[Any]) -> None:
 def _forget_reads(functions: Iterable[Any]) -> set[str]:
     """Lets nothing wait for reads where nothing is written.
 
-    What a function waits for last, its control outputs, are its effects; a
-    function without any only reads, too.
+    What a function waits for last, its control outputs, are its effects; a function without any
+    only reads, too.
 
     Returns:
         The names of the functions that write.
@@ -367,8 +364,8 @@ def _awaited(function: Any) -> set[str]:
 def _passing(function: Any, awaited: set[str]) -> set[str]:
     """The names of the nodes that only pass tensors on.
 
-    Not of those that wait for other nodes or others for them, nor of those by
-    which a function returns its argument.
+    Not of those that wait for other nodes or others for them, nor of those by which a function
+    returns its argument.
     """
     arguments = {argument.name for argument in function.signature.input_arg}
     results = set(map(node_of, function.ret.values()))

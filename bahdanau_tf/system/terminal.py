@@ -31,19 +31,25 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def in_notebook() -> bool:
+    """Whether this process runs the cells of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 class StatusLine:
-    """A line about a long job, on standard error or another stream.
+    """A line about a long job, on standard error, in a notebook on standard output.
 
     On a terminal it is overwritten, at most twice a second; elsewhere (a log
     file) a new line is written every 30 seconds.
 
     Args:
-        stream: Where to write; standard error if None. Some programs have
+        stream: Where to write instead. Some programs have
             none, or replace it by an object without `isatty`.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream = stream or (sys.stdout if in_notebook() else sys.stderr)
         isatty = getattr(self._stream, "isatty", None)
         self._live = isatty is not None and isatty()
         self._interval = 0.5 if self._live else 30.0
@@ -103,6 +109,7 @@ class ProgressLine(StatusLine):
         self._seconds = seconds
         self._first = done
         self._start: float | None = None  # after the first step
+        self._columns_of_table: list[str] = []
 
     def update(self, done: int, text: str) -> None:
         """Reports that `done` steps are done; `text` follows the count.
@@ -127,14 +134,24 @@ class ProgressLine(StatusLine):
         if math.isfinite(seconds):
             left = f", {about}{_clock(seconds)} left"
         parts = text.split(", ")
-        lines = [
-            f"{count} {', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)
-        ]
+        parts[0] = f"{count} {parts[0]}"
+        self._draw(share, parts, left, now)
+
+    def _draw(self, share: float, parts: Sequence[str], left: str, now: float) -> None:
+        lines = [f"{', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
             lines = [f"{bar:░<20} {lines[0]}", *lines]
         columns = self._columns
         self._show(next((x for x in lines if len(x) <= columns), lines[-1]), now)
+
+    def row(self, values: dict[str, float]) -> None:
+        """Writes a row of a table of results; the headings come before its first row."""
+        widths = {name: max(len(name), 8) for name in values}
+        if list(values) != self._columns_of_table:
+            self._columns_of_table = list(values)
+            self.note("  ".join(f"{name:>{width}}" for name, width in widths.items()))
+        self.note("  ".join(f"{short(values[name]):>{width}}" for name, width in widths.items()))
 
     def _seconds_left(self, done: int, now: float) -> float:
         """By the mean time of the steps after the first; infinite before that."""
@@ -240,6 +257,15 @@ class LineCounter(StatusLine):
         for what, odd in self._odd.items():
             if odd.reports > 1:
                 self.note(f"{odd.total} of {self.done} lines: {what}")
+
+
+def short(value: float) -> str:
+    """A result with the digits that a table needs."""
+    if isinstance(value, int):
+        return str(value)
+    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
+        return f"{value:.{0 if value >= 1000 else 2}f}"
+    return f"{value:.3g}"
 
 
 def amount(number: float, of: str) -> str:

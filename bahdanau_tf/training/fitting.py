@@ -44,8 +44,7 @@ from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.lines import count_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
-from bahdanau_tf.training.folder import FREE, locked
-from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.folder import FREE, Log, locked
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
 from bahdanau_tf.training.request import Request, doubts, few_pairs, recall_texts

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from bahdanau_tf.data.dataset import fitting, longer_sides, stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import callbacks as own, step as steps
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
@@ -24,12 +24,9 @@ from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.rate import Rate, make_optimizer
-from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult
-from bahdanau_tf.training.selection import Selection
+from bahdanau_tf.training.run import ENDINGS, Rate, Run, TrainingResult, make_optimizer
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
 
@@ -63,8 +60,7 @@ def train(
         recipe: The options of training.
         model_dir: A folder; made if it does not exist.
         tensorboard: Whether to write curves and pictures for TensorBoard to
-            the folder `tensorboard` in it; see
-            `bahdanau_tf.training.tensorboard`.
+            the folder `tensorboard` in it.
         callbacks: Your own; called at start and end of training, epochs and
             batches. For them an epoch ends with each evaluation, as in Keras'
             `fit` with `steps_per_epoch`; its logs have the losses per word,
@@ -102,7 +98,7 @@ def train(
         signals = until_over.enter_context(signals_caught(run.line.note))
         board = []
         if tensorboard and run.cluster.is_chief:
-            board = [TensorBoard(run, run.folder.path / "tensorboard")]
+            board = [own.TensorBoard(run, run.folder.path / "tensorboard")]
             until_over.enter_context(contextlib.closing(board[0]))
         training.callbacks = build_callbacks(run, signals, board, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
@@ -112,7 +108,7 @@ def train(
 def build_callbacks(
     run: Run,
     signals: Sequence[int],
-    board: Sequence[TensorBoard],
+    board: Sequence[own.TensorBoard],
     of_user: Sequence[keras.callbacks.Callback],
 ) -> keras.callbacks.CallbackList:
     """All callbacks of a training, in the order in which they are called.
@@ -120,7 +116,7 @@ def build_callbacks(
     At each point of the training (start and end, those of an epoch and of a
     batch) they are called in this order:
 
-    1. `Speed` counts, `DroppedPairs` and `Status` report.
+    1. `DroppedPairs` and `Status` report.
     2. `Divergence` records what was skipped.
     3. `Selection` evaluates and keeps the best model; later ones find its
        results in their logs.
@@ -142,7 +138,7 @@ def build_callbacks(
     last = (own.CheckpointSaver,) if of_chief else ()
     return keras.callbacks.CallbackList(
         [
-            *(kind(run) for kind in (own.Speed, *before, Selection)),
+            *(kind(run) for kind in (*before, own.Selection)),
             *board,
             *(kind(run) for kind in (*after, own.LearningRate)),
             *of_user,
@@ -314,6 +310,8 @@ class _Training:
             self.callbacks.on_train_batch_begin(number)
             logs = self._update(read)
             logs["seconds"] = time.monotonic() - lap
+            run.words += logs["words"]
+            run.seconds += logs["seconds"]
             self.callbacks.on_train_batch_end(number, logs)
             if run.is_due or run.ending:
                 break

@@ -1,7 +1,7 @@
 """What the file of a Keras model names, checked before Keras reads it.
 
-A config names classes and functions by module and name. Keras imports what is
-named, so a file from elsewhere would choose what runs.
+A config names classes and functions by module and name. Keras imports what is named, so a file from
+elsewhere would choose what runs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import keras
 
 from bahdanau_tf.system.files import check_unpacked
 
-# What a model is made of: of Keras' own classes, only those that derive from
-# these are allowed.
+# What a model is made of: of Keras' own classes, only those that derive from these are allowed.
 _KINDS = (
     keras.DTypePolicy,
     keras.Operation,  # layers, models and operations
@@ -44,9 +43,8 @@ _VALUES = (
 def check_model_file(path: Path) -> None:
     """Checks that all that a model's file names may run.
 
-    That is what is registered in this process, for example by a module that
-    the user has imported, and what Keras itself makes models of. Nothing is
-    imported.
+    That is what is registered in this process, for example by a module that the user has imported,
+    and what Keras itself makes models of. Nothing is imported.
 
     Args:
         path: The file.

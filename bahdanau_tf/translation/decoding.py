@@ -48,12 +48,11 @@ def search(
         source: int32 [B, T_x], source ids padded with 0.
         start_id: The id given to `step` at the first word.
         text: Tokenizer of the target language, for its special ids.
-        prefix: int32 [B, P], padded with 0, the words with which each
-            translation begins, even if a constraint forbids them. It may
-            exceed `max_length_ratio`, but not `max_length`.
+        prefix: int32 [B, P], padded with 0, the words with which each translation begins, even if a
+            constraint forbids them. It may exceed `max_length_ratio`, but not `max_length`.
         constraints: Further constraints.
-        n_best: N in place of that of the options: an int, or without
-            sampling int32 scalar, from 1 to `beam_size`.
+        n_best: N in place of that of the options: an int, or without sampling int32 scalar, from 1
+            to `beam_size`.
 
     Returns:
         `SearchResult` of [B, N] hypotheses.
@@ -105,8 +104,7 @@ def search(
 def _constraints(
     decoding: Decoding, lengths: tf.Tensor, longest: tf.Tensor, text: Tokenizer
 ) -> list[Constraint]:
-    # Padding is never a word: a hypothesis with it could not be
-    # distinguished from a shorter one.
+    # Padding is never a word: a hypothesis with it could not be distinguished from a shorter one.
     forbidden = [text.pad_id]
     if decoding.unknown == "forbid":
         forbidden.append(text.unk_id)

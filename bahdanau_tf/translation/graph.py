@@ -56,8 +56,7 @@ class Translated(NamedTuple):
 
     Attributes:
         texts: string [B, N], the n best translations of each sentence.
-        starts: Ragged int32 [B N, (T)], the offset of each target token's first
-            byte in its text.
+        starts: Ragged int32 [B N, (T)], the offset of each target token's first byte in its text.
         ends: Ragged int32 [B N, (T)], that of the byte after its last.
         result: The `SearchResult` they come from.
     """
@@ -128,9 +127,9 @@ class TranslationGraph(tf.Module):
     ) -> Callable[..., Result]:
         """The graph of a function.
 
-        It is made once, and again if `KEPT` others were used since then. It is
-        traced here, not when called: TensorFlow warns of functions that differ
-        only in their options as of one that is traced again and again.
+        It is made once, and again if `KEPT` others were used since then. It is traced here, not
+        when called: TensorFlow warns of functions that differ only in their options as of one that
+        is traced again and again.
 
         Args:
             key: Identifies the function among those of this graph.
@@ -179,15 +178,13 @@ class TranslationGraph(tf.Module):
         """Searches the n best translations, in graph.
 
         Args:
-            source: int32 [B, T_x], source ids padded with 0; a tuple of them
-                for a model of several sources.
+            source: int32 [B, T_x], source ids padded with 0; a tuple of them for a model of several
+                sources.
             decoding: How to search.
-            prefix: int32 [B, P], target ids padded with 0, with which each
-                translation begins.
+            prefix: int32 [B, P], target ids padded with 0, with which each translation begins.
             constraints: Constraints in addition to those of `decoding`.
             n_best: N in place of that of `decoding`, see `decoding.search`.
-            with_weights: Whether the result has the soft alignments, if the
-                model has any.
+            with_weights: Whether the result has the soft alignments, if the model has any.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
@@ -250,16 +247,15 @@ class TranslationGraph(tf.Module):
         Args:
             source: The ids of all sources.
             decoding: How to search.
-            words: Ragged string [B, (T)], the words of source 0, with which
-                unknown words are replaced; None if no word is.
+            words: Ragged string [B, (T)], the words of source 0, with which unknown words are
+                replaced; None if no word is.
             prefix: The texts with which the translations begin; None for none.
             constraints, n_best: As for `search`.
             with_weights: Whether the caller wants the soft alignments.
 
         Raises:
-            ValueError: Unknown words are to be replaced, but the model has no
-                alignment; or prefixes are given, but the target tokenizer is
-                reversed.
+            ValueError: Unknown words are to be replaced, but the model has no alignment; or
+                prefixes are given, but the target tokenizer is reversed.
         """
         replaces = decoding.unknown == "replace" and words is not None
         result = self.search(
@@ -313,8 +309,7 @@ class TranslationGraph(tf.Module):
     def _replacements(self, rows: tf.RaggedTensor, result: SearchResult) -> tf.Tensor:
         """The replacement of each target word if it is unknown: [B, N, T].
 
-        It is the dictionary's translation of the source word with the largest
-        weight.
+        It is the dictionary's translation of the source word with the largest weight.
         """
         if result.weights is None:
             raise ValueError(
@@ -324,8 +319,8 @@ class TranslationGraph(tf.Module):
             )
         words = padded(rows)
         width = tf.shape(words)[1]
-        # Only columns with a word of this sentence: `words` has none for the
-        # end symbol, but a column if another sentence is longer.
+        # Only columns with a word of this sentence: `words` has none for the end symbol, but a
+        # column if another sentence is longer.
         is_word = tf.sequence_mask(rows.row_lengths(), width)
         weights = result.weights[..., :width]
         weights = tf.where(is_word[:, None, None, :], weights, -1.0)
@@ -340,8 +335,8 @@ class TranslationGraph(tf.Module):
             translations: string [B].
 
         Returns:
-            int32 [B, T_y], the ids of the translations, end symbol included;
-            float32 [B, T_y], log p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
+            int32 [B, T_y], the ids of the translations, end symbol included; float32 [B, T_y], log
+            p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
         """
         source = joined([text.tokenize(sentences) for text in self.source_texts])
         target = padded(self.target_text.tokenize(translations))
@@ -353,9 +348,8 @@ class TranslationGraph(tf.Module):
         """Scores and aligns given translations, in graph.
 
         Returns:
-            What is read of both sides; float32 [B], log p(y | x); α, float32
-            [B, T_y, T_x], end symbols included, or None for a model without
-            attention.
+            What is read of both sides; float32 [B], log p(y | x); α, float32 [B, T_y, T_x], end
+            symbols included, or None for a model without attention.
         """
         source, reading = self.read(sentences)
         target = self.target_text.read(translations)

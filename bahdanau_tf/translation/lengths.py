@@ -38,10 +38,9 @@ def source_lengths(
 ) -> tuple[list[int], str]:
     """The length of each source, and its unit in words.
 
-    Lengths are in tokens of the first tokenizer that has words, so that they
-    are the same for all systems; else in sub-words of the first tokenizer, by
-    which the training of its model counted; without one, or `by_words`, in
-    words between spaces.
+    Lengths are in tokens of the first tokenizer that has words, so that they are the same for all
+    systems; else in sub-words of the first tokenizer, by which the training of its model counted;
+    without one, or `by_words`, in words between spaces.
 
     Args:
         texts: The tokenizer of the source of each model.
@@ -64,11 +63,10 @@ def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
 def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
     """The mean frequency rank of each line's tokens.
 
-    The rank of a word is its id, since vocabularies are sorted by frequency; an
-    unknown word comes after all others. Sub-words are not: single letters, for
-    example, have the last ids. So they are counted in `learned`, lines of the
-    training text; those that it does not have come last, in the order of their
-    ids. A line without tokens has rank 0.
+    The rank of a word is its id, since vocabularies are sorted by frequency; an unknown word comes
+    after all others. Sub-words are not: single letters, for example, have the last ids. So they are
+    counted in `learned`, lines of the training text; those that it does not have come last, in the
+    order of their ids. A line without tokens has rank 0.
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
     ranked = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
@@ -93,8 +91,8 @@ def sentence_vectors(
 ) -> NDArray[np.float32]:
     """The fixed vector in which a model keeps each sentence, `[B, d]`.
 
-    It is all that the decoder gets: the first states of all layers, and the
-    context of a model that has one.
+    It is all that the decoder gets: the first states of all layers, and the context of a model that
+    has one.
 
     Args:
         model: A model of one source.

@@ -70,12 +70,10 @@ def translate_lines(
     Args:
         translator: A `Translator`.
         lines: The lines.
-        max_length: Longest source in tokens, without the end symbol; None for
-            no limit.
+        max_length: Longest source in tokens, without the end symbol; None for no limit.
         split: Whether longer lines are translated sentence by sentence.
         batch_size: Number of sentences translated at once.
-        prefixes: The text with which the translation of each line starts; ()
-            for none.
+        prefixes: The text with which the translation of each line starts; () for none.
     """
     starts = [*prefixes] if any(prefixes) else None
     if max_length is None or not split:
@@ -110,8 +108,8 @@ def _length(translation: Translation) -> int:
 def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
     """Joins the translations of a line's parts, with their alternatives.
 
-    The n best of the line are those with the largest sums of scores, the
-    finished ones first, as in search.
+    The n best of the line are those with the largest sums of scores, the finished ones first, as in
+    search.
     """
     if len(parts) == 1:
         return translations[0]

@@ -112,9 +112,8 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
         One list for each sentence.
 
     Raises:
-        MalformedListError: A line is malformed, the lists are out of order or
-            have more sentences than `sources`. The message has the line's
-            number.
+        MalformedListError: A line is malformed, the lists are out of order or have more sentences
+            than `sources`. The message has the line's number.
     """
     groups = itertools.groupby(_parsed(lines), lambda numbered: numbered[1].sentence)
     group = next(groups, None)
@@ -151,9 +150,8 @@ def score_nbest(
     Args:
         scorer: A `Translator`, or another object with its method `score`.
         lists: The lists.
-        window: Smallest number of hypotheses that are scored at once, so that
-            those of similar length are in one batch. The lists of a window are
-            kept in memory.
+        window: Smallest number of hypotheses that are scored at once, so that those of similar
+            length are in one batch. The lists of a window are kept in memory.
 
     Yields:
         Each list, in order, with log p(y | x) of its hypotheses.
@@ -193,8 +191,8 @@ def combine(
         hypotheses: The list, whose total scores are s.
         log_probs: log p(y | x) of each.
         weight: λ, from 0 to 1.
-        feature: Name under which log p(y | x) is added to the features, with
-            the first number from 0 that makes it new.
+        feature: Name under which log p(y | x) is added to the features, with the first number from
+            0 that makes it new.
 
     Returns:
         The list with its new scores, best first; ties keep their order.

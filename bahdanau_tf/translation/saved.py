@@ -47,8 +47,8 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
     """Reads what `write_description` wrote.
 
     Raises:
-        ValueError: There is no such file, it has other contents, or a newer
-            version of this package wrote it.
+        ValueError: There is no such file, it has other contents, or a newer version of this package
+            wrote it.
     """
     path = folder / DESCRIPTION
     if folder.is_file():
@@ -95,13 +95,13 @@ def saved_file(path: Path) -> Path:
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
-    A class of a user's own is found by its registered name, which it has once
-    its module is imported. A module that the file names is not imported: a
-    file from elsewhere must not choose what runs.
+    A class of a user's own is found by its registered name, which it has once its module is
+    imported. A module that the file names is not imported: a file from elsewhere must not choose
+    what runs.
 
     Raises:
-        ValueError: The file is damaged, it names what neither Keras nor this
-            process has, or Keras cannot load it.
+        ValueError: The file is damaged, it names what neither Keras nor this process has, or Keras
+            cannot load it.
     """
     says = ""
     try:
@@ -156,8 +156,8 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
         folder: As for `best_folder`, or the folder `best` in a training folder.
 
     Returns:
-        Number of tokens without the end symbol; None if there was no limit or
-        it is unknown, as for a translator that was moved.
+        Number of tokens without the end symbol; None if there was no limit or it is unknown, as for
+        a translator that was moved.
     """
     return _trained(folder, "max_length")
 

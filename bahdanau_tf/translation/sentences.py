@@ -36,23 +36,21 @@ def in_batches(
 ) -> list[T]:
     """Runs `work` on batches of similar lengths; results in input order.
 
-    Each row of a batch is padded to the longest, so that one long row would
-    make a batch of short ones as slow as a batch of long ones. So a row of more
-    than `LONG` characters counts as several, which also limits memory.
+    Each row of a batch is padded to the longest, so that one long row would make a batch of short
+    ones as slow as a batch of long ones. So a row of more than `LONG` characters counts as several,
+    which also limits memory.
 
-    Several batches are processed at once, by threads, as many as TensorFlow
-    computes operations.
+    Several batches are processed at once, by threads, as many as TensorFlow computes operations.
 
     Args:
         caller: The function that was called, named in errors.
         columns: The strings of all rows, by the name of the caller's argument.
-        work: Takes a list of strings for each column of a batch; yields a
-            value for each row.
+        work: Takes a list of strings for each column of a batch; yields a value for each row.
         batch_size: Number of rows in a batch, if none is long.
 
     Raises:
-        ValueError: A column is not a sequence of strings, the columns differ in
-            length, or `batch_size` is less than 1.
+        ValueError: A column is not a sequence of strings, the columns differ in length, or
+            `batch_size` is less than 1.
     """
     columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
     check_counts(caller, columns)
@@ -153,8 +151,7 @@ def translate_up_to(
 
     Args:
         longest: The number of tokens, without the end symbol; None for any.
-        graph, sentences, decoding, batch_size, prefixes, constraints: As for
-            `translate`.
+        graph, sentences, decoding, batch_size, prefixes, constraints: As for `translate`.
     """
     columns = {"sentences": sentences}
     if prefixes is not None:

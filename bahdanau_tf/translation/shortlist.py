@@ -35,15 +35,14 @@ Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
 class Lexicon:
     """Target words for each source word, for shortlists.
 
-    The shortlist of a sentence is the first F words of the target vocabulary
-    plus its *own* words: those that the lexicon has for its source words. It
-    does not depend on other sentences. The first words of a word vocabulary are
-    the most frequent ones; in a vocabulary of sub-words single characters come
-    last, so they can only be own words.
+    The shortlist of a sentence is the first F words of the target vocabulary plus its *own* words:
+    those that the lexicon has for its source words. It does not depend on other sentences. The
+    first words of a word vocabulary are the most frequent ones; in a vocabulary of sub-words single
+    characters come last, so they can only be own words.
 
     Args:
-        words: int32 [K_x, k], target ids of F or more for each source id; -1
-            where there are fewer than k, and for padding.
+        words: int32 [K_x, k], target ids of F or more for each source id; -1 where there are fewer
+            than k, and for padding.
         first: F.
 
     Raises:
@@ -72,12 +71,10 @@ class Lexicon:
 
         Args:
             source: int32 [B, T_x], padded with 0.
-            more: int32 [B, P], ids of further words for each sentence, 0 for
-                none.
+            more: int32 [B, P], ids of further words for each sentence, 0 for none.
 
         Returns:
-            int32 [B, M], each word once; every row has at least one -1, which
-            stands for no word.
+            int32 [B, M], each word once; every row has at least one -1, which stands for no word.
         """
         batch, length = tf.unstack(tf.shape(source))
         words = tf.gather(self.words, source)
@@ -131,8 +128,8 @@ def learn_lexicon(
 ) -> Lexicon:
     """Learns a lexicon from a model's attention on known translations.
 
-    A source word x gets the k target words y with id F or more that have the
-    largest Σ α_ij over all positions with x_j = x and y_i = y.
+    A source word x gets the k target words y with id F or more that have the largest Σ α_ij over
+    all positions with x_j = x and y_i = y.
 
     Args:
         model: A trained model with attention, or an ensemble of such models.
@@ -141,8 +138,7 @@ def learn_lexicon(
         first: F; if larger than the vocabulary, its size is used.
 
     Raises:
-        ValueError: The model has no attention or reads several sources, or k
-            or F is less than 1.
+        ValueError: The model has no attention or reads several sources, or k or F is less than 1.
     """
     for name, value in (("words", words), ("first", first)):
         if value < 1:
@@ -249,8 +245,7 @@ class Shortlist:
     """Used in place of `OutputWeights` for a shortlist.
 
     Attributes:
-        frequent: Output weights of the first F words, the same for all
-            sentences.
+        frequent: Output weights of the first F words, the same for all sentences.
         own: Output weights of the M own words of each sentence.
     """
 
@@ -277,8 +272,8 @@ def shortlist_step(
         words: int32 [B, M], the ids at places F to F + M - 1; -1 for none.
 
     Returns:
-        The step, and the memory that it reads. The memory includes the own
-        words, so that search removes them with the rows that have stopped.
+        The step, and the memory that it reads. The memory includes the own words, so that search
+        removes them with the rows that have stopped.
     """
     output = model.output_weights()
     every = tf.nest.flatten(output)
@@ -316,8 +311,7 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
 
     Args:
         first: F, the number of words that all sentences share.
-        own: int32 [B, M], the words of each sentence that follow these; -1 for
-            none.
+        own: int32 [B, M], the words of each sentence that follow these; -1 for none.
         size: K_y, the size of the vocabulary.
 
     Returns:
@@ -338,8 +332,8 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
 def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> Constraint:
     """Makes a constraint on words work in a shortlist.
 
-    The constraint gets logits of the whole vocabulary, with -inf for words that
-    are not in the shortlist, and tokens that are ids.
+    The constraint gets logits of the whole vocabulary, with -inf for words that are not in the
+    shortlist, and tokens that are ids.
 
     Args:
         constraint: The constraint.
