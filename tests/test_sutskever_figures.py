@@ -25,6 +25,8 @@ from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
 from bahdanau_tf.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 WORDS = ["a", "b", "c", "d", "e", "f"]
 LINES = [" ".join(random.Random(n).choices(WORDS, k=9)) for n in range(20)]
 
