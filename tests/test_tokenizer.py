@@ -658,14 +658,6 @@ def test_a_tensorflow_seed_does_not_break_a_tokenizer(either):
     assert graph(strings).to_list() == either.tokenize(strings).to_list() == before
 
 
-def test_tokenize_runs_in_a_dataset():
-    texts = ["one two", "three", "four five six"]
-    tokenizer = knowing(texts)
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
-    rows = [row for batch in dataset.map(tokenizer.tokenize) for row in batch.to_list()]
-    assert rows == tokenizer.tokenize(texts).to_list()
-
-
 def test_one_string_is_encoded_and_decoded_in_python():
     text = WordTokenizer.train([["The cat sleeps.", "L'eau est froide."]], 30, "fr")
     ids = text.encode("The cat sleeps.")
