@@ -287,7 +287,7 @@ def test_cut_sorts_by_length_and_respects_size_and_budget(lengths, size, budget,
 # Resuming.
 
 
-def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
+def targets_and_positions(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     return [
         (batch[1].numpy().tolist(), Position(*map(int, position))) for batch, position, *_ in stream
     ]
@@ -295,13 +295,13 @@ def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
 
 def test_resuming_at_any_position_continues_the_stream(streamed):
     """Also after the last batch of an epoch, where the next one begins."""
-    stream = found(streamed.elements)
+    stream = targets_and_positions(streamed.elements)
     # From many positions at once, in one graph.
     starts = tf.data.Dataset.from_tensor_slices(
         Position(*np.transpose([position for _, position in stream[:-2]]))
     )
     epochs = streamed.stream.epochs
-    again = found(starts.flat_map(lambda start: epochs(start).take(2)))
+    again = targets_and_positions(starts.flat_map(lambda start: epochs(start).take(2)))
     for step, (_, position) in enumerate(stream[:-2]):
         after = stream[step + 1 : step + 3]
         assert again[2 * step : 2 * step + 2] == after, position
@@ -311,7 +311,7 @@ def test_resuming_at_any_position_continues_the_stream(streamed):
 def test_resuming_continues_to_the_next_epoch_and_reads_no_line_before(few, monkeypatch):
     corpus = ParallelCorpus(*few.paths)
     batching = Batching(4, pool_batches=2, shuffle="each_epoch", shuffle_pool=True, seed=1)
-    stream = found(stream_batches(corpus, Numbers(), Numbers(), batching).take(35))
+    stream = targets_and_positions(stream_batches(corpus, Numbers(), Numbers(), batching).take(35))
     start = stream[19][1]
     again = stream_batches(corpus, Numbers(), Numbers(), batching, start)
     read: list[int] = []
@@ -321,7 +321,7 @@ def test_resuming_continues_to_the_next_epoch_and_reads_no_line_before(few, monk
         return ParallelCorpus.read(corpus, rows)
 
     monkeypatch.setattr(corpus, "read", watched)
-    assert found(again.take(15)) == stream[20:]
+    assert targets_and_positions(again.take(15)) == stream[20:]
     assert {0, 1} == {position.epoch for _, position in stream[20:]}
     rows = corpus.rows.copy()
     np.random.RandomState([1, 0]).shuffle(rows)
