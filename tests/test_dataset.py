@@ -381,14 +381,6 @@ def test_pairs_with_many_source_words_are_left_out(tmp_path):
         make_dataset(Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options)
 
 
-def test_lines_of_any_white_space_are_skipped(tmp_path):
-    for name in ("source", "target"):
-        text = "5 6\n\t \n \n7\n" if name == "source" else "5\n6\n7\n\r\n"
-        (tmp_path / name).write_text(text, newline="")
-    corpus = ParallelCorpus(tmp_path / "source", tmp_path / "target")
-    assert (corpus.blank, corpus.rows.tolist()) == (3, [0])
-
-
 def test_every_character_of_white_space_alone_is_a_blank_line(tmp_path):
     spaces = [c for c in map(chr, range(0x110000 - 2048)) if c.isspace()]
     words = ["\u0120", "\u3002", "\u2042", "\u16a9", "\u3000\u3042", "\u200b"]
@@ -508,12 +500,6 @@ def corpus_of(folder: Path, source: bytes, target: bytes) -> ParallelCorpus:
     (folder / "s.en").write_bytes(source)
     (folder / "t.fr").write_bytes(target)
     return ParallelCorpus(folder / "s.en", folder / "t.fr")
-
-
-def test_different_line_counts_are_refused(tmp_path):
-    message = r"^ParallelCorpus: .*s\.en has 3 lines and .*t\.fr has 2, wanted"
-    with pytest.raises(ValueError, match=message):
-        corpus_of(tmp_path, b"a\nb\nc\n", b"a\nb")
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"\n \n\t\r\n"])
