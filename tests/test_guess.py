@@ -11,7 +11,7 @@ from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training.texts import with_languages
+from bahdanau_tf.training.texts import learn, with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {
@@ -261,6 +261,6 @@ def test_turkish_capitals_are_not_lower_cased(tmp_path):
     path = tmp_path / "text"
     path.write_text("KIZ ISLIK ÇALDI\n")
     text = TextOptions(source_language="tr", target_language="en")
-    source, _ = text.learn(str(path), str(path))
+    source, _ = learn(text, str(path), str(path))
     (words,) = source.split(["KIZ ISLIK ÇALDI"]).to_list()
     assert [word.decode() for word in words] == ["KIZ", "ISLIK", "ÇALDI"]

@@ -25,6 +25,8 @@ from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
 from bahdanau_tf.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 WORDS = ["a", "b", "c", "d", "e", "f"]
 LINES = [" ".join(random.Random(n).choices(WORDS, k=9)) for n in range(20)]
 
@@ -250,11 +252,11 @@ def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
         (folders[name] / "training.json").write_text(record)
     test = Corpus(["a, b, c."], ["a"])
     scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [7, None]
     assert (found.lengths, found.unit) == ([3], "words between spaces")
     del folders["a"]
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [9]
     assert (found.lengths, found.unit) == ([6], "tokens")
 

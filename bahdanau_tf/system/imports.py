@@ -4,18 +4,45 @@ A saved model names its classes, and Keras looks them up among those that are re
 registers when its module is imported, and this package imports a module when one of its names is
 first used: a process that only loads a model would find no class. So stand-ins are registered as
 soon as Keras is imported; each imports its class when Keras asks it for an object.
+
+Modules of the user's own are imported only where the user names them.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+
+def read_stub(package: str, file: str) -> tuple[dict[str, str], list[str]]:
+    """Reads the names of a package from its stub `__init__.pyi`.
+
+    Args:
+        package: The package.
+        file: Its `__init__.py`.
+
+    Returns:
+        The module of each name, relative to the package, and the public modules.
+    """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes: dict[str, str] = {}
+    modules = []
+    for statement in stub.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module == package:
+            modules += [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            home = statement.module.removeprefix(f"{package}.")
+            homes |= {alias.name: home for alias in statement.names}
+    return homes, modules
 
 
 def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
@@ -127,3 +154,49 @@ class _KerasLoader(Loader):
         self.loader.exec_module(module)
         _register(self.finder.stand_ins)
         sys.meta_path.remove(self.finder)
+
+
+def imported(module: str, what: str) -> ModuleType:
+    """Imports a module that the user names.
+
+    Args:
+        module: Its name.
+        what: Where it is named, such as "cell is 'my_module.MyCell'".
+
+    Raises:
+        ValueError: There is no such module, or it fails.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ModelOptions: {what}, but there is no module {error.name}; add "
+            "its folder to PYTHONPATH if you trust it"
+        ) from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        what = f"{what}, but {module} cannot be imported"
+        raise blamed(error, what) from error
+
+
+def blamed(error: BaseException, what: str) -> ValueError:
+    """The message for an error that was raised by a user's part.
+
+    Args:
+        error: The error.
+        what: What failed, such as "cell is 'MyCell', which does not run".
+
+    Raises:
+        Exception: The error itself, if memory is short.
+    """
+    if is_shortage(error):
+        raise error
+    # Without Keras' appendices, on one line.
+    text = re.split("Arguments received|Full object config", str(error))[0]
+    words = re.sub(r"\x1b\[\d*m", "", text).split()
+    name = type(error).__name__
+    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory is short, without importing TensorFlow."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
