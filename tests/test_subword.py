@@ -151,18 +151,7 @@ def test_offsets_of_any_bytes_cut_out_the_tokens(tokenizer, strings, reverse):
         tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
     strings += [text.encode() for text in ODD]
     strings = [*strings, b"\xff", b"a\xc3", b"\xed\xa0\x80 x", "é a".encode()]
-    ids = tokenizer.tokenize(tf.constant(strings)).to_list()
-    columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
-    lists = [column.to_list() for column in columns]
-    for string, row_ids, surfaces, starts, ends in zip(strings, ids, *lists, strict=True):
-        assert len(surfaces) == len(row_ids) - 1
-        spans = list(zip(starts, ends, strict=True))
-        assert surfaces == [string[start:end] for start, end in spans]
-        spans = spans[:: -1 if reverse else 1]
-        edges = [0, *(edge for span in spans for edge in span), len(string)]
-        assert edges == sorted(edges)
-        gaps = [string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        assert not collapsed(b"".join(gaps).decode())
+    test_tokenizer.checked_offsets(tokenizer, strings)
 
 
 def test_offsets_belong_to_the_text_also_in_reverse(tokenizer):

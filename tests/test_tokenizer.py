@@ -19,6 +19,7 @@ import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
+from bahdanau_tf.text.tokenizer import Tokenizer, as_texts, lines_of
 from bahdanau_tf.text.vocabulary import SPECIAL
 
 LANGUAGES = ["en", "fr", "it", "ja", "ko", "fi", "de", "es"]
@@ -160,38 +161,8 @@ def test_words_equal_those_of_sacremoses(judge, words):
     assert words_of(empty(judge.lang), text) == [judge.tokenize(text, escape=False)]
 
 
-def lines_of(path: Path, step: int) -> list[str]:
+def lines_of_corpus(path: Path, step: int) -> list[str]:
     return path.read_text("utf-8").split("\n")[:-1:step]
-
-
-def check_split(path: Path, language: str, wanted: float, step: int) -> None:
-    judge = sacremoses.MosesTokenizer(language)
-    split = tf.function(
-        empty(language).split, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-    )
-    lines = lines_of(path, step)
-    same = 0
-    for start in range(0, len(lines), 5000):
-        part = lines[start : start + 5000]
-        for line, row in zip(part, split(tf.constant(part)).to_list(), strict=True):
-            words = [word.decode() for word in row]
-            same += words == judge.tokenize(line, escape=False)
-    assert same >= wanted * len(lines)
-
-
-def check_inverse(path: Path, language: str, wanted: float, step: int) -> None:
-    lines = lines_of(path, step)
-    signed = knowing(lines, language)
-    # A vocabulary without signs tests the rules alone.
-    words = words_of(signed, *lines)
-    by_rule = WordTokenizer(Vocabulary.build(words, 10**6), language)
-    for tokenizer, share in ((signed, 1.0), (by_rule, wanted)):
-        texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(lines)))
-        same = sum(
-            text.decode() == collapsed(line)
-            for text, line in zip(texts.numpy(), lines, strict=True)
-        )
-        assert same >= share * len(lines)
 
 
 WHOLE = pytest.mark.parametrize(
@@ -203,7 +174,18 @@ WHOLE = pytest.mark.parametrize(
 @pytest.mark.parametrize(("name", "language", "wanted"), CORPORA)
 def test_words_of_a_corpus_equal_those_of_sacremoses(shared, name, language, wanted, whole):
     step = 1 if whole else 10 if "multi30k" in name else 50
-    check_split(shared("data/" + name), language, wanted, step)
+    judge = sacremoses.MosesTokenizer(language)
+    split = tf.function(
+        empty(language).split, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
+    lines = lines_of_corpus(shared("data/" + name), step)
+    same = 0
+    for start in range(0, len(lines), 5000):
+        part = lines[start : start + 5000]
+        for line, row in zip(part, split(tf.constant(part)).to_list(), strict=True):
+            words = [word.decode() for word in row]
+            same += words == judge.tokenize(line, escape=False)
+    assert same >= wanted * len(lines)
 
 
 @WHOLE
@@ -220,8 +202,18 @@ def test_words_of_a_corpus_equal_those_of_sacremoses(shared, name, language, wan
 )
 def test_detokenize_inverts_tokenize_on_a_corpus(shared, name, language, wanted, whole):
     path = shared("data/" + name)
-    step = 1 if whole else 1 + path.stat().st_size // 120_000
-    check_inverse(path, language, wanted, step)
+    lines = lines_of_corpus(path, 1 if whole else 1 + path.stat().st_size // 120_000)
+    signed = knowing(lines, language)
+    # A vocabulary without signs tests the rules alone.
+    words = words_of(signed, *lines)
+    by_rule = WordTokenizer(Vocabulary.build(words, 10**6), language)
+    for tokenizer, share in ((signed, 1.0), (by_rule, wanted)):
+        texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(lines)))
+        same = sum(
+            text.decode() == collapsed(line)
+            for text, line in zip(texts.numpy(), lines, strict=True)
+        )
+        assert same >= share * len(lines)
 
 
 @pytest.mark.parametrize(
@@ -252,25 +244,30 @@ def test_detokenize_inverts_tokenize_for_any_text(texts, rules, reverse):
     assert [collapsed(text, None) for text in back] == [collapsed(text, form) for text in texts]
 
 
-@given(st.lists(st.binary(), min_size=1), st.sampled_from(["en", "fr", "ja"]), st.booleans())
-@settings(max_examples=25)
-def test_offsets_of_any_bytes_cut_out_the_words(strings, language, reverse):
-    strings = [*strings, *BROKEN]
-    tokenizer = empty(language, reverse=reverse)
+def checked_offsets(tokenizer: Tokenizer, strings: list[bytes]) -> list[tuple[int, int]]:
+    """Offsets cut the words out, in order, and what lies between is not visible."""
     ids = tokenizer.tokenize(tf.constant(strings)).to_list()
     columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
     lists = [column.to_list() for column in columns]
-    for row in zip(strings, ids, *lists, strict=True):
-        string, row_ids, surfaces, starts, ends = row
+    every = []
+    for string, row_ids, surfaces, starts, ends in zip(strings, ids, *lists, strict=True):
         assert len(surfaces) == len(row_ids) - 1
-        assert surfaces == [string[a:b] for a, b in zip(starts, ends, strict=True)]
-        order = -1 if reverse else 1
-        spans = list(zip(starts, ends, strict=True))[::order]
+        spans = list(zip(starts, ends, strict=True))
+        assert surfaces == [string[start:end] for start, end in spans]
+        every += spans
+        spans = spans[:: -1 if tokenizer.reverse else 1]
         edges = [0, *(edge for span in spans for edge in span), len(string)]
         assert edges == sorted(edges)
-        assert all(start < end for start, end in spans)
         gaps = [string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        assert not collapsed(b" ".join(gaps).decode())
+        assert not collapsed(b"".join(gaps).decode())
+    return every
+
+
+@given(st.lists(st.binary(), min_size=1), st.sampled_from(["en", "fr", "ja"]), st.booleans())
+@settings(max_examples=25)
+def test_offsets_of_any_bytes_cut_out_the_words(strings, language, reverse):
+    spans = checked_offsets(empty(language, reverse=reverse), [*strings, *BROKEN])
+    assert all(start < end for start, end in spans)
 
 
 QUOTED = st.recursive(
@@ -658,14 +655,6 @@ def test_a_tensorflow_seed_does_not_break_a_tokenizer(either):
     assert graph(strings).to_list() == either.tokenize(strings).to_list() == before
 
 
-def test_tokenize_runs_in_a_dataset():
-    texts = ["one two", "three", "four five six"]
-    tokenizer = knowing(texts)
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
-    rows = [row for batch in dataset.map(tokenizer.tokenize) for row in batch.to_list()]
-    assert rows == tokenizer.tokenize(texts).to_list()
-
-
 def test_one_string_is_encoded_and_decoded_in_python():
     text = WordTokenizer.train([["The cat sleeps.", "L'eau est froide."]], 30, "fr")
     ids = text.encode("The cat sleeps.")
@@ -696,20 +685,13 @@ def test_text_in_memory_is_learned_as_that_of_files(tmp_path, monkeypatch):
     sentences = ["The cat sleeps.", "Go!", "a cat"]
     (tmp_path / "train.en").write_text("".join(f"{x}\n" for x in sentences))
     monkeypatch.chdir(tmp_path)
-    learned = [
-        WordTokenizer.train(given, 10).vocabulary.tokens
-        for given in (
-            ["train.en"],
-            [tmp_path / "train.en"],
-            sentences,
-            [sentences],
-            iter(sentences),
-        )
-    ]
-    assert learned == [learned[0]] * 5
-    assert "cat" in learned[0]
-    twice = WordTokenizer.train(["train.en", "train.en"], 10)
-    assert twice.coverage([sentences, tmp_path / "train.en"]).running == 16
+    path = tmp_path / "train.en"
+    for texts in (["train.en"], [path], sentences, [sentences], iter(sentences)):
+        (text,) = as_texts("train", texts)
+        assert [*lines_of(text)] == sentences
+    tokenizer = WordTokenizer.train(sentences, 10)
+    assert "cat" in tokenizer.vocabulary.tokens
+    assert tokenizer.coverage([sentences, path]).running == 16
 
 
 @pytest.mark.parametrize("names", [["trian.en"], ["train.en", "my trian.en"], ["no such file.txt"]])
