@@ -107,8 +107,8 @@ def install(tmp_path, monkeypatch) -> Callable[..., tuple[list[str], int]]:
     """Runs a notebook's cell `install` in an empty folder.
 
     `wheel` is what the reader writes into it, and `uploads` are the files that the reader chooses
-    in Colab's dialog; None outside Colab. Returns what `%pip install` is given besides --quiet,
-    the package's extra and the version of TensorFlow; and how often the dialog was opened.
+    in Colab's dialog; None outside Colab. Returns what `%pip install` is given besides --quiet, the
+    package's extra and the version of TensorFlow; and how often the dialog was opened.
     """
     (tmp_path / "colab").mkdir()
     monkeypatch.chdir(tmp_path / "colab")
