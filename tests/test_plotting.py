@@ -140,8 +140,8 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
 
 def test_the_figure_of_a_long_sentence_has_a_limited_size():
     """Of less than 2^14 dots in each direction, at 150 dots an inch."""
-    words = [f"w{i}" for i in range(300)]
-    figure = plotting.plot_alignment(words, words[:2], np.ones([2, 300]) / 300)
+    words = [f"w{i}" for i in range(400)]
+    figure = plotting.plot_alignment(words, words[:2], np.ones([2, 400]) / 400)
     assert max(150 * figure.get_size_inches()) < 2**14
 
 
