@@ -145,7 +145,7 @@ def stand_in_batches(
         for first in range(line, len(order), batching.batch_size):
             lines = order[first : first + batching.batch_size]
             rows = [
-                [[of_side[word] for word in row.decode().split()] + [2] for row in side]
+                [[of_side.get(word, 1) for word in row.decode().split()] + [2] for row in side]
                 for of_side, side in zip(ids, corpus.read(lines), strict=True)
             ]
             source, target = (tf.ragged.constant(side, tf.int32).to_tensor() for side in rows)

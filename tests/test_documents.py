@@ -1,8 +1,8 @@
 """README.md and the pages of docs/ are correct.
 
-Their Python and shell blocks run, with a small corpus and small models. A block
-after the comment `<!-- not run: reason -->` is not run, but its commands, flags
-and files must exist. So must all links and files in the text.
+Their Python and shell blocks run, with a small corpus and small models. A block after the comment
+`<!-- not run: reason -->` is not run, but its commands, flags and files must exist. So must all
+links and files in the text.
 """
 
 import re

@@ -186,7 +186,8 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
 def test_pairs_that_fit_and_those_left_out_are_printed_once(files, tmp_path, capsys, lengths):
     """The first before the first update; the others even if no other epoch is read."""
     short = sum(length <= 4 for length in lengths)
-    recipe = replace(FIVES, max_length=4, epochs=1)
+    assert short > 40  # so two batches are an epoch, with those left out as without
+    recipe = replace(FIVES, max_length=4, epochs=1, batch_size=40)
     for is_new in (True, False):
         train(restarted(), files, recipe, tmp_path)
         err = capsys.readouterr().err

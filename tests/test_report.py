@@ -567,9 +567,19 @@ def test_a_report_may_have_only_external_systems(tmp_path):
     assert moses[:2] == ["Moses", bleu(noisy(0.1))]
 
 
+TRANSLATED = "--source={0} --reference={0} --hypotheses=moses={0} "
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        (f"{TRANSLATED}--nbest=a={{0}} --nbest=b={{0}}", "--nbest is given 2 times"),
+        (f"{TRANSLATED}--nbest={{0}}", "wanted NAME=PATH"),
+        (f"{TRANSLATED}--nbest=a=/nowhere", "--nbest"),
+        (f"{TRANSLATED}--nbest=a={{0}}", "line 1 is 'a b'"),
+        (f"{TRANSLATED}--nbest=a=/dev/null", "has no hypothesis for 1 of 1 sentences"),
+        (f"{TRANSLATED}--phrases=/nowhere", "--phrases"),
+        (f"{TRANSLATED}--phrases={{0}}", "has fewer than two sentences"),
         ("", "--quick, --full, --system or --hypotheses is missing"),
         ("--quick --full", "wanted one of them"),
         ("--quick --source=a", "--source is given, but training"),

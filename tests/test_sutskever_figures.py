@@ -219,29 +219,6 @@ def test_groups_of_the_built_in_corpus_differ_in_order_alone():
         assert {*words[0]} <= known
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ("--nbest=a={0} --nbest=b={0}", "--nbest is given 2 times"),
-        ("--nbest={0}", "wanted NAME=PATH"),
-        ("--nbest=a=/nowhere", "--nbest"),
-        ("--nbest=a={0}", "line 1 is 'a b'"),
-        ("--nbest=a=/dev/null", "has no hypothesis for 1 of 1 sentences"),
-        ("--phrases=/nowhere", "--phrases"),
-        ("--phrases={0}", "has fewer than two sentences"),
-    ],
-)
-def test_bad_files_are_refused_in_a_sentence(tmp_path, capfd, flags, sentence):
-    path = tmp_path / "text"
-    path.write_text("a b\n")
-    given = f"--source={path} --reference={path} --hypotheses=moses={path}"
-    words = ["report", f"--out_dir={tmp_path / 'out'}", *given.split()]
-    assert main([*words, *flags.format(path).split()]) == 2
-    err = capfd.readouterr().err
-    assert sentence in err
-    assert "Traceback" not in err
-
-
 def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
     """Sentences of another length than the tokenizer's."""
     folders = {}

@@ -184,9 +184,9 @@ def long_sentences(results: Results, chosen: Sequence[int]) -> Table:
 def choose(lengths: Sequence[int], is_known: Sequence[bool]) -> tuple[list[int], list[int]]:
     """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
-    As in the paper, Figure 3 has (a) any sentence, here a short one for a readable picture,
-    and (b) to (d) sentences of 10 to 20 words without unknown words; Table 3 has sentences of
-    more than 30 words.
+    As in the paper, Figure 3 has (a) any sentence, here a short one for a readable picture, and (b)
+    to (d) sentences of 10 to 20 words without unknown words; Table 3 has sentences of more than 30
+    words.
     """
     chance = random.Random(SEED)
     every = range(len(lengths))
@@ -274,8 +274,8 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
 def alignment_table(results: Results) -> Table:
     """Error rates and entropy of the alignments of each model.
 
-    Every model aligns the sentences with the references, not with its own
-    translations, so that all systems are compared on the same words.
+    Every model aligns the sentences with the references, not with its own translations, so that all
+    systems are compared on the same words.
     """
     rows: list[list[Cell]] = []
     for system in results.systems:
@@ -393,19 +393,17 @@ def _test(
     bounds: Bounds,
 ) -> Finding:
     """Tests the claim for a pair, comparing long sentences with short ones."""
-    if min(map(sum, masks)) < ENOUGH:
-        short, long = map(sum, masks)
-        return Finding(
-            None,
-            f"the test set has {short} such short and {long} long sentences; the test "
-            f"needs {ENOUGH} of each.",
-        )
+    short, long = map(sum, masks)
+    if min(short, long) < ENOUGH:
+        text = f"the test set has {short} such short and {long} long sentences; the test needs"
+        return Finding(None, f"{text} {ENOUGH} of each.")
     search, encdec = pair
     scores = [
         [results.references.bleu(each.texts, mask, results.scoring.n_bootstrap) for mask in masks]
         for each in pair
     ]
-    (search_kept, search_margin), (encdec_kept, encdec_margin) = (_kept(*both) for both in scores)
+    kept = [_kept(*both) for both in scores]
+    (search_kept, search_margin), (encdec_kept, encdec_margin) = kept
     _, p = results.p_values(pair, masks[1])
     against = {
         f"{search.name} does not stay flat": search_kept < bounds.flat,
@@ -423,7 +421,11 @@ def _test(
         or abs(encdec_kept - bounds.fallen) < encdec_margin
     ):
         verdict += " (but an interval contains the bound, so another test set might disagree)"
-    figures = "; ".join(_figures(each.name, *both) for each, both in zip(pair, scores, strict=True))
+    figures = "; ".join(
+        f"{each.name} has BLEU {short.score:.2f} on short sentences and {long.score:.2f} on long "
+        f"ones, and so keeps {100 * share:.0f} ± {100 * margin:.0f} %"
+        for each, (short, long), (share, margin) in zip(pair, scores, kept, strict=True)
+    )
     return Finding(
         not reasons, f"{verdict}. {figures}. The difference on long sentences has p = {p:.4f}."
     )
@@ -439,11 +441,3 @@ def _kept(short: Score, long: Score) -> tuple[float, float]:
     share = long.score / short.score
     margins = [(score.margin or 0.0) / short.score for score in (long, short)]
     return share, math.hypot(margins[0], share * margins[1])
-
-
-def _figures(name: str, short: Score, long: Score) -> str:
-    share, margin = _kept(short, long)
-    return (
-        f"{name} has BLEU {short.score:.2f} on short sentences and {long.score:.2f} on long ones, "
-        f"and so keeps {100 * share:.0f} ± {100 * margin:.0f} %"
-    )

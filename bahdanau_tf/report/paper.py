@@ -68,8 +68,8 @@ class Finding(NamedTuple):
 class Section(NamedTuple):
     """Paragraphs, then figures, then tables.
 
-    A section without a title shows only the titles of its tables. `data` has the
-    figures' data by name, for `json.dumps`.
+    A section without a title shows only the titles of its tables. `data` has the figures' data by
+    name, for `json.dumps`.
     """
 
     title: str = ""

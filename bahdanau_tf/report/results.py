@@ -45,8 +45,8 @@ class System:
         texts: Its translation of every sentence, each of one line.
         known_texts: The same with [UNK] forbidden, valid only for sentences of known words.
         counterpart: The paper's system that it corresponds to, or "".
-        max_length: Limit of the length of its training sentences, in the unit of `Results`;
-            None if unknown or unlimited.
+        max_length: Limit of the length of its training sentences, in the unit of `Results`; None if
+            unknown or unlimited.
         translator: The model, in the folder `model_dir`; None for an outside system.
         translations: `texts` with tokens and weights; empty for an outside system.
     """
@@ -138,27 +138,26 @@ def measure(
 ) -> Results:
     """Translates a test set with every model, and adds outside systems' translations.
 
-    `counterparts` has for some systems the corresponding one of the paper; one with the name of
-    a system of the paper always corresponds to it. The paper's order is kept.
+    `counterparts` has for some systems the corresponding one of the paper; one with the name of a
+    system of the paper always corresponds to it. The paper's order is kept.
     """
-    models = {name: load_best(folder) for name, folder in model_dirs.items()}
-    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
+    models = {name: load_best(folder) for name, folder in folders.items()}
+    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     by_words = any(map(trained_words, folders.values()))
     limit = trained_words if by_words else trained_length
-    systems = [System(name, OUTSIDE, lines, lines) for name, lines in outside.items()]
-    line = ProgressLine(len(models))
-    for done, (name, model) in enumerate(models.items()):
-        system = _translate(name, model, test.sources, is_known, scoring.decoding)
-        folder = folders[name]
-        systems.insert(done, replace(system, model_dir=folder, max_length=limit(folder)))
-        line.update(done + 1, f"translated by {name}")
     papers = {name: name for name in paper.BLEU} | {**counterparts}
+    systems = []
+    line = ProgressLine(len(models))
+    for name, folder in folders.items():
+        system = _translate(name, models[name], test.sources, is_known, scoring.decoding)
+        system = replace(system, model_dir=folder, max_length=limit(folder))
+        systems.append(replace(system, counterpart=papers.get(name, "")))
+        line.update(len(systems), f"translated by {name}")
+    for name, lines in outside.items():
+        systems.append(System(name, OUTSIDE, lines, lines, papers.get(name, "")))
     order = [*paper.BLEU, ""]
-    systems = sorted(
-        (replace(system, counterpart=papers.get(system.name, "")) for system in systems),
-        key=lambda system: order.index(system.counterpart),
-    )
+    systems.sort(key=lambda system: order.index(system.counterpart))
     translators = [system.translator for system in systems if system.translator]
     if scoring.tokenize is None:
         text = translators[0].target_text if translators else None
@@ -221,8 +220,8 @@ def translate_rows(
 ) -> Iterator[tuple[Row, list[str] | None]]:
     """Translates with the models of each row, such as `paper.ENSEMBLES`.
 
-    Beam sizes are those of the rows; `average` is as in `Ensemble`. Yields each row with
-    its translations, or with None if there are not enough models.
+    Beam sizes are those of the rows; `average` is as in `Ensemble`. Yields each row with its
+    translations, or with None if there are not enough models.
     """
     for row in rows:
         kind, size, beam_size = row

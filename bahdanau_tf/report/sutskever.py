@@ -42,8 +42,8 @@ _PAPER_BLEU = f"{paper.MARK}BLEU"
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
     """The LSTMs by kind: "forward", "reversed", and one of each as `MIXED`.
 
-    An ensemble needs one target vocabulary: LSTMs whose vocabulary differs from the
-    first one's are left out.
+    An ensemble needs one target vocabulary: LSTMs whose vocabulary differs from the first one's are
+    left out.
     """
     members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
     settings = None
@@ -91,8 +91,8 @@ def ensemble_table(results: Results, members: Members) -> Table:
 def rescoring_table(results: Results, members: Members, baseline: Baseline | None = None) -> Table:
     """Table 2 of Sutskever et al.: rescored n-best lists of another system.
 
-    Without a baseline the lists are those of the RNNencdec that was trained on
-    the longest sentences.
+    Without a baseline the lists are those of the RNNencdec that was trained on the longest
+    sentences.
     """
     baseline = baseline or _own_baseline(results)
     lists: Sequence[NBest] = ()

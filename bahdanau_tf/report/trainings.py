@@ -1,10 +1,10 @@
 """Trains systems, several at a time, each in its own process.
 
-Each training is a command `bahdanau-tf train`, so that anybody can repeat it;
-it resumes from its last checkpoint. Finished systems are not trained again.
+Each training is a command `bahdanau-tf train`, so that anybody can repeat it; it resumes from its
+last checkpoint. Finished systems are not trained again.
 
-The quick suite takes about 15 minutes on two cores, the full one several hours.
-Both stop a system when its time is over, and resume when they are run again.
+The quick suite takes about 15 minutes on two cores, the full one several hours. Both stop a system
+when its time is over, and resume when they are run again.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def last_evaluation(model_dir: Path) -> Logged:
 def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
     """Trains the systems that are not finished.
 
-    If the flags of a finished one have changed, `train` resumes it or refuses them. After
-    `minutes` (0: no limit) a training is stopped, and the next call resumes it. `jobs` systems
-    at a time share the cores. Each has a folder, with its `train.log`, in `folder`; those that
-    have a model are returned. If a training fails, a ValueError has the last line of its log.
+    If the flags of a finished one have changed, `train` resumes it or refuses them. After `minutes`
+    (0: no limit) a training is stopped, and the next call resumes it. `jobs` systems at a time
+    share the cores. Each has a folder, with its `train.log`, in `folder`; those that have a model
+    are returned. If a training fails, a ValueError has the last line of its log.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
     left = []

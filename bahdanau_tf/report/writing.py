@@ -59,11 +59,11 @@ def write(
         hypotheses: Other systems' translations of them, by the systems' names.
         train: Training pairs, to compute their likelihood and to count sub-words.
         dev: Dev pairs, for the same.
-        counterparts: For some systems the corresponding one of the paper's
-            Table 1; a system with the name of one always corresponds to it.
+        counterparts: For some systems the corresponding one of the paper's Table 1; a system with
+            the name of one always corresponds to it.
         scoring: How to search and to score.
-        baseline: Another system's n-best lists of the test set, which LSTMs
-            rescore; those of an RNNencdec if None.
+        baseline: Another system's n-best lists of the test set, which LSTMs rescore; those of an
+            RNNencdec if None.
         phrases: For each picture of sentence vectors, groups of sentences.
         about: Sentences about the data, for the top of the page.
         commands: The training commands, for the end of the page.

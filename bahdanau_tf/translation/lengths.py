@@ -45,14 +45,12 @@ def source_lengths(
     text = None if by_words else counting_text(texts)
     if text is None:
         return [len(line.split()) for line in sources], WORDS
-    is_word = isinstance(text, WordTokenizer)
-    return token_lengths(text, sources), "tokens" if is_word else "sub-words"
+    return token_lengths(text, sources), "tokens" if are_words(text) else "sub-words"
 
 
 def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
     """The first tokenizer that has words, else the first one, if any."""
-    words = (text for text in texts if isinstance(text, WordTokenizer))
-    return next(words, texts[0] if texts else None)
+    return next(filter(are_words, texts), texts[0] if texts else None)
 
 
 def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
@@ -65,7 +63,7 @@ def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = (
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
     ranks = np.arange(text.vocabulary_size, dtype=np.float64)  # of each id
-    if isinstance(text, WordTokenizer):
+    if are_words(text):
         ranks[text.unk_id] = text.vocabulary_size
     else:
         ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
