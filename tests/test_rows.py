@@ -19,11 +19,11 @@ def test_offsets_are_those_after_invalid_bytes_are_replaced(rows):
     moved = replaced_offsets(
         tf.constant([b"".join(row) for row in rows]), tf.ragged.constant(offsets, tf.int32)
     )
-    for row, found in zip(rows, moved.to_list(), strict=True):
+    for row, ends in zip(rows, moved.to_list(), strict=True):
         text = b"".join(row).decode("utf-8", "replace").encode()
-        assert found == sorted(found)
-        assert (found[0], found[-1]) == (0, len(text))
-        for part, start, end in zip(row, found, found[1:], strict=False):
+        assert ends == sorted(ends)
+        assert (ends[0], ends[-1]) == (0, len(text))
+        for part, start, end in zip(row, ends, ends[1:], strict=False):
             if part.decode("utf-8", "ignore"):  # it is valid by itself
                 assert text[start:end] == part
 

@@ -677,7 +677,7 @@ def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, nam
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("texts", "message"),
     [
         ("train.en", "files is 'train.en', wanted a list of files or of sentences"),
         ([b"the cat"], "b'the cat' is neither|0 is neither|116 is neither"),
@@ -685,6 +685,6 @@ def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, nam
         ([["the cat", 3]], "3 is neither a file name nor a sentence"),
     ],
 )
-def test_other_texts_to_learn_from_are_refused(given, message):
+def test_other_texts_to_learn_from_are_refused(texts, message):
     with pytest.raises(ValueError, match=rf"WordTokenizer\.train: ({message})"):
-        WordTokenizer.train(given, 10)
+        WordTokenizer.train(texts, 10)
