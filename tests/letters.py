@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.training import Recipe, TrainingFiles, loop

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.callbacks import LearningRate
 from bahdanau_tf.training.checkpoints import State

@@ -16,8 +16,7 @@ from hypothesis import given, settings, strategies as st
 from letters import RECIPE, log_of, restarted
 
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.data.batching import Position
-from bahdanau_tf.data.dataset import stream_numbered_batches
+from bahdanau_tf.data.dataset import Position, stream_numbered_batches
 from bahdanau_tf.optimizers import WarmupLinearDecay
 from bahdanau_tf.training import Recipe, loop, train
 from bahdanau_tf.training.dev import Evaluation

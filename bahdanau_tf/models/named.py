@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import re
 from dataclasses import asdict, replace
 from difflib import get_close_matches
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +17,8 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.options.model import WITHOUT, ModelOptions
+from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.system.imports import blamed, imported, is_shortage
 
 LAYERS = "bahdanau_tf.layers"
 _CLASSES: dict[str, type[EncoderDecoder]] = {
@@ -39,7 +38,7 @@ def make_model(
         ValueError: `attention` or `cell` does not name such a class.
     """
     arguments = asdict(options)
-    for argument in ("model", *WITHOUT[options.model]):
+    for argument in ("model", *options.unused()):
         del arguments[argument]
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"
@@ -165,28 +164,6 @@ def _class(field: str, name: str) -> type:
     return owner
 
 
-def imported(module: str, what: str) -> ModuleType:
-    """Imports a module that the user names.
-
-    Args:
-        module: Its name.
-        what: Where it is named, such as "cell is 'my_module.MyCell'".
-
-    Raises:
-        ValueError: There is no such module, or it fails.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"ModelOptions: {what}, but there is no module {error.name}; add "
-            "its folder to PYTHONPATH if you trust it"
-        ) from error
-    except (Exception, SystemExit) as error:  # a user's module may raise anything
-        what = f"{what}, but {module} cannot be imported"
-        raise blamed(error, what) from error
-
-
 def _like(name: str, home: ModuleType) -> str:
     """The classes of a module that have a similar name."""
     classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
@@ -239,27 +216,3 @@ def check_tracked(layer: keras.layers.Layer) -> None:
                 f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
                 "each layer as an attribute of its own, made in __init__, and not in a list"
             )
-
-
-def blamed(error: BaseException, what: str) -> ValueError:
-    """The message for an error that was raised by a user's part.
-
-    Args:
-        error: The error.
-        what: What failed, such as "cell is 'MyCell', which does not run".
-
-    Raises:
-        Exception: The error itself, if memory is short.
-    """
-    if is_shortage(error):
-        raise error
-    # Without Keras' appendices, on one line.
-    text = re.split("Arguments received|Full object config", str(error))[0]
-    words = re.sub(r"\x1b\[\d*m", "", text).split()
-    name = type(error).__name__
-    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
-
-
-def is_shortage(error: BaseException) -> bool:
-    """Whether memory is short."""
-    return isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError))

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import as_array
@@ -218,25 +219,24 @@ class Selection(RunCallback):
         return Evaluation(float(bleu), float(loss), evaluation.translations)
 
 
-# How the numbers of a record are printed.
-PRINTED = {
-    "step": "update {}",
-    "epoch": "epoch {}",
-    "words_per_second": "{} words/s",
-    "skipped_updates": "skipped updates: {}",
-    "learning_rate": "learning rate {}",
-    "train_loss": "train loss {}",
-    "dev_loss": "dev loss {}",
-    "dev_bleu": "dev BLEU {}",
+# The columns of the table that is shown, by the names of a record's numbers.
+COLUMNS = {
+    "step": "update",
+    "epoch": "epoch",
+    "words_per_second": "words/s",
+    "learning_rate": "rate",
+    "train_loss": "train loss",
+    "dev_loss": "dev loss",
+    "dev_bleu": "dev BLEU",
 }
 
 
 class Logger(RunCallback):
-    """Prints the results of each evaluation, and adds them to the log."""
+    """Shows the results of each evaluation, and adds them to the log."""
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         run = self._run
-        record: dict[str, object] = {
+        record: dict[str, Any] = {
             "step": run.step,
             "epoch": run.step / run.steps_per_epoch,
             "words_per_second": run.words_per_second,
@@ -245,13 +245,7 @@ class Logger(RunCallback):
         }
         names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
         record |= {ours: logs[name] for ours, name in names.items() if name in logs}
-        run.line.note(
-            ", ".join(
-                PRINTED[name].format(_short(value))
-                for name, value in record.items()
-                if value or name != "skipped_updates"
-            )
-        )
+        run.line.row({COLUMNS[name]: record[name] for name in COLUMNS if name in record})
         self._warn_of_low_bleu()
         record["seconds"] = run.pace.seconds
         record["device"] = describe_device()
@@ -267,14 +261,6 @@ class Logger(RunCallback):
                 f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
                 "by dev loss; if it stays so, --tokenize sets another tokenizer for BLEU"
             )
-
-
-def _short(value: object) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
-        return f"{value:.2f}"
-    return f"{value:.3g}"
 
 
 EVERY = 10  # updates between two points of a curve

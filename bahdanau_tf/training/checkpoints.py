@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 
 _AGAIN = "Fix that, then run the same command again"
 

@@ -22,6 +22,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_colum
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import ModelOptions, Recipe
+from bahdanau_tf.options.fields import with_keywords
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.options.training import (
     FILE,
@@ -42,7 +43,7 @@ from bahdanau_tf.options.training import (
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.system.terminal import StatusLine, amount, worded
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
 from bahdanau_tf.training.folder import FREE, Log, locked
 from bahdanau_tf.training.loop import train
@@ -86,6 +87,7 @@ class History:
     model_dir: str
 
 
+@worded(with_keywords)
 def fit(
     source: Text | Pairs | None = None,
     target: Text | None = None,
@@ -103,7 +105,7 @@ def fit(
 
     Options that are not given are chosen to fit the text; what is chosen is reported with reasons,
     and written to `train.flags` in the folder. With the same `model_dir` a training is resumed,
-    also without texts and options.
+    even without texts and options.
 
     Args:
         source: The text to translate: the path of a file with a sentence in each line, plain or
@@ -129,8 +131,7 @@ def fit(
 
     Raises:
         ValueError: There is no such option, it cannot have this value or does not fit the others, a
-            text is missing or cannot be used, or the folder holds another training. As the command,
-            it names options as flags.
+            text is missing or cannot be used, or the folder holds another training.
         OSError: A file cannot be read or written.
 
     Example:

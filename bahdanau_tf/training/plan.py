@@ -26,6 +26,7 @@ from bahdanau_tf.training.texts import (
     check_words,
     divided,
     held_out,
+    learn,
     with_languages,
 )
 from bahdanau_tf.translator import Translator, load_best
@@ -233,7 +234,7 @@ class TrainingPlan:
         check_words(text, self.files)
         with self._fill_folder(corpus) as pairs:
             StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
-            texts = text.learn(self.texts.train_source, self.texts.train_target)
+            texts = learn(text, self.texts.train_source, self.texts.train_target)
             model = make_model(self.model, *(text.vocabulary_size for text in texts))
             for text_of_side, side in zip(texts, SIDES, strict=True):
                 text_of_side.save(self.model_dir / side)

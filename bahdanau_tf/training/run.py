@@ -15,11 +15,12 @@ import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
 from bahdanau_tf import optimizers
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.recipe import Name, ScheduleCall
+from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
@@ -245,7 +246,8 @@ class Run:
         used, longest = float(self.state.seconds), float(self.state.longest_seconds)
         clock = self.cluster.clock
         self.pace = Pace(self.total_steps, self.recipe.minutes, used, clock, longest)
-        self.line = ProgressLine(self.total_steps, self.step, seconds=self.pace.seconds_left)
+        curves = (("dev loss", "train loss"), ("dev BLEU",))
+        self.line = progress_line(self.total_steps, self.step, self.pace.seconds_left, curves)
 
     @property
     def texts(self) -> tuple[Tokenizer, Tokenizer]:

@@ -1,12 +1,13 @@
-"""The texts of a training: the dev text, the languages, and whether words can be split."""
+"""The texts of a training: the dev text, the languages, and the tokenizers."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text import Vocabulary, WordTokenizer
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.training.folder import DEV_PAIRS, TRAINING_TEXT, check_settings, write_settings
@@ -59,7 +60,7 @@ def divided(model_dir: Path) -> TrainingFiles:
     return TrainingFiles(*(str(model_dir / TEXTS / name) for name in NAMES))
 
 
-@contextmanager
+@contextlib.contextmanager
 def held_out(
     model_dir: Path, corpus: ParallelCorpus, dev_pairs: int, max_length: int = 0
 ) -> Iterator[int]:
@@ -196,3 +197,54 @@ def _has_words(path: str, language: str) -> bool:
     words = ([word.decode() for word in row] for row in rows)
     # Without punctuation: Tibetan has a mark after each syllable.
     return has_blanks([" ".join(x for x in row if any(map(str.isalpha, x))) for row in words])
+
+
+def learn(
+    text: TextOptions, source_path: str, target_path: str
+) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
+    """Learns the tokenizers of both sides from the training text.
+
+    Raises:
+        ValueError: A vocabulary size is too small for the text.
+    """
+    true_case = text.true_cases(text.source_language)
+    if text.tokenizer == "word":
+        return WordTokenizer.train(
+            [source_path],
+            text.source_vocabulary_size,
+            language=text.source_language or UNKNOWN,
+            lowercase=text.lowercase,
+            reverse=text.reverse_source,
+            true_case=true_case,
+        ), WordTokenizer.train(
+            [target_path],
+            text.target_vocabulary_size,
+            language=text.target_language or UNKNOWN,
+            lowercase=text.lowercase,
+        )
+    train = partial(SubwordTokenizer.train, model_type=text.tokenizer, lowercase=text.lowercase)
+    target = None
+    if not text.joint:
+        with _size_named("target"):
+            target = train([target_path], text.target_vocabulary_size)
+    with _size_named("source"):
+        source = train(
+            [source_path],
+            text.source_vocabulary_size,
+            reverse=text.reverse_source,
+            true_case=true_case,
+            files_as_written=[target_path] if text.joint else [],
+        )
+    return source, target or SubwordTokenizer(source.model_proto)
+
+
+@contextlib.contextmanager
+def _size_named(side: str) -> Iterator[None]:
+    """Puts the name of the option into a tokenizer's error about its size."""
+    try:
+        yield
+    except ValueError as error:
+        name = f"TextOptions: {side}_vocabulary_size"
+        raise ValueError(
+            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
+        ) from error
