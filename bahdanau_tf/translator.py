@@ -14,36 +14,26 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits, export, round_to_half
-from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.text import Dictionary, Tokenizer, load_text
-from bahdanau_tf.translation import Lexicon, Scored, Translation, TranslationGraph
-from bahdanau_tf.translation.graph import part
-from bahdanau_tf.translation.saved import (
-    DESCRIPTION,
-    best_folder,
-    check_replaceable,
-    identity,
-    read_description,
-    read_model,
-    saved_file,
-    write_description,
-    write_model,
+from bahdanau_tf.text import Dictionary, Tokenizer
+from bahdanau_tf.translation import (
+    Constraint,
+    Lexicon,
+    Scored,
+    Translation,
+    TranslationGraph,
+    saved,
 )
+from bahdanau_tf.translation.graph import part
 from bahdanau_tf.translation.sentences import align, score, translate, translate_up_to
 
-MODEL = "model.keras"
-DICTIONARY = "dictionary.tsv"
-LEXICON = "lexicon.npz"
 ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
 
 class Translator:
     """A model with the tokenizers of both sides: from strings to strings.
 
-    Tokenisation, search and detokenisation run in one graph, which is also that of the exported
-    SavedModel.
+    Tokenisation, search and detokenisation run in one graph, also that of the exported SavedModel.
 
     Args:
         model: A translation model of this package, or another `TranslationModel`.
@@ -100,9 +90,11 @@ class Translator:
         model = type(self.model).__name__
         if isinstance(self.model, keras.Model):
             model += f" of {self.model.count_params():,} weights"
-        sources = " and ".join(map(_named, self.source_texts))
-        target = _named(self.target_text)
-        return f"<Translator: {model}; source {sources}; target {target}>"
+        *sources, target = (
+            f"{type(text).__name__} of {text.vocabulary_size:,} ids"
+            for text in (*self.source_texts, self.target_text)
+        )
+        return f"<Translator: {model}; source {' and '.join(sources)}; target {target}>"
 
     def __reduce__(self) -> tuple[Callable[..., Translator], tuple[object, ...]]:
         """A translator is pickled and copied as `save` writes it."""
@@ -146,12 +138,11 @@ class Translator:
                     "Translator.ensemble: the target vocabularies or "
                     "tokenizers differ, wanted one for all"
                 )
-            text = translator.source_text
-            settings = [own.settings() for own in texts]
-            if text.settings() not in settings:
-                texts.append(text)
-                settings.append(text.settings())
-            sources.append(settings.index(text.settings()))
+            settings = [text.settings() for text in texts]
+            if translator.source_text.settings() not in settings:
+                texts.append(translator.source_text)
+                settings.append(translator.source_text.settings())
+            sources.append(settings.index(translator.source_text.settings()))
         return cls(
             Ensemble([member.model for member in translators], average, sources),
             texts,
@@ -200,8 +191,7 @@ class Translator:
         Args:
             sentences: The sentences, of any length and in any order; or one.
             decoding: How to search; the translator's own if None.
-            batch_size: Number of sentences translated at once; those of similar length are put
-                together.
+            batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence the text with which its translation begins, "" for none. It
                 is tokenised by itself: with a `WordTokenizer` its last word is complete, with a
                 `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. A
@@ -231,14 +221,14 @@ class Translator:
             rest: dict[str, Any] = {"constraints": constraints, **options}
             rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
             return self.translate([sentences], decoding, batch_size, **rest)[0]
-        return translate(
-            self.graph,
-            sentences,
-            _changed(decoding or self.decoding, options),
-            batch_size,
-            prefixes,
-            constraints,
-        )
+        names = [field.name for field in fields(Decoding)]
+        if unknown := options.keys() - {*names}:
+            raise ValueError(
+                f"Translator.translate: {min(unknown)} is not an option of Decoding, "
+                f"wanted one of {', '.join(names)}"
+            )
+        decoding = replace(decoding or self.decoding, **options)
+        return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
 
     def translate_up_to(
         self,
@@ -256,15 +246,9 @@ class Translator:
         targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
     ) -> list[Scored]:
-        """Scores given translations.
+        """Scores a given translation of each sentence: log p(y | x), in total and for each token.
 
-        Args:
-            sources: The sentences.
-            targets: A translation of each.
-            batch_size: Number of pairs scored at once; those of similar length are put together.
-
-        Returns:
-            For each pair log p(y | x), in total and for each token.
+        `batch_size` is the number of pairs of similar length that are scored at once.
 
         Raises:
             ValueError: `sources` or `targets` is one string, not a sequence of strings, or their
@@ -278,14 +262,10 @@ class Translator:
         targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
     ) -> list[Translation]:
-        """Aligns given translations, word by word.
+        """Aligns a given translation of each sentence, word by word.
 
         Each target word is given to the model as the next previous word, as in training.
-
-        Args:
-            sources: The sentences.
-            targets: A translation of each.
-            batch_size: Number of pairs aligned at once; those of similar length are put together.
+        `batch_size` is the number of pairs of similar length that are aligned at once.
 
         Returns:
             A `Translation` for each pair, in order. Its text is the target; its score and log_prob
@@ -349,16 +329,7 @@ class Translator:
             ValueError: There is something else, for example a training.
             OSError: The folder cannot be written to.
         """
-        check_replaceable(directory)
-        with replaced_directory(directory) as aside:
-            write_model(aside / MODEL, self.model)
-            for number, text in enumerate(self.source_texts):
-                text.save(aside / _source_folder(number))
-            self.target_text.save(aside / "target")
-            self.dictionary.save(aside / DICTIONARY)
-            if self.lexicon is not None:
-                self.lexicon.save(aside / LEXICON)
-            write_description(aside, len(self.source_texts), self.decoding)
+        saved.write_translator(directory, self.graph)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -374,34 +345,7 @@ class Translator:
                 this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
-        folder = Path(directory)
-        if not (folder / DESCRIPTION).is_file():
-            folder = best_folder(folder)
-        sources, decoding = read_description(folder)
-        lexicon = folder / LEXICON
-        return cls(
-            read_model(saved_file(folder / MODEL)),
-            [load_text(folder / _source_folder(n)) for n in range(sources)],
-            load_text(folder / "target"),
-            decoding,
-            Dictionary.load(saved_file(folder / DICTIONARY)),
-            Lexicon.load(lexicon) if lexicon.is_file() else None,
-        )
-
-
-def _changed(decoding: Decoding, options: Mapping[str, object]) -> Decoding:
-    """A decoding with some fields changed.
-
-    Raises:
-        ValueError: There is no such field, or a value is out of range.
-    """
-    names = [field.name for field in fields(Decoding)]
-    if unknown := options.keys() - {*names}:
-        raise ValueError(
-            f"Translator.translate: {min(unknown)} is not an option of Decoding, "
-            f"wanted one of {', '.join(names)}"
-        )
-    return replace(decoding, **options)  # type: ignore[arg-type]
+        return cls(*saved.read_translator(directory))
 
 
 def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) -> Translator:
@@ -414,14 +358,6 @@ def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) ->
         return translator_class.load(folder)
 
 
-def _named(text: Tokenizer) -> str:
-    return f"{type(text).__name__} of {text.vocabulary_size:,} ids"
-
-
-def _source_folder(number: int) -> str:
-    return f"source-{number + 1}" if number else "source"
-
-
 def load_best(folder: str | os.PathLike[str]) -> Translator:
     """Loads the best model of a training folder, or a saved translator.
 
@@ -431,14 +367,14 @@ def load_best(folder: str | os.PathLike[str]) -> Translator:
         ValueError: The folder holds no translator, or none yet.
     """
     for _ in range(ATTEMPTS):
-        best = best_folder(folder)
-        before = identity(best)
+        best = saved.best_folder(folder)
+        before = saved.identity(best)
         try:
             translator = Translator.load(best)
         except (OSError, ValueError):
-            if identity(best) == before:
+            if saved.identity(best) == before:
                 raise
         else:
-            if identity(best) == before:
+            if saved.identity(best) == before:
                 return translator
-    return Translator.load(best_folder(folder))
+    return Translator.load(saved.best_folder(folder))

@@ -46,7 +46,7 @@ LONGEST_FIRST = (
     *("chosen", "loading", "c_runtime", "tensorboard", "plan", "notebooks"),
     *("align", "fast_training", "replicas", "minimal_model", "compiled_step"),
     *("documents", "flags", "ensemble", "translate", "constraints"),
-    *("average", "callbacks", "rate", "divergence", "distribution"),
+    *("callbacks", "rate", "distribution"),
 )
 
 

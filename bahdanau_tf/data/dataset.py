@@ -160,37 +160,27 @@ Batch = tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]
 class Position(NamedTuple):
     """A position between two batches, from which a stream can start.
 
-    Attributes:
-        epoch: Number of complete passes over the corpus before it.
-        line: Where the current pool begins in the epoch's order of lines.
-        batch: Number of batches of the pool before it.
-        pairs: Number of sentence pairs of the epoch before it. An epoch dropped the length of the
-            corpus minus its last `pairs`.
+    An epoch dropped the length of the corpus minus its last `pairs`.
     """
 
-    epoch: int = 0
-    line: int = 0
-    batch: int = 0
-    pairs: int = 0
+    epoch: int = 0  # complete passes over the corpus before it
+    line: int = 0  # where the current pool begins in the epoch's order of lines
+    batch: int = 0  # batches of the pool before it
+    pairs: int = 0  # sentence pairs of the epoch before it
 
 
 class Pool(NamedTuple):
     """Sentence pairs that fit.
 
-    Attributes:
-        places: int64 [P], their places in the order of the epoch.
-        lines: int64 [P], the numbers of their lines in the files, from 0.
-        source: Ragged int32 [P, (T_x)], ids.
-        target: Ragged int32 [P, (T_y)], ids.
-        lengths: int64 [P], tokens of the longer side, end symbol included, without sampling: so
-            draws move no pair to another batch.
+    `lengths` are the tokens of the longer side, end symbol included, without sampling: so draws
+    move no pair to another batch.
     """
 
-    places: tf.Tensor
-    lines: tf.Tensor
-    source: tf.RaggedTensor
-    target: tf.RaggedTensor
-    lengths: tf.Tensor
+    places: tf.Tensor  # int64 [P], in the order of the epoch
+    lines: tf.Tensor  # int64 [P], in the files, from 0
+    source: tf.RaggedTensor  # int32 [P, (T_x)]
+    target: tf.RaggedTensor  # int32 [P, (T_y)]
+    lengths: tf.Tensor  # int64 [P]
 
 
 def make_dataset(
@@ -409,16 +399,7 @@ class _Stream:
 
 
 def cut(lengths: np.ndarray, batching: Batching, random: np.random.RandomState) -> list[np.ndarray]:
-    """Sorts a pool by length and cuts it into batches.
-
-    Args:
-        lengths: int64 [P], those of a `Pool`.
-        batching: How pairs become batches.
-        random: Draws the order of the batches if they are shuffled.
-
-    Returns:
-        For each batch int64 [B], the indices of its pairs.
-    """
+    """Sorts a pool by its lengths, int64 [P]; returns the indices of each batch, int64 [B]."""
     order = np.argsort(lengths, kind="stable")
     size, budget = batching.batch_size, batching.token_budget
     cuts = [*range(size, len(order), size)]

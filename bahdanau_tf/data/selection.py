@@ -56,16 +56,11 @@ class _Level(NamedTuple):
     The number of an n-gram is its index in `keys`; its history is the n-gram without the last
     word. Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for
     those.
-
-    Attributes:
-        keys: int64 [G], sorted: the history's number times the number of ids, plus the last word.
-        share: float64 [G + 1], the n-gram's own part of the probability, the first term of the
-            equation in `NGramModel`.
-        rest: float64 [H + 1], for each history, the factor of the shorter n-gram's probability in
-            that equation.
+    In the equation of `NGramModel`, `share` is the first term, float64 [G + 1], and `rest` the
+    factor of the shorter n-gram's probability for each history, float64 [H + 1].
     """
 
-    keys: np.ndarray
+    keys: np.ndarray  # int64 [G], sorted: the history's number times that of ids, plus the word
     share: np.ndarray
     rest: np.ndarray
 
@@ -77,20 +72,12 @@ class _Level(NamedTuple):
 
 
 class _Grams(NamedTuple):
-    """The distinct n-grams of one length in a text of T ids.
+    """The distinct n-grams of one length in a text of T ids."""
 
-    Attributes:
-        keys: int64 [G], as in `_Level`.
-        last: int64 [G], a position in the text where each ends.
-        counts: int64 [G], the number of times each occurs.
-        numbers: int64 [T], for each position of the text the number of the n-gram that ends there,
-            -1 for none.
-    """
-
-    keys: np.ndarray
-    last: np.ndarray
-    counts: np.ndarray
-    numbers: np.ndarray
+    keys: np.ndarray  # int64 [G], as in `_Level`
+    last: np.ndarray  # int64 [G], a position in the text where each ends
+    counts: np.ndarray  # int64 [G], the number of times each occurs
+    numbers: np.ndarray  # int64 [T], of the n-gram that ends at each position, -1 for none
 
 
 class NGramModel:

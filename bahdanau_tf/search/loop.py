@@ -2,10 +2,7 @@
 
     score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
 
-A length penalty is a function of lengths, float32 -> float32; it is positive and does not fall with
-the length. A coverage penalty is a function of summed weights, float32 `[B, K, T_x]`, and of their
-rows in the batch, int32 `[B]`, -> float32 `[B, K]`; it is at most 0. The stop rule of search relies
-on both.
+`beam_search` describes the two penalties, on whose limits the stop rule relies.
 """
 
 from __future__ import annotations
@@ -404,12 +401,13 @@ def _result(
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
     order = tf.math.top_k(rank, n_best).indices  # ties keep their order
     chosen, exists, finished = take((both, exists, finished), order)
-    lengths = tf.math.count_nonzero(chosen.slots >= 0, -1, dtype=tf.int32)
+    tokens, slots = tf.unstack(tf.cast(chosen.path, tf.int32), num=2, axis=2)
+    lengths = tf.math.count_nonzero(slots >= 0, -1, dtype=tf.int32)
     lengths = tf.where(exists, lengths, 0)
-    real = tf.range(tf.shape(chosen.tokens)[-1]) < lengths[..., tf.newaxis]
-    slots = tf.maximum(chosen.slots, 0)
+    real = tf.range(tf.shape(tokens)[-1]) < lengths[..., tf.newaxis]
+    slots = tf.maximum(slots, 0)
     return SearchResult(
-        tokens=tf.where(real, chosen.tokens, 0),
+        tokens=tf.where(real, tokens, 0),
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,

@@ -32,16 +32,6 @@ class Hypotheses(NamedTuple):
     # int32 on the host if there is a GPU.
     path: tf.Tensor
 
-    @property
-    def tokens(self) -> tf.Tensor:
-        """int32 [B, M, T]."""
-        return tf.cast(self.path[:, :, 0], tf.int32)
-
-    @property
-    def slots(self) -> tf.Tensor:
-        """int32 [B, M, T]."""
-        return tf.cast(self.path[:, :, 1], tf.int32)
-
 
 def blank(
     batch: tf.Tensor, count: int | tf.Tensor, longest: int | tf.Tensor, log_prob: float

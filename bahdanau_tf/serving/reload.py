@@ -56,10 +56,6 @@ def end_with(parent: int, folder: Path) -> None:
     """Lets this process end, and its folder vanish, if its parent is killed.
 
     On Windows, where a process keeps the number of its parent, it cannot.
-
-    Args:
-        parent: The number of the process that waits for this one.
-        folder: What that process would have removed.
     """
 
     def watch() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from html import escape
 
-from bahdanau_tf.system.terminal import ProgressLine, in_notebook, printable, short
+from bahdanau_tf.system.terminal import ProgressLine, as_shown, in_notebook, short
 
 WIDTH, HEIGHT, MARGIN = 300, 120, 16  # of a curve, in pixels
 CELL = "padding:2px 8px;text-align:right"
@@ -59,7 +59,7 @@ class NotebookProgress(ProgressLine):
 
     def note(self, text: str) -> None:
         """Adds a line that stays."""
-        self._notes.append(printable(text))
+        self._notes.append(as_shown(text))
         self._display.update(self)
 
     def row(self, values: dict[str, float]) -> None:

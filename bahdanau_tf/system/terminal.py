@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
@@ -29,6 +30,28 @@ def printable(text: str) -> str:
     Names in it may come from a stranger's file, and a terminal obeys control characters.
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+# How messages are worded for those who read them; see `worded`.
+_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
+
+
+@contextmanager
+def worded(change: Callable[[str], str]) -> Iterator[None]:
+    """Changes the notes of progress lines, and the text of a ValueError, in the block."""
+    token = _wording.set(change)
+    try:
+        yield
+    except ValueError as error:
+        error.args = tuple(change(x) if isinstance(x, str) else x for x in error.args)
+        raise
+    finally:
+        _wording.reset(token)
+
+
+def as_shown(text: str) -> str:
+    """A message as its reader sees it."""
+    return printable(_wording.get()(text))
 
 
 def in_notebook() -> bool:
@@ -57,7 +80,7 @@ class StatusLine:
 
     def note(self, text: str) -> None:
         """Writes a line that stays."""
-        text = printable(text)
+        text = as_shown(text)
         self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
 
     def _is_due(self, now: float) -> bool:

@@ -35,28 +35,18 @@ _INITIALS = "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
 
 @dataclass(frozen=True)
 class Language:
-    """Rules of one language.
+    """Rules of one language."""
 
-    Attributes:
-        apostrophe: Where an apostrophe between two letters is split.
-        abbreviations: Words that keep their full stop, separated by spaces.
-        numbering: Words that keep their full stop before a number.
-        close: Pattern of pairs of words with no space between them.
-        no_break: Pattern of pairs whose space should not break the line.
-        scripts: Whether a change of script ends a word.
-        quotes: Pattern of quotation marks that both open and close. If empty, only the straight
-            mark does, alternately in a line.
-        suffixes: Pattern of words without a space after such a closing mark.
-    """
-
-    apostrophe: Apostrophe = Apostrophe.AROUND
-    abbreviations: str = _INITIALS
-    numbering: str = ""
-    close: str = _close(_CLOSING, _OPENING)
-    no_break: str = ""
-    scripts: bool = False
+    apostrophe: Apostrophe = Apostrophe.AROUND  # where one between two letters is split
+    abbreviations: str = _INITIALS  # words that keep their full stop, separated by spaces
+    numbering: str = ""  # words that keep their full stop before a number
+    close: str = _close(_CLOSING, _OPENING)  # pairs of words with no space between them
+    no_break: str = ""  # pairs whose space should not break the line
+    scripts: bool = False  # whether a change of script ends a word
+    # Quotation marks that both open and close. If empty, only the straight mark does, alternately
+    # in a line.
     quotes: str = ""
-    suffixes: str = ""
+    suffixes: str = ""  # words without a space after such a closing mark
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"

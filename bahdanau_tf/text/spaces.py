@@ -16,17 +16,11 @@ from bahdanau_tf.text.splitting import APART, JOINED
 
 
 class Quotes(NamedTuple):
-    """Quotation marks among the words of all rows.
-
-    Attributes:
-        is_mark: bool [N], whether the word is such a mark.
-        opens: bool [N], whether it is a mark that opens.
-        expected: bool [N], whether the rule expects it to open, given the marks before it.
-    """
+    """Quotation marks among the words of all rows, bool [N] each."""
 
     is_mark: tf.Tensor
-    opens: tf.Tensor
-    expected: tf.Tensor
+    opens: tf.Tensor  # whether it is a mark that opens
+    expected: tf.Tensor  # whether the rule expects it to open, given the marks before it
 
     @classmethod
     def that_stand(

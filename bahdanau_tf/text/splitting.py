@@ -130,21 +130,13 @@ _EDGE = -1  # "kind" before the first character of a row and after the last
 
 
 class _Text(NamedTuple):
-    """Base characters of a batch and the kinds of their neighbours.
-
-    Attributes:
-        codes: int32 [N], code points.
-        kinds: int32 [N].
-        left: int32 [N], kind of the character before; `SPACE` after a space.
-        right: int32 [N], kind of the character after; `SPACE` before a space.
-        next: int32 [N], kind of the next character that is not a space.
-    """
+    """Base characters of a batch and the kinds of their neighbours, int32 [N] each."""
 
     codes: tf.Tensor
     kinds: tf.Tensor
-    left: tf.Tensor
-    right: tf.Tensor
-    next: tf.Tensor
+    left: tf.Tensor  # of the character before; `SPACE` after a space
+    right: tf.Tensor  # of the character after; `SPACE` before a space
+    next: tf.Tensor  # of the next character that is not a space
 
     @classmethod
     def read(
@@ -167,23 +159,14 @@ class _Text(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of all strings of a batch, one after another.
+    """The words of all strings of a batch, one after another."""
 
-    Attributes:
-        codes: Ragged int32 [N, (C)], the code points of each word.
-        rows: int32 [N], index of the word's string.
-        starts: int32 [N], offset in bytes of the word in its string.
-        ends: int32 [N], offset in bytes of the word's end.
-        spaces: bool [N], whether a space or the start of the string is before it.
-        count: int64, the number of strings.
-    """
-
-    codes: tf.RaggedTensor
-    rows: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    spaces: tf.Tensor
-    count: tf.Tensor
+    codes: tf.RaggedTensor  # int32 [N, (C)], the code points of each word
+    rows: tf.Tensor  # int32 [N], index of the word's string
+    starts: tf.Tensor  # int32 [N], offset in bytes of the word in its string
+    ends: tf.Tensor  # int32 [N], that of the word's end
+    spaces: tf.Tensor  # bool [N], whether a space or the start of the string is before it
+    count: tf.Tensor  # int64, the number of strings
 
     def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Groups values of the words, [N], by strings: ragged [B, (T)]."""
@@ -217,24 +200,16 @@ def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[
 
 
 class _Read(NamedTuple):
-    """The visible characters of a batch of strings, one after another.
+    """The visible characters of a batch of strings, one after another."""
 
-    Attributes:
-        codes, rows, starts, ends: int32 [N], as in `Words`.
-        after_space: bool [N], whether a space or the start of the string is before.
-        bases: int32 [M], the places of base characters among them.
-        text: These base characters.
-        count: int64, the number of strings.
-    """
-
-    codes: tf.Tensor
+    codes: tf.Tensor  # int32 [N], as in `Words`, like the following
     rows: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
-    after_space: tf.Tensor
-    bases: tf.Tensor
-    text: _Text
-    count: tf.Tensor
+    after_space: tf.Tensor  # bool [N], whether a space or the start of the string is before
+    bases: tf.Tensor  # int32 [M], the places of base characters among them
+    text: _Text  # these base characters
+    count: tf.Tensor  # int64, the number of strings
 
 
 def read_characters(strings: tf.Tensor, page_of: tf.Tensor, pages: tf.Tensor) -> _Read:

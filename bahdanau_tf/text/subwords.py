@@ -11,7 +11,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
@@ -124,18 +124,7 @@ def _model_class() -> Any:
     return message_factory.GetMessageClass(descriptor)
 
 
-class Options(TypedDict, total=False):
-    """Options of SentencePiece's trainer."""
-
-    vocab_size: int
-    model_type: str
-    byte_fallback: bool
-    input_sentence_size: int
-    normalization_rule_name: str
-    normalization_rule_tsv: str
-
-
-def learned(files: list[Text], true_cased_files: list[Text], options: Options) -> bytes:
+def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, Any]) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
     The lines of some files are learned as `true_cased` writes them. The option
@@ -181,7 +170,7 @@ def learned(files: list[Text], true_cased_files: list[Text], options: Options) -
     return without_rules_path(model.getvalue())
 
 
-def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
+def _why(error: RuntimeError, files: list[Text], options: dict[str, Any]) -> str:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
         names = " and ".join(
@@ -311,7 +300,7 @@ class SubwordTokenizer(Tokenizer):
         """
         owner = "SubwordTokenizer.train"
         texts, as_written = as_texts(owner, files), as_texts(owner, files_as_written)
-        rule: Options = {"normalization_rule_name": normalization}
+        rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
                 lines = itertools.chain.from_iterable(map(lines_of, texts + as_written))
@@ -322,7 +311,7 @@ class SubwordTokenizer(Tokenizer):
                 "SubwordTokenizer.train: lowercase and half_width need "
                 f"normalization='nfc', it is {normalization!r}."
             )
-        options: Options = {
+        options = {
             "vocab_size": vocabulary_size,
             "model_type": model_type,
             "byte_fallback": byte_fallback,

@@ -102,9 +102,9 @@ class DroppedPairs(RunCallback):
 class Divergence(RunCallback):
     """Writes the pairs of skipped updates to a file; ends after many in a row.
 
-    The optimizer skips and counts these updates. `skipped.jsonl` gets a line
-    for each sentence pair: update, number of the line from 1, source, target.
-    The line is that of the text without the pairs that are held out.
+    The optimizer skips and counts these updates. `skipped.jsonl` gets a line for each sentence
+    pair: update, number of the line from 1, source, target. The line is that of the text without
+    the pairs that are held out.
     """
 
     def on_train_begin(self, logs: object = None) -> None:
@@ -115,11 +115,7 @@ class Divergence(RunCallback):
         self._in_a_row = 0
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        """Checks the update.
-
-        Raises:
-            ValueError: As many in a row were skipped as the recipe allows.
-        """
+        """Raises a ValueError if as many in a row were skipped as the recipe allows."""
         run, before = self._run, self._skipped
         self._skipped = run.read_optimizer("skipped_updates")
         if self._skipped == before and math.isfinite(logs["loss"]):
@@ -169,11 +165,10 @@ def averaged(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> Itera
 class Selection(RunCallback):
     """Evaluates the model on the dev set, and saves it if it is the best.
 
-    If the recipe has an `average`, the model has the averaged weights then.
-    Later callbacks find `val_loss` and `val_bleu` in their logs. Without a dev
-    set each model is the best, even the one at which a signal ends training.
-    With a dev set the model at a signal is saved if there was no evaluation
-    yet. Of several workers the chief evaluates and saves; the others wait.
+    If the recipe has an `average`, the model has the averaged weights then. Later callbacks find
+    `val_loss` and `val_bleu` in their logs. Without a dev set each model is the best, even the one
+    at which a signal ends training. With a dev set the model at a signal is saved if there was no
+    evaluation yet. Of several workers the chief evaluates and saves; the others wait.
     """
 
     def on_train_begin(self, logs: object = None) -> None:
@@ -278,13 +273,10 @@ _SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
 class TensorBoard(RunCallback):
     """Writes curves and pictures for TensorBoard, without its package.
 
-    train/loss               of a batch, per word
-    train/gradient_norm      before clipping
-    train/learning_rate
-    train/words_per_second   target words, without evaluation time
-    dev/loss                 mean of -log p(y_i) over all words
-    dev/bleu                 of greedy search
-    alignment/1 ..           alignments of the first dev sentences, as in the paper's Figure 3
+    train/loss               of a batch, per word train/gradient_norm      before clipping
+    train/learning_rate train/words_per_second   target words, without evaluation time dev/loss
+    mean of -log p(y_i) over all words dev/bleu                 of greedy search alignment/1 ..
+    alignments of the first dev sentences, as in the paper's Figure 3
     """
 
     def __init__(self, run: Run, directory: str | os.PathLike[str]) -> None:
@@ -358,8 +350,8 @@ def _picture(translation: Translation) -> tf.Tensor:
 class Doubts(RunCallback):
     """Warns of a loss above that of guessing, or not below the first one.
 
-    The first is checked at the first evaluation that has a loss, and both at
-    the end. The `Logger` has logged an evaluation before.
+    The first is checked at the first evaluation that has a loss, and both at the end. The `Logger`
+    has logged an evaluation before.
     """
 
     def __init__(self, run: Run) -> None:
@@ -413,9 +405,8 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
 class LearningRate(RunCallback):
     """Sets the learning rate before each update, unless a schedule gives it.
 
-    If a resumed training has another rate, that one counts. A schedule whose
-    end is a limit of time gets the share of the training that is over; on a
-    plateau the rate is halved.
+    If a resumed training has another rate, that one counts. A schedule whose end is a limit of time
+    gets the share of the training that is over; on a plateau the rate is halved.
     """
 
     def on_train_begin(self, logs: object = None) -> None:

@@ -41,46 +41,42 @@ def train(
 ) -> TrainingResult:
     """Trains a translator's model, or resumes its training.
 
-    `model_dir` gets checkpoints of weights, optimizer and data position,
-    `log.jsonl` with a line for each evaluation, and `best`, the translator
-    with the best BLEU of greedy search on the dev set, or the lowest loss, by
-    `recipe.monitor`. Without a dev set it is the last one. After SIGINT or
-    SIGTERM a checkpoint is written before the training ends, and `best`, if
-    there is none yet; a second SIGINT ends it at once. If the newest
-    checkpoint is damaged, the one before it is used. One process at a time
-    trains in a folder.
+    `model_dir` gets checkpoints of weights, optimizer and data position, `log.jsonl` with a line
+    for each evaluation, and `best`, the translator with the best BLEU of greedy search on the dev
+    set, or the lowest loss, by `recipe.monitor`. Without a dev set it is the last one. After SIGINT
+    or SIGTERM a checkpoint is written before the training ends, and `best`, if there is none yet; a
+    second SIGINT ends it at once. If the newest checkpoint is damaged, the one before it is used.
+    One process at a time trains in a folder.
 
-    A model that was made in the scope of a `tf.distribute` strategy is trained
-    by it, as in Keras' `fit`: each replica processes some rows of a batch. Of several
-    machines the chief reads the text, evaluates, and writes to `model_dir`.
+    A model that was made in the scope of a `tf.distribute` strategy is trained by it, as in Keras'
+    `fit`: each replica processes some rows of a batch. Of several machines the chief reads the
+    text, evaluates, and writes to `model_dir`.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
         files: The training and dev sets.
         recipe: The options of training.
         model_dir: A folder; made if it does not exist.
-        tensorboard: Whether to write curves and pictures for TensorBoard to
-            the folder `tensorboard` in it.
-        callbacks: Your own; called at start and end of training, epochs and
-            batches. For them an epoch ends with each evaluation, as in Keras'
-            `fit` with `steps_per_epoch`; its logs have the losses per word,
-            `loss` and `val_loss`, and `val_bleu`. They are called after the
-            evaluation and before the checkpoint, which does not contain their
-            own state. The model is not compiled, so it has no `optimizer` for
-            them. On several machines each calls its own, with the same logs.
+        tensorboard: Whether to write curves and pictures for TensorBoard to the folder
+            `tensorboard` in it.
+        callbacks: Your own; called at start and end of training, epochs and batches. For them an
+            epoch ends with each evaluation, as in Keras' `fit` with `steps_per_epoch`; its logs
+            have the losses per word, `loss` and `val_loss`, and `val_bleu`. They are called after
+            the evaluation and before the checkpoint, which does not contain their own state. The
+            model is not compiled, so it has no `optimizer` for them. On several machines each calls
+            its own, with the same logs.
 
     Returns:
         `TrainingResult`.
 
     Raises:
-        ValueError: `files` or `recipe` is of another class, the files do not
-            match, `model_dir` holds another model, another process trains in
-            it, or its best model would be lost. Nothing is written then. Or
-            too many updates in a row were skipped, since their loss or
-            gradient was not finite. Or it was called in the scope of a
-            strategy, or another machine has other settings.
-        OSError: A file cannot be read, or `model_dir` not written to, or
-            another machine has ended; what was written before is kept.
+        ValueError: `files` or `recipe` is of another class, the files do not match, `model_dir`
+            holds another model, another process trains in it, or its best model would be lost.
+            Nothing is written then. Or too many updates in a row were skipped, since their loss or
+            gradient was not finite. Or it was called in the scope of a strategy, or another machine
+            has other settings.
+        OSError: A file cannot be read, or `model_dir` not written to, or another machine has ended;
+            what was written before is kept.
     """
     for name, value, kind in (("files", files, TrainingFiles), ("recipe", recipe, Recipe)):
         if not isinstance(value, kind):
@@ -111,39 +107,33 @@ def build_callbacks(
     board: Sequence[own.TensorBoard],
     of_user: Sequence[keras.callbacks.Callback],
 ) -> keras.callbacks.CallbackList:
-    """All callbacks of a training, in the order in which they are called.
-
-    At each point of the training (start and end, those of an epoch and of a
-    batch) they are called in this order:
+    """All callbacks of a training, in the order in which they are called at each point of it.
 
     1. `DroppedPairs` and `Status` report.
     2. `Divergence` records what was skipped.
-    3. `Selection` evaluates and keeps the best model; later ones find its
-       results in their logs.
+    3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
     4. `TensorBoard` and `Logger` write them, `Doubts` warns.
     5. `LearningRate` sets the rate of the next update.
     6. Those of the user may change weights, or stop the training.
     7. `Ends` decides whether it is over.
     8. `CheckpointSaver` saves what all of them have changed.
 
-    Args:
-        run: The run; workers other than the chief report and write nothing.
-        signals: The signals that were caught so far.
-        board: The `TensorBoard`, if there is one.
-        of_user: Those of the user.
+    Workers other than the chief report and write nothing.
     """
-    of_chief = run.cluster.is_chief
-    before = (own.DroppedPairs, own.Status, own.Divergence) if of_chief else ()
-    after = (own.Logger, own.Doubts) if of_chief else ()
-    last = (own.CheckpointSaver,) if of_chief else ()
+
+    def of_chief(*kinds: type[own.RunCallback]) -> list[own.RunCallback]:
+        return [kind(run) for kind in kinds if run.cluster.is_chief]
+
     return keras.callbacks.CallbackList(
         [
-            *(kind(run) for kind in (*before, own.Selection)),
+            *of_chief(own.DroppedPairs, own.Status, own.Divergence),
+            own.Selection(run),
             *board,
-            *(kind(run) for kind in (*after, own.LearningRate)),
+            *of_chief(own.Logger, own.Doubts),
+            own.LearningRate(run),
             *of_user,
             own.Ends(run, signals),
-            *(kind(run) for kind in last),
+            *of_chief(own.CheckpointSaver),
         ],
         model=run.translator.model,
         epochs=math.ceil(run.total_steps / run.evaluate_every),
@@ -207,18 +197,8 @@ class _Training:
         )
         self.settings = of_training(translator, recipe, self.threads, corpus, dev)
         folder = ModelFolder(model_dir, checkpoints, state, self.settings, recipe)
-        self.run = Run(
-            translator,
-            recipe,
-            corpus,
-            dev,
-            cluster,
-            optimizer,
-            rate,
-            state,
-            folder,
-            steps_per_epoch,
-        )
+        parts = translator, recipe, corpus, dev, cluster, optimizer, rate, state, folder
+        self.run = Run(*parts, steps_per_epoch)
 
     def restore(self) -> None:
         """Restores the state of the folder, on all workers and replicas."""
@@ -230,14 +210,9 @@ class _Training:
         run.cluster.share([weight.value for weight in weights])
         run.cluster.share(run.state.variables)
         steps.vary_noise(model)
+        batching, position = run.recipe.make_batching(), run.state.read_position()
         self.batches = run.cluster.shared(
-            stream_numbered_batches(
-                run.corpus,
-                run.translator.source_text,
-                run.translator.target_text,
-                run.recipe.make_batching(),
-                run.state.read_position(),
-            )
+            stream_numbered_batches(run.corpus, *run.texts, batching, position)
         )
         run.start_clock()
 
@@ -255,8 +230,7 @@ class _Training:
         if run.recipe.deterministic:
             notes.append(f"deterministic, with --threads={self.threads}")
         if not run.step and run.recipe.max_length:
-            texts = run.translator.source_text, run.translator.target_text
-            lengths = longer_sides(run.corpus, *texts)
+            lengths = longer_sides(run.corpus, *run.texts)
             notes.append(fitting(lengths, len(run.corpus), run.recipe.max_length))
         for note in notes:
             run.line.note(note)
@@ -322,11 +296,7 @@ class _Training:
             self._end_epoch()
 
     def _update(self, read: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-        """Updates the weights by the batches that were read for an update.
-
-        Returns:
-            The loss per word, and the number of words.
-        """
+        """Updates the weights by the batches that were read; returns the logs of the update."""
         run, cost, words = self.run, 0.0, 0.0
         for batch, *_ in read:
             cost += float(self.update(*batch)) * run.recipe.divisor

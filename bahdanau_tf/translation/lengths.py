@@ -40,12 +40,7 @@ def source_lengths(
 
     Lengths are in tokens of the first tokenizer that has words, so that they are the same for all
     systems; else in sub-words of the first tokenizer, by which the training of its model counted;
-    without one, or `by_words`, in words between spaces.
-
-    Args:
-        texts: The tokenizer of the source of each model.
-        sources: The sentences.
-        by_words: Whether the training of a model counted words.
+    without a tokenizer, or `by_words`, as some trainings count, in words between spaces.
     """
     text = None if by_words else counting_text(texts)
     if text is None:
@@ -67,21 +62,16 @@ def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = (
     order of their ids. A line without tokens has rank 0.
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
-    ranked = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
-    means: list[float] = np.nan_to_num(tf.reduce_mean(ranked, 1)).tolist()
-    return means
-
-
-def _ranks(text: Tokenizer, learned: Sequence[str]) -> np.ndarray:
-    """The rank of each id, float64 [V]."""
-    ranks = np.arange(text.vocabulary_size, dtype=np.float64)
+    ranks = np.arange(text.vocabulary_size, dtype=np.float64)  # of each id
     if are_words(text):
         ranks[text.unk_id] = text.vocabulary_size
-        return ranks
-    ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
-    counts = np.bincount(ids, minlength=text.vocabulary_size)
-    ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
-    return ranks
+    else:
+        ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
+        counts = np.bincount(ids, minlength=text.vocabulary_size)
+        ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
+    ranked = rows.with_values(tf.gather(ranks, rows.values))
+    means: list[float] = np.nan_to_num(tf.reduce_mean(ranked, 1)).tolist()
+    return means
 
 
 def sentence_vectors(
@@ -90,18 +80,9 @@ def sentence_vectors(
     """The fixed vector in which a model keeps each sentence, `[B, d]`.
 
     It is all that the decoder gets: the first states of all layers, and the context of a model that
-    has one.
+    has one. A model with attention keeps no fixed vector and is refused.
 
-    Args:
-        model: A model of one source.
-        text: The tokenizer of its source.
-        sentences: The sentences.
-
-    Raises:
-        ValueError: The model has attention: it keeps no fixed vector.
-
-    Reference:
-        Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
+    Reference: Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
     """
     if model.has_alignment:
         raise ValueError(
@@ -119,10 +100,9 @@ def sentence_vectors(
 
 
 def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
-    """Projects vectors `[N, d]` on their two principal components.
+    """Projects vectors `[N, d]` on their two principal components, `[N, 2]`, centred.
 
-    Returns:
-        float `[N, 2]`, centred; and the share of the variance that is in it.
+    Beside it is the share of the variance that is in it.
     """
     centred = np.asarray(vectors, np.float64) - np.mean(vectors, 0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)

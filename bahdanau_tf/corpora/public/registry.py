@@ -12,17 +12,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Download:
-    """A file to download.
-
-    Attributes:
-        address: Its URL.
-        checksum: "sha256:" or "md5:" and hexadecimal digits; "" if unknown.
-        size: Size in bytes; 0 if unknown.
-    """
+    """A file to download."""
 
     address: str
-    checksum: str = ""
-    size: int = 0
+    checksum: str = ""  # "sha256:" or "md5:" and hexadecimal digits; "" if unknown
+    size: int = 0  # in bytes; 0 if unknown
 
     @property
     def name(self) -> str:
@@ -31,17 +25,11 @@ class Download:
 
 @dataclass(frozen=True)
 class Text:
-    """One side of a parallel text, within a download.
-
-    Attributes:
-        download: The file.
-        member: The file's name in the archive; "" if it is not an archive.
-        column: The column, from 0, of a tab-separated file; None if each line is a sentence.
-    """
+    """One side of a parallel text, within a download."""
 
     download: Download
-    member: str = ""
-    column: int | None = None
+    member: str = ""  # its name in the archive; "" if the file is not an archive
+    column: int | None = None  # from 0, of a tab-separated file; None if each line is a sentence
 
 
 @dataclass(frozen=True)
@@ -55,28 +43,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A public parallel corpus.
-
-    Attributes:
-        name: Its name, and that of its folder.
-        languages: Codes of the two languages, which are the files' extensions, too.
-        licence: Its licence, or "none stated".
-        held_out: Size of the dev and of the test set that are taken out of "train"; 0 if the
-            corpus has its own.
-        checksums: SHA-256 of the files of the complete corpus, if known.
-        tried: The day on which its addresses last worked; "" if they were never tried.
-    """
+    """A public parallel corpus; its folder has its name."""
 
     name: str
-    languages: tuple[str, str]
+    languages: tuple[str, str]  # codes, which are the files' extensions, too
     summary: str
-    licence: str
+    licence: str  # or "none stated"
     citation: str
     homepage: str
     parts: tuple[Part, ...]
-    held_out: int = 0
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    tried: str = ""
+    held_out: int = 0  # size of dev and of test, taken out of "train"; 0 if it has its own
+    checksums: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of its files, if known
+    tried: str = ""  # the day on which its addresses last worked; "" if they were never tried
 
     @property
     def downloads(self) -> tuple[Download, ...]:
