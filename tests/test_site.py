@@ -21,7 +21,7 @@ from bahdanau_tf import evaluation
 
 DOCS = REPOSITORY / "docs"
 PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
-ENTRY = re.compile(r"^\.\. (currentmodule|autoclass|autofunction):: (\S+)$")
+ENTRY = re.compile(r"^\.\. (currentmodule|autoclass|autofunction|py:data):: (\S+)$")
 IMPORT = re.compile(r"^from (bahdanau_tf[\w.]*) import (\w+)$", re.MULTILINE)
 
 
