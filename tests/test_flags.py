@@ -22,7 +22,7 @@ from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
 from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
-from bahdanau_tf.training.rate import make_optimizer
+from bahdanau_tf.training.run import make_optimizer
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")

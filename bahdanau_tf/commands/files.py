@@ -181,7 +181,7 @@ def tokenizer_for(
 
     The target tokenizer of the model, if there is one, may know the language.
     """
-    from bahdanau_tf.evaluation.measure import fitting_tokenizer
+    from bahdanau_tf.evaluation.scores import fitting_tokenizer
 
     if flags.tokenize is not None:
         return str(flags.tokenize)

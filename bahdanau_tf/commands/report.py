@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.report.trainings import Plan
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
+TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 _TEST = ("source", "reference", "alignments")
 _TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
 
@@ -202,8 +203,12 @@ def run(flags: absl_flags.FlagValues) -> None:
     about, phrases = [], [*map(_groups, flags.phrases)]
     if suite is not None and suite.pairs:
         StatusLine().note("generating the built-in corpus")
-        files = suite.write_corpus(out_dir / "data" / ("full" if flags.full else "quick"))
-        about.append(suite.about_corpus())
+        kind = "full" if flags.full else "quick"
+        files = write_corpus(suite, out_dir / "data" / kind)
+        about.append(
+            f"Data: the built-in English-French grammar, {suite.pairs['train']:,} pairs of up to "
+            f"{suite.longest} words for training, test sentences of up to {TEST_LENGTH}."
+        )
         phrases = phrases or grammar.phrases()
     links = read_pharaoh(files.alignments) if files.alignments else None
     test = report.Corpus([*read_lines(files.source)], [*read_lines(files.reference)], links)
@@ -236,6 +241,26 @@ def run(flags: absl_flags.FlagValues) -> None:
         commands=[_command(plan, folder) for plan in plans],
     )
     print(path)
+
+
+def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
+    """Writes the built-in corpus, with longer sentences in the test set.
+
+    Files that exist in `folder` are not written again.
+    """
+    from bahdanau_tf.report import trainings
+
+    train, test = (folder / f"up-to-{words}" for words in (suite.longest, TEST_LENGTH))
+    for path, words, absent in (
+        (train, suite.longest, {"test": 0}),
+        (test, TEST_LENGTH, {"train": 0, "dev": 0}),
+    ):
+        if not (path / "train.fr").is_file():
+            grammar.write_corpus(path, **{**suite.pairs, **absent}, max_words=words)
+    return trainings.Files(
+        *(str(train / name) for name in ("train.en", "train.fr", "dev.en", "dev.fr")),
+        *(str(test / f"test.{end}") for end in ("en", "fr", "align")),
+    )
 
 
 def _plans(

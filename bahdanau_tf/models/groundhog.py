@@ -25,8 +25,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.system.arrays import read_arrays
-from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.files import check_regular, read_arrays
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.vocabulary import END, PAD, UNK
 

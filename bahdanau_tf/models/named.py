@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.nested_cells import as_cell
-from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
@@ -202,3 +201,18 @@ def try_model(model: StepwiseModel) -> None:
     words = tf.constant([[1, 2], [1, 0]])
     run({"source": words, "target": words})
     check_tracked(model)
+
+
+def check_tracked(layer: keras.layers.Layer) -> None:
+    """Checks that TensorFlow finds all weights: it saves those in checkpoints.
+
+    Raises:
+        ValueError: It misses one, for example of a layer in a list.
+    """
+    tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
+    for weight in layer.weights:
+        if id(weight) not in tracked:
+            raise ValueError(
+                f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
+                "each layer as an attribute of its own, made in __init__, and not in a list"
+            )

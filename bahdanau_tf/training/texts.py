@@ -64,30 +64,26 @@ def divided(model_dir: Path) -> TrainingFiles:
 def held_out(
     model_dir: Path, corpus: ParallelCorpus, dev_pairs: int, max_length: int = 0
 ) -> Iterator[int]:
-    """Divides a training text; an error in the block undoes it.
+    """Divides a training text, for a new folder; an error in the block undoes it.
 
-    Args:
-        model_dir: The folder of the training, which is new.
-        corpus: The training text.
-        dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
-        max_length: Largest number of tokens of a training sentence, 0 for no
-            limit. Lines that surely have more are not held out: a few of them
-            would decide the score.
-
-    Yields:
-        The number of pairs that are left to train on.
+    Yields the number of pairs that are left to train on, all without `dev_pairs`. Lines that surely
+    have more than `max_length` tokens are not held out: a few of them would decide the score.
 
     Raises:
-        ValueError: There are too few pairs, or `model_dir` has other files
-            where the texts would be.
-        OSError: The texts cannot be written.
+        ValueError: There are too few pairs, or `model_dir` has other files where the texts would
+            be.
     """
     texts, settings = model_dir / TEXTS, model_dir / SETTINGS
     settings.unlink(missing_ok=True)
     if not dev_pairs:
         yield len(corpus)
         return
-    _check_place(texts)
+    has_only_leftovers = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
+    if texts.exists() and not has_only_leftovers:
+        raise ValueError(
+            f"--model_dir: {texts} is there already, where dev and training text are written; name "
+            "another folder, or give --dev_source and --dev_target"
+        )
     try:
         longest = TOKEN_BYTES * max_length if max_length else None
         pairs = hold_out(corpus, dev_pairs, texts, longest)
@@ -100,25 +96,8 @@ def held_out(
         raise
 
 
-def _check_place(texts: Path) -> None:
-    """Raises if the folder has anything but leftovers of a killed run."""
-    if not texts.exists():
-        return
-    own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
-    if not own:
-        raise ValueError(
-            f"--model_dir: {texts} is there already, where dev and training text are written; name "
-            "another folder, or give --dev_source and --dev_target"
-        )
-
-
 def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> None:
-    """Checks that a training to resume holds out the same pairs of the same text.
-
-    Raises:
-        ValueError: It does not.
-        OSError: A file cannot be read.
-    """
+    """Raises a ValueError unless a training to resume holds out the same pairs of its text."""
     path = model_dir / SETTINGS
     if path.is_file() and files.dev_source is not None:
         raise ValueError(
@@ -148,14 +127,9 @@ def with_languages(
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
-    The values are those of the folder, if it has any. Otherwise languages are
-    guessed, if the tokenizer has rules for languages, and printed on standard
-    error; true_case is the default for the source language.
-
-    Args:
-        text: The options to complete.
-        files: The texts from which languages are guessed.
-        before: The settings with which the folder was made; empty for a new one.
+    The values are those of the folder, `before`, if it has any. Otherwise languages are guessed, if
+    the tokenizer has rules for languages, and printed on standard error; true_case is the default
+    for the source language.
     """
     text = replace(
         text,
@@ -177,20 +151,18 @@ def _language(side: str, text: TextOptions, path: str, before: Mapping[str, obje
     for language in (getattr(text, name), before.get(name)):
         if isinstance(language, str):
             return language
-    return None if name in text.unused() else _guessed(side, path)
+    if name in text.unused():
+        return None
+    language = _guess(path)
+    note = f"guessed from the text; --{name} overrides"
+    if language == UNKNOWN:
+        note = f"unknown: text is split by general rules; --{name}=CODE sets it"
+    StatusLine().note(f"{side} language: {language} ({note})")
+    return language
 
 
 def _guess(path: str) -> str:
     return guess_language(itertools.islice(read_lines(path), LINES))
-
-
-def _guessed(side: str, path: str) -> str:
-    language = _guess(path)
-    note = f"guessed from the text; --{side}_language overrides"
-    if language == UNKNOWN:
-        note = f"unknown: text is split by general rules; --{side}_language=CODE sets it"
-    StatusLine().note(f"{side} language: {language} ({note})")
-    return language
 
 
 CHECKED_LINES = 1000  # the first lines of a text, which are checked
@@ -198,13 +170,10 @@ LONGEST = 1000  # only so many characters of a line are checked
 
 
 def check_words(text: TextOptions, files: TrainingFiles) -> None:
-    """Raises if the words of a text would be whole sentences.
+    """Raises a ValueError if the words of a text would be whole sentences.
 
-    The word tokenizer cannot split text without spaces between words, such as
-    Chinese or Thai, unless it has rules for the language, as for Japanese.
-
-    Raises:
-        ValueError: The message names the file and the flag.
+    The word tokenizer cannot split text without spaces between words, such as Chinese or Thai,
+    unless it has rules for the language, as for Japanese.
     """
     if text.tokenizer != "word":
         return
