@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import asdict, replace
 from difflib import get_close_matches
@@ -14,8 +13,8 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.attention import as_attention
-from bahdanau_tf.layers.nested_cells import as_cell
-from bahdanau_tf.layers.weights import check_tracked
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.weights import accepted, check_tracked
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
@@ -39,9 +38,8 @@ def make_model(
     Raises:
         ValueError: `attention` or `cell` does not name such a class.
     """
-    arguments = asdict(options)
-    for argument in ("model", *WITHOUT[options.model]):
-        del arguments[argument]
+    left_out = {"model", *WITHOUT[options.model]}
+    arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"
         arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
@@ -78,25 +76,22 @@ def unused_by_parts(options: ModelOptions) -> dict[str, str]:
     return {
         _SIZES[part]: f"--{part}={name}"
         for part, name in options.named_parts.items()
-        if not _takes(_class(part, name), "units")
+        if not accepted(_class(part, name), {"units": None})
     }
 
 
 def try_parts(options: ModelOptions) -> None:
     """Makes and runs a model, if classes of parts are named.
 
-    A part is not blamed for an error that occurs without it, too, and no part
-    for a lack of memory.
+    A part is not blamed for an error that occurs without it, too, and no part for a lack of
+    memory.
 
     Raises:
         ValueError: A class is not found, is not such a part, or fails.
     """
     names = options.named_parts
-    if not names:
-        return
     _make_parts(options)
-    error = _failure(options)
-    if error is None:
+    if not names or (error := _failure(options)) is None:
         return
 
     def without(*parts: str) -> Exception | None:
@@ -111,46 +106,35 @@ def try_parts(options: ModelOptions) -> None:
 
 
 def _failure(options: ModelOptions) -> Exception | None:
-    """The error that is raised when a model is made and run.
-
-    Raises:
-        Exception: Memory is short.
-    """
+    """The error that is raised when a model is made and run, unless memory is short."""
     try:
         try_model(make_model(options, 3, 3))
     except Exception as error:  # a user's class may raise anything
-        if is_shortage(error):
+        if _is_shortage(error):
             raise
         return error
     return None
 
 
 def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
-    """Makes an attention or a cell of a named class.
+    """Makes a part of a named class, for the field "attention" or "cell" of the options.
 
-    Args:
-        field: "attention" or "cell".
-        name: A class of `bahdanau_tf.layers`, such as "LSTMCell", or a path,
-            such as "keras.layers.GRUCell" or "my_module.MyScore".
-        **arguments: Arguments of the constructor; those that it lacks are dropped.
-
-    Returns:
-        A layer, not built; it can be saved and loaded.
+    The name is that of a class of `bahdanau_tf.layers`, such as "LSTMCell", or a path, such as
+    "keras.layers.GRUCell" or "my_module.MyScore". Arguments that the constructor lacks are
+    dropped.
 
     Raises:
-        ValueError: There is no such class, it cannot be made with these
-            arguments, saved and loaded, or it is not such a part.
+        ValueError: There is no such class, it cannot be made with these arguments, saved and
+            loaded, or it is not such a part.
     """
     owner = _class(field, name)
-    taken = {key: arguments[key] for key in arguments if _takes(owner, key)}
     try:
-        config = keras.saving.serialize_keras_object(owner(**taken))
+        config = keras.saving.serialize_keras_object(owner(**accepted(owner, arguments)))
         part = keras.saving.deserialize_keras_object(config)
     except Exception as error:  # a user's class may raise anything
         what = f"{field} is {name!r}, which cannot be made, saved and loaded"
         raise blamed(error, what) from error
-    check = {"attention": as_attention, "cell": as_cell}[field]
-    check("ModelOptions", part)
+    {"attention": as_attention, "cell": as_cell}[field]("ModelOptions", part)
     return part
 
 
@@ -159,19 +143,18 @@ def _class(field: str, name: str) -> type:
     home = imported(module or LAYERS, f"{field} is {name!r}")
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
+        classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
+        like = " or ".join(get_close_matches(last, classes))
+        hint = f" (did you mean {like}?)" if like else ""
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{_like(last, home)}; wanted a class of {LAYERS} or module.Class"
+            f"{last!r}{hint}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
 
 
 def imported(module: str, what: str) -> ModuleType:
-    """Imports a module that the user names.
-
-    Args:
-        module: Its name.
-        what: Where it is named, such as "cell is 'my_module.MyCell'".
+    """Imports a module that the user names by `what`, such as "cell is 'my_module.MyCell'".
 
     Raises:
         ValueError: There is no such module, or it fails.
@@ -184,27 +167,7 @@ def imported(module: str, what: str) -> ModuleType:
             "its folder to PYTHONPATH if you trust it"
         ) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything
-        what = f"{what}, but {module} cannot be imported"
-        raise blamed(error, what) from error
-
-
-def _like(name: str, home: ModuleType) -> str:
-    """The classes of a module that have a similar name."""
-    classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
-    like = get_close_matches(name, classes)
-    return f" (did you mean {' or '.join(like)}?)" if like else ""
-
-
-def _takes(owner: type, argument: str) -> bool:
-    """Whether a constructor has an argument, or passes it to one that has."""
-    for base in owner.__mro__:
-        parameters = inspect.signature(base.__init__).parameters  # type: ignore[misc]
-        if argument in parameters:
-            return True
-        kinds = {parameter.kind for parameter in parameters.values()}
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
-            return False
-    return False
+        raise blamed(error, f"{what}, but {module} cannot be imported") from error
 
 
 def try_model(model: StepwiseModel) -> None:
@@ -228,24 +191,18 @@ def try_model(model: StepwiseModel) -> None:
 
 
 def blamed(error: BaseException, what: str) -> ValueError:
-    """The message for an error that was raised by a user's part.
-
-    Args:
-        error: The error.
-        what: What failed, such as "cell is 'MyCell', which does not run".
+    """The error of a user's part, after what failed: "cell is 'MyCell', which does not run".
 
     Raises:
         Exception: The error itself, if memory is short.
     """
-    if is_shortage(error):
+    if _is_shortage(error):
         raise error
     # Without Keras' appendices, on one line.
     text = re.split("Arguments received|Full object config", str(error))[0]
-    words = re.sub(r"\x1b\[\d*m", "", text).split()
-    name = type(error).__name__
-    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+    words = " ".join(re.sub(r"\x1b\[\d*m", "", text).split())
+    return ValueError(f"ModelOptions: {what}: {type(error).__name__}: {words}")
 
 
-def is_shortage(error: BaseException) -> bool:
-    """Whether memory is short."""
+def _is_shortage(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError))
