@@ -20,34 +20,20 @@ LONGEST = 8
 
 
 class Size(NamedTuple):
-    """The size of the inputs.
+    """The size of the inputs."""
 
-    Attributes:
-        rows: B.
-        length: T, the length of the first row; the others are shorter.
-        padding: Number of masked positions after T.
-        garbage: Seed of the values at masked positions.
-    """
-
-    rows: int = 3
-    length: int = 4
-    padding: int = 0
-    garbage: int = 1
+    rows: int = 3  # B
+    length: int = 4  # T, the length of the first row; the others are shorter
+    padding: int = 0  # number of masked positions after T
+    garbage: int = 1  # seed of the values at masked positions
 
 
 class Case(NamedTuple):
-    """A layer and how to call it.
+    """A layer and how to call it."""
 
-    Attributes:
-        make: Makes the layer, not built.
-        inputs: Makes its arguments, a tuple of nests of tensors.
-        has_time: Whether the inputs have a time axis that may be padded.
-        call: Calls it with those arguments.
-    """
-
-    make: Callable[[], Any]
-    inputs: Callable[[Size], tuple[Any, ...]]
-    has_time: bool = True
+    make: Callable[[], Any]  # not built
+    inputs: Callable[[Size], tuple[Any, ...]]  # its arguments, nests of tensors
+    has_time: bool = True  # whether the inputs have a time axis that may be padded
     call: Callable[..., Any] = lambda layer, *inputs: layer(*inputs)
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,14 +98,7 @@ def gru_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
         h~ = tanh(x W + (r ∘ h) U + c C + b)
         h' = (1 - z) ∘ h + z ∘ h~
 
-    Args:
-        x: [B, m].
-        h: [B, n].
-        p: The cell's matrices; gates "_z", "_r" and "" (the candidate).
-        c: [B, c] or None.
-
-    Returns:
-        h', [B, n].
+    x is [B, m], h and h' [B, n], c [B, c] or None; the gates are "_z", "_r" and "" (candidate).
     """
     z, r = _update_and_reset(x, h, p, c)
     candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
@@ -137,14 +131,7 @@ def lstm_step(
         m~ = tanh(x W_c + h U_c + c C_c + b_c)
         m' = f ∘ m + i ∘ m~,   h' = o ∘ tanh(m')
 
-    Args:
-        x: [B, m].
-        state: (h, m), both [B, n].
-        p: The cell's matrices.
-        c: [B, c] or None.
-
-    Returns:
-        (h', m').
+    The state is (h, m), the result (h', m').
     """
     h, memory = state
     i, f, m, o = (
@@ -183,18 +170,10 @@ def keep(mask: Array, new: State, old: State) -> State:
 def unroll(
     step: Callable, p: Params, inputs: Array, mask: Array, state: State, reverse: bool = False
 ) -> tuple[Array, State]:
-    """Runs a cell over sequences; padding carries the state unchanged.
+    """Runs a cell over inputs [B, T, m]; padding carries the state unchanged.
 
-    Args:
-        step: One of the cells' step functions.
-        p: Its matrices.
-        inputs: [B, T, m].
-        mask: [B, T], 1 on words.
-        state: State before the first word read.
-        reverse: Whether to read from the last word to the first.
-
-    Returns:
-        outputs [B, T, n] in the order of the inputs, and the last state.
+    The mask is [B, T], 1 on words. Returns outputs [B, T, n] in the order of the inputs, and the
+    last state.
     """
     steps = range(inputs.shape[1])
     outputs: dict[int, Array] = {}
@@ -205,16 +184,9 @@ def unroll(
 
 
 def encode(p: Params, x: Array, x_mask: Array, cell: Callable = gru_step) -> Array:
-    """Annotations h_j = [forward h_j ; backward h_j]   (A.2.1, equation 7).
+    """Annotations h_j = [forward h_j ; backward h_j], [B, T_x, c]   (A.2.1, equation 7).
 
-    Args:
-        p: Parameters; `encoder`, `E_x` and `b_Ex` are used.
-        x: int [B, T_x].
-        x_mask: [B, T_x].
-        cell: Step function of all layers and directions.
-
-    Returns:
-        [B, T_x, c]: c is 2n with backward cells in the last layer, else n.
+    c is 2n with backward cells in the last layer, else n.
     """
     hidden = p["E_x"][x] + p.get("b_Ex", 0.0)
     for layer in p["encoder"]:
@@ -263,16 +235,9 @@ def last_annotation(annotations: Array, x_mask: Array) -> Array:
 
 
 def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Array, Array]:
-    """α_j = exp(e_j) / Σ_k exp(e_k) over words only,  c = Σ_j α_j h_j.
+    """c = Σ_j α_j h_j, [B, c], and α_j = exp(e_j) / Σ_k exp(e_k), [B, T_x], over words only.
 
-    Args:
-        scores: e, [B, T_x].
-        annotations: [B, T_x, c].
-        mask: [B, T_x].
-
-    Returns:
-        context [B, c] and weights [B, T_x], exactly 0 on padding. A row without words gets equal
-        weights.
+    The weights are exactly 0 on padding. A row without words gets equal weights.
     """
     words = mask > 0
     empty = ~words.any(1, keepdims=True)
@@ -394,17 +359,8 @@ def readout(
         t~ = s U_o + y V_o + c C_o + b_o,   t = activation(t~)
         logits = t W_o + b_y,  factored (t W_o1) W_o2 + b_y,  or t + b_y
 
-    A linear readout [s ; y ; c] W is U_o, V_o and C_o, the blocks of W.
-
-    Args:
-        s: [B, n].
-        y: Embedded previous word [B, m], or None.
-        c: Context [B, c], or None.
-        p: The readout's matrices.
-        activation: `maxout`, `np.tanh` or `identity`.
-
-    Returns:
-        [B, K_y].
+    A linear readout [s ; y ; c] W is U_o, V_o and C_o, the blocks of W. s is [B, n], y the
+    embedded previous word [B, m] or None, c the context [B, c] or None; the result is [B, K_y].
     """
     total = p.get("b_o", 0.0)
     for name, vector in (("U_o", s), ("V_o", y), ("C_o", c)):
@@ -452,20 +408,8 @@ def forward(
 ) -> Forward:
     """Encoder and decoder over given targets; see `decode` for the orders.
 
-    Args:
-        p: All parameters, see the module's docstring.
-        x: int [B, T_x].
-        x_mask: [B, T_x], 1 on words.
-        y: int [B, T_y], y_1 .. y_Ty.
-        y_mask: [B, T_y].
-        order: "original", "appendix", "main-text" or "conditional".
-        first_input: y_0 as a vector, [m] or [B, m].
-        cell: The decoder's step function.
-        encoder_cell: The encoder's step function; by default the decoder's.
-        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless the bridge gives a
-            pair.
-        attention: Context from a state.
-        activation: The readout's activation.
+    x is int [B, T_x], y int [B, T_y], y_1 .. y_Ty; the masks are 1 on words. `first_input` is y_0
+    as a vector, [m] or [B, m]. An LSTM's memory starts at 0 unless the bridge gives a pair.
     """
     annotations = encode(p, x, x_mask, encoder_cell or cell)
     state = bridge(annotations, x_mask, p.get("bridge", {}))
@@ -616,20 +560,11 @@ def original_search(
     bridge: Callable = backward_bridge,
     attention: Callable = additive_attention,
 ) -> tuple[list[Hypothesis], int, int]:
-    """Beam search by the rules of the original code, with its restarts.
+    """Beam search by the rules of the original code, with its restarts, for x, int [T_x].
 
-    Args:
-        p: All parameters.
-        x: int [T_x], with the end symbol.
-        width: Beam size; it shrinks by each finished hypothesis.
-        min_length: Steps during which the end symbol is forbidden.
-        end: The end symbol.
-        ignored: A word that is forbidden (the unknown word), or None.
-        bridge: As in `forward`.
-        attention: As in `forward`.
-
-    Returns:
-        Finished hypotheses, best first; the width that found them; and the number of searches.
+    The beam shrinks by each finished hypothesis. The end symbol is forbidden for `min_length`
+    steps, the word `ignored` (the unknown word) always. Returns finished hypotheses, best first;
+    the width that found them; and the number of searches.
     """
     x, mask = x[None], np.ones((1, len(x)))
     annotations = encode(p, x, mask)
@@ -689,9 +624,7 @@ def _search_once(
 def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
     """GroundHog's flat names -> the nested parameters used here, float64.
 
-    Args:
-        arrays: Contents of a GroundHog parameter file of RNNsearch or RNNencdec (recognized by
-            the attention's matrices).
+    A file of RNNsearch is recognized by the attention's matrices.
     """
     a = {name: np.asarray(v, np.float64) for name, v in arrays.items()}
 
@@ -734,3 +667,16 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
         "b_y": a["b_dec_deep_softmax"],
     }
     return p
+
+
+@dataclass(frozen=True)
+class OriginalFiles:
+    """The folder with the original program's output for "rnnsearch" or "rnnencdec"."""
+
+    name: str
+    folder: Path
+
+    def load(self, file: str) -> dict[str, Array]:
+        """The arrays of a file, by name."""
+        with np.load(self.folder / f"{file}.npz") as arrays:
+            return dict(arrays)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from toys import FRENCH, SPECIAL, english, french
 
 from bahdanau_tf import (
     Decoding,
@@ -21,9 +22,6 @@ from bahdanau_tf import (
     WordTokenizer,
 )
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "unheard of"]
 INPUTS = {
     "source": tf.constant([[3, 4, 2, 0], [5, 1, 7, 2]]),
@@ -37,9 +35,8 @@ def make_model(seed: int, model_class: type = RNNSearch, size: int = 11) -> Any:
 
 
 def make_translator(seed: int, **source_options: Any) -> Translator:
-    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), **source_options)
-    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
-    return Translator(make_model(seed), source, target, Decoding(max_length=9))
+    source = english(**source_options)
+    return Translator(make_model(seed), source, french(), Decoding(max_length=9))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -151,7 +148,7 @@ def test_incompatible_members_are_refused() -> None:
     smaller = RNNSearch(11, 9, units=8, embedding_dim=6, maxout_units=4)
     with pytest.raises(ValueError, match=r"target_vocabulary_size.*\[12, 9\]"):
         Ensemble([make_model(1), smaller])
-    fewer = RNNSearch(10, 12, units=8, embedding_dim=6, maxout_units=4)
+    fewer = make_model(1, size=10)
     with pytest.raises(ValueError, match="source 0 is 11 and 10, wanted"):
         Ensemble([make_model(1), fewer])
     of_two = Ensemble([make_model(1), fewer], sources=[0, 1])

@@ -13,7 +13,6 @@ import pickle
 import pickletools
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +29,6 @@ from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
-from bahdanau_tf.models.scoring import token_log_probs
 from bahdanau_tf.translation import Lexicon
 
 MODELS = {"rnnsearch": RNNSearch, "rnnencdec": RNNEncDec}
@@ -42,16 +40,8 @@ def compiled(function: Callable) -> Callable:
     return tf.function(function, reduce_retracing=True, autograph=False)
 
 
-@dataclass(frozen=True)
-class Original:
-    """The folder with the original program's output for one model."""
-
-    name: str
-    folder: Path
-
-    def load(self, file: str) -> dict[str, np.ndarray]:
-        with np.load(self.folder / f"{file}.npz") as arrays:
-            return dict(arrays)
+class Original(reference.OriginalFiles):
+    """The files of the original program, and the imported model in graphs."""
 
     @cached_property
     def file(self) -> dict[str, np.ndarray]:
@@ -171,22 +161,17 @@ def test_logits_states_and_alignment_of_every_sentence_equal_the_original(
             assert glimpse.weights is None
 
 
-def test_annotations_equal_the_original(original: Original) -> None:
-    for number in range(SENTENCES):
-        wanted = original.sentence(number)
-        read = original.encode(row(wanted["x"]))[0].attended.source
-        if original.model.has_alignment:
-            close(read.annotations[0], wanted["annotations"])
-        else:  # the file repeats the last state for every word
-            close(np.tile(read, [len(wanted["x"]), 1]), wanted["annotations"])
-
-
-def test_decode_step_equals_the_original(original: Original) -> None:
+def test_annotations_and_decode_steps_equal_the_original(original: Original) -> None:
     """Steps with given words yield the state after each word."""
     model = original.model
     for number in range(SENTENCES):
         wanted = original.sentence(number)
         memory, state = original.encode(row(wanted["x"]))
+        read = memory.attended.source
+        if model.has_alignment:
+            close(read.annotations[0], wanted["annotations"])
+        else:  # the file repeats the last state for every word
+            close(np.tile(read, [len(wanted["x"]), 1]), wanted["annotations"])
         state = tf.nest.map_structure(lambda x: x[:, None], state)
         previous = [model.start_id, *wanted["y"]]
         for i, word in enumerate(previous):
@@ -223,17 +208,6 @@ def test_a_padded_batch_gives_the_same_as_its_sentences_alone(original: Original
         assert (weights * (batch["source"].numpy() == 0)[:, None] == 0).all()
         annotations = original.encode(batch["source"])[0].attended.source
         close(annotations.annotations, file["batch_annotations"].swapaxes(0, 1))
-
-
-def test_token_log_probs_equal_the_original(original: Original) -> None:
-    wanted = [original.sentence(number) for number in range(SENTENCES)]
-    sources = [sentence["x"].tolist() for sentence in wanted]
-    targets = [sentence["y"].tolist() for sentence in wanted]
-    for batch_size in (SENTENCES, 5):
-        found = token_log_probs(original.model, sources, targets, batch_size)
-        for logp, sentence in zip(found, wanted, strict=True):
-            assert logp.shape == sentence["y"].shape
-            close(logp, sentence["logp"])
 
 
 # Gradients and updates.

@@ -136,22 +136,6 @@ def run(code: str, *arguments: str, **environment: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path: Path) -> None:
-    path = next(path for path in saved if Path(path).stem == make.__name__)
-    loaded = keras.models.load_model(path)
-    assert len(loaded.weights) == len(make().weights)
-    for one, other in zip(outputs_of(loaded), saved[path], strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    # A loaded model and its clone can be saved and cloned again.
-    loaded.save(tmp_path / "again.keras")
-    again = keras.models.load_model(tmp_path / "again.keras")
-    clone = keras.models.clone_model(again)
-    clone.set_weights(again.get_weights())
-    for one, other in zip(outputs_of(clone), saved[path], strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-
-
 def attention_of(model: Any) -> Any:
     for layer in model.layers:
         if isinstance(layer, layers.AttentionDecoder):
@@ -162,25 +146,28 @@ def attention_of(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_an_attention_has_its_weights_wherever_it_comes_from(
-    make: Callable, tmp_path: Path
-) -> None:
-    """Freezing and copying them means the same in a model, loaded or cloned."""
-    model = randomized(make())
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    clone = keras.models.clone_model(model)
-    weights = attention_of(model).get_weights()
-    annotations = tf.ones([1, 2, attention_of(model).key_projection.kernel.shape[0]])
+def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path: Path) -> None:
+    """And can be saved and cloned again, with the weights of their attention."""
+    path = next(path for path in saved if Path(path).stem == make.__name__)
+    loaded = keras.models.load_model(path)
+    assert len(loaded.weights) == len(make().weights)
+    loaded.save(tmp_path / "again.keras")
+    again = keras.models.load_model(tmp_path / "again.keras")
+    clone = keras.models.clone_model(again)
+    clone.set_weights(again.get_weights())
+    for model in (loaded, clone):
+        for one, other in zip(outputs_of(model), saved[path], strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    attention = randomized(attention_of(loaded))
+    annotations = tf.ones([1, 2, attention.key_projection.kernel.shape[0]])
     encoded = layers.Encoded(annotations, (), (), None)
-    wanted = attention_of(model).memory(encoded).keys
-    for other in (loaded, clone):
-        trainable = len(other.trainable_weights)
-        attention_of(other).set_weights(weights)
-        attention_of(other).trainable = False
-        assert trainable - len(other.trainable_weights) == 3
-        keys = attention_of(other).memory(list(encoded)).keys
-        np.testing.assert_array_equal(keys, wanted)
+    for model in (again, clone):
+        trainable, other = len(model.trainable_weights), attention_of(model)
+        other.set_weights(attention.get_weights())
+        other.trainable = False
+        assert trainable - len(model.trainable_weights) == 3
+        keys = other.memory(list(encoded)).keys
+        np.testing.assert_array_equal(keys, attention.memory(encoded).keys)
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
@@ -265,7 +252,10 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
 
 
 def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
-    """Imports sorted by name: the package, Keras, then the models."""
+    """Imports sorted by name: the package, Keras, then the models.
+
+    Modules of the package are attributes, as those of Keras are.
+    """
     code = (
         "import json, sys\n"
         f"sys.path.append({str(Path(__file__).parent)!r})\n"
@@ -277,6 +267,9 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
         "from test_loading import outputs_of\n"
         "names = [str(m.get_compile_config()) for m in loaded]\n"
         "print(json.dumps([names, [outputs_of(model) for model in loaded]]))\n"
+        "assert bahdanau_tf.layers.GRUCell is bahdanau_tf.GRUCell\n"
+        "assert bahdanau_tf.search.beam_search is bahdanau_tf.beam_search\n"
+        "assert bahdanau_tf.evaluation.bleu and bahdanau_tf.serving.export\n"
     )
     result = run(code, *saved)
     assert result.returncode == 0, result.stderr[-2000:]
@@ -298,17 +291,6 @@ def test_every_registered_class_is_public() -> None:
         if name.startswith(prefix)
     }
     assert registered <= set(bahdanau_tf.__all__)
-
-
-def test_modules_are_attributes_as_those_of_keras_are() -> None:
-    code = (
-        "import bahdanau_tf as b\n"
-        "assert b.layers.GRUCell is b.GRUCell\n"
-        "assert b.search.beam_search is b.beam_search\n"
-        "assert b.evaluation.bleu and b.serving.export\n"
-    )
-    result = run(code)
-    assert result.returncode == 0, result.stderr
 
 
 def test_another_backend_is_refused_in_one_line() -> None:

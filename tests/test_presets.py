@@ -11,7 +11,7 @@ import tensorflow as tf
 import bahdanau_tf
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.models import presets
+from bahdanau_tf.models import architecture
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training.run import make_optimizer
 
@@ -61,9 +61,9 @@ PRESETS = {
 
 def model_arguments(name: str) -> dict[str, object]:
     """The arguments of the model's constructor, including defaults."""
-    owner = presets.class_name(name)
+    owner = architecture.preset_class(name)
     signature = inspect.signature(getattr(bahdanau_tf, owner).__init__)
-    bound = signature.bind(None, **presets.arguments(owner, name, {}))
+    bound = signature.bind(None, **architecture.preset_arguments(owner, name, {}))
     bound.apply_defaults()
     return bound.arguments
 

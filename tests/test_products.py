@@ -133,34 +133,36 @@ def test_models_of_another_precision_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "is_fast", "wanted"),
+    ("dtype", "own", "is_fast", "wanted"),
     [
-        ("float32", True, "float32"),
-        ("auto", True, "bfloat16"),
-        ("auto", False, "float32"),
-        ("bfloat16", False, "bfloat16"),
-        ("float16", False, "float16"),
+        ("float32", "float32", True, "float32"),
+        ("auto", "float32", True, "bfloat16"),
+        ("auto", "bfloat16", True, "float32"),  # it rounds its products itself
+        ("auto", "float32", False, "float32"),
+        ("bfloat16", "float32", False, "bfloat16"),
+        ("float16", "float32", False, "float16"),
     ],
 )
-def test_training_rounds_if_asked_or_if_it_is_faster(
-    files, tmp_path, monkeypatch, capsys, dtype, is_fast, wanted
-):
-    """It says so, and the model that it saves has float32 weights."""
+def test_products_are_rounded_if_asked_or_if_it_is_faster(monkeypatch, dtype, own, is_fast, wanted):
+    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: is_fast)
+    recipe = replace(RECIPE, product_dtype=dtype)
+    assert step.product_dtype(recipe, SimpleNamespace(compute_dtype=own)) == wanted
+
+
+def test_training_reports_rounding_and_saves_float32(files, tmp_path, monkeypatch, capsys):
     asked = []
 
     def spy(model: Any, optimizer: Any, *others: Any) -> Any:
         asked.append(others[1])
         return letters.stand_in_step(model, optimizer)
 
-    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: is_fast)
     monkeypatch.setattr(loop, "train_step", spy)
-    recipe = replace(RECIPE, epochs=1, product_dtype=dtype)
-    train(letters.restarted(), files, recipe, tmp_path / "model")
-    assert asked == [wanted]
-    is_rounded = wanted != "float32"
-    said = capsys.readouterr().err
-    assert (f"products are rounded to {wanted}" in said) == is_rounded
-    best = Translator.load(tmp_path / "model" / "best")
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
+    recipe = replace(RECIPE, updates=1, product_dtype="bfloat16")
+    train(letters.restarted(), files, recipe, tmp_path)
+    assert asked == ["bfloat16"]
+    assert "products are rounded to bfloat16" in capsys.readouterr().err
+    best = Translator.load(tmp_path / "best")
     assert {w.dtype for w in best.model.trainable_variables} == {"float32"}
 
 
@@ -233,7 +235,7 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
     before = model.get_weights()
     history = []
     for _ in range(9):
-        assert np.isfinite(float(step(*batch)))
+        assert np.isfinite(float(step.python_function(*batch)))  # not traced
         pairs = zip(before, model.get_weights(), strict=True)
         moved = any((old != new).any() for old, new in pairs)
         history.append((moved, float(optimizer.dynamic_scale), int(inner.iterations)))
@@ -259,7 +261,11 @@ def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkey
 
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
     half = replace(RECIPE, product_dtype="float16")
-    for updates, make_step in ((6, loop.train_step), (7, letters.stand_in_step)):
+
+    def untraced(*arguments: Any) -> Any:
+        return train_step(*arguments).python_function
+
+    for updates, make_step in ((6, untraced), (7, letters.stand_in_step)):
         monkeypatch.setattr(loop, "train_step", noting(make_step))
         train(letters.restarted(), files, replace(half, updates=updates), tmp_path)
     first, restored = optimizers
@@ -280,12 +286,12 @@ def test_fit_scales_the_loss_of_a_model_in_float16():
         model = make_model(dtype=dtype)
         optimizer = SGD(1.0, max_norm=1.0, gradient_accumulation_steps=2)
         # So small a loss that no update is skipped, at the first scale.
-        model.compile(optimizer, TokenCrossentropy(divisor=100))
-        history = model.fit(inputs, target, batch_size=3, epochs=4, shuffle=False, verbose=0)
+        model.compile(optimizer, TokenCrossentropy(divisor=100), run_eagerly=True)
+        history = model.fit(inputs, target, batch_size=3, epochs=2, shuffle=False, verbose=0)
         losses.append(history.history["loss"])
         is_scaled = model.optimizer is not optimizer
         assert is_scaled == (dtype == "mixed_float16")
-        assert int(optimizer.iterations) == 4
+        assert int(optimizer.iterations) == 2
         assert int(optimizer.skipped_updates) == 0
     assert losses[0][-1] < losses[0][0]
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
@@ -309,11 +315,3 @@ def test_float16_needs_one_batch_for_an_update():
         step.with_loss_scale(optimizer, model, "float16")
     with pytest.raises(ValueError, match="accumulate is 2 with product_dtype"):
         replace(RECIPE, accumulate=2, product_dtype="float16")
-
-
-def test_a_model_in_mixed_precision_rounds_its_products_itself(monkeypatch):
-    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: True)
-    recipe = replace(RECIPE, product_dtype="auto")
-    for own, wanted in (("float32", "bfloat16"), ("bfloat16", "float32")):
-        model = SimpleNamespace(compute_dtype=own)
-        assert step.product_dtype(recipe, model) == wanted

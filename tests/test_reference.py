@@ -9,7 +9,6 @@ equations for one sentence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import keras
@@ -24,24 +23,15 @@ PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Original:
-    """The folder with the original program's output for one model."""
-
-    name: str
-    folder: Path
-
-    def load(self, file: str) -> dict[str, np.ndarray]:
-        with np.load(self.folder / f"{file}.npz") as arrays:
-            return dict(arrays)
-
-    def forward(self, p: dict, *batch: np.ndarray) -> reference.Forward:
-        return getattr(reference, self.name)(p, *batch)
-
-
 @pytest.fixture(params=PARTS)
-def original(request: pytest.FixtureRequest, shared: Callable[[str], Path]) -> Original:
-    return Original(request.param, shared("groundhog") / request.param)
+def original(
+    request: pytest.FixtureRequest, shared: Callable[[str], Path]
+) -> reference.OriginalFiles:
+    return reference.OriginalFiles(request.param, shared("groundhog") / request.param)
+
+
+def forward(original: reference.OriginalFiles, p: dict, *batch: np.ndarray) -> reference.Forward:
+    return getattr(reference, original.name)(p, *batch)
 
 
 def close(actual: np.ndarray, wanted: np.ndarray, atol: float) -> None:
@@ -53,18 +43,18 @@ def batch_of(file: dict) -> tuple[np.ndarray, ...]:
     return tuple(file[name].T for name in names)
 
 
-def cost_of(original: Original, arrays: dict, batch: tuple) -> float:
-    out = original.forward(reference.from_groundhog(arrays), *batch)
+def cost_of(original: reference.OriginalFiles, arrays: dict, batch: tuple) -> float:
+    out = forward(original, reference.from_groundhog(arrays), *batch)
     return reference.cross_entropy(out.logits, *batch[2:])
 
 
-def test_single_sentences_equal_the_original(original: Original) -> None:
+def test_single_sentences_equal_the_original(original: reference.OriginalFiles) -> None:
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     for i in range(12):
         wanted = {k[4:]: v for k, v in file.items() if k[:4] == f"s{i:02}_"}
         x, y = wanted["x"][None], wanted["y"][None]
-        out = original.forward(p, x, np.ones(x.shape), y, np.ones(y.shape))
+        out = forward(original, p, x, np.ones(x.shape), y, np.ones(y.shape))
         logp = reference.token_log_probs(out.logits, y)[0]
         close(logp, wanted["logp"], 2e-6)
         close(logp.sum(), wanted["total"], 1e-5)
@@ -80,11 +70,11 @@ def test_single_sentences_equal_the_original(original: Original) -> None:
             close(out.annotations[0], wanted["annotations"], 1e-6)
 
 
-def test_a_padded_batch_equals_the_original(original: Original) -> None:
+def test_a_padded_batch_equals_the_original(original: reference.OriginalFiles) -> None:
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     batch = batch_of(file)
-    out = original.forward(p, *batch)
+    out = forward(original, p, *batch)
     logp = reference.token_log_probs(out.logits, batch[2]) * batch[3]
     close(logp, file["batch_logp"].T, 2e-6)
     cost = reference.cross_entropy(out.logits, *batch[2:])
@@ -99,7 +89,9 @@ def test_a_padded_batch_equals_the_original(original: Original) -> None:
         close(annotations, file["batch_annotations"], 1e-6)
 
 
-def test_central_differences_equal_the_original_gradients(original: Original) -> None:
+def test_central_differences_equal_the_original_gradients(
+    original: reference.OriginalFiles,
+) -> None:
     """Of each tensor: its largest entry, two others, a random direction."""
     arrays = {name: value.astype(np.float64) for name, value in original.load("params").items()}
     gradients = original.load("grad")
@@ -121,7 +113,7 @@ def test_central_differences_equal_the_original_gradients(original: Original) ->
             assert error < 2e-6 * largest * direction.size**0.5 + 1e-6, name
 
 
-def test_clipping_and_adadelta_equal_the_original(original: Original) -> None:
+def test_clipping_and_adadelta_equal_the_original(original: reference.OriginalFiles) -> None:
     train = original.load("train")
     gradients = original.load("grad")
     exact = {k: v.astype(np.float64) for k, v in gradients.items()}
@@ -161,7 +153,7 @@ def test_consecutive_adadelta_updates_equal_keras() -> None:
     close(variable.numpy(), value, 1e-6)
 
 
-def test_costs_during_training_equal_the_original(original: Original) -> None:
+def test_costs_during_training_equal_the_original(original: reference.OriginalFiles) -> None:
     batch = batch_of(original.load("forward"))
     costs = original.load("train")
     wanted = [*costs["cost_before_update"][:2], costs["cost_after5"]]
@@ -172,7 +164,7 @@ def test_costs_during_training_equal_the_original(original: Original) -> None:
 
 
 @pytest.mark.parametrize("file", ["beam", "beam_word0"])
-def test_beam_search_equals_the_original(original: Original, file: str) -> None:
+def test_beam_search_equals_the_original(original: reference.OriginalFiles, file: str) -> None:
     arrays = original.load("params")
     sentences = original.load("forward")
     runs = original.load(file)

@@ -16,11 +16,17 @@ from bahdanau_tf.layers.bridge import (
     SentenceBridge,
     ZeroBridge,
 )
-from bahdanau_tf.layers.cells import GRUCell, GRUResetAfterCell, LSTMCell, RecurrentCell, TanhCell
-from bahdanau_tf.layers.conditional import ConditionalDecoder
-from bahdanau_tf.layers.decoder import AttentionDecoder
+from bahdanau_tf.layers.cells import (
+    GRUCell,
+    GRUResetAfterCell,
+    KerasCell,
+    LSTMCell,
+    RecurrentCell,
+    StackedCells,
+    TanhCell,
+)
+from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.nested_cells import KerasCell, StackedCells
 from bahdanau_tf.layers.readout import (
     LinearReadout,
     MaxoutReadout,

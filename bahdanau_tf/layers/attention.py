@@ -22,10 +22,10 @@ from bahdanau_tf.layers.weights import (
     build_once,
     described,
     deserialized,
+    for_kernel,
     fresh,
     initial,
     linear,
-    paper_kernel,
     reshaped,
     stay_frozen,
 )
@@ -58,16 +58,9 @@ class _Context(ConfiguredLayer):
     def step(
         self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
-        """`call` with a state. Unlike a call it casts nothing.
+        """`call` with a state, [B, ...] or [B, K, ...] as the query; returns the new one, too.
 
-        Args:
-            query: As in `call`.
-            memory: As in `call`.
-            state: From `initial_state` or the step before, [B, ...] or [B, K, ...] as the query.
-            values: As in `call`.
-
-        Returns:
-            Context and weights as `call` returns them, and the new state.
+        Unlike a call it casts nothing. The first state is that of `initial_state`.
         """
         return *self(query, memory, values), state
 
@@ -94,8 +87,7 @@ class FixedContext(_Context):
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """n, the width of h_Tx."""
-        width: int = encoded_shape.forward_states[-1][0][-1]
-        return width
+        return int(encoded_shape.forward_states[-1][0][-1])
 
     def memory(self, encoded: Encoded) -> tf.Tensor:
         """h_Tx, the top layer's last forward state."""
@@ -150,7 +142,7 @@ class Attention(_Context):
     """
 
     has_alignment = True
-    has_own_keys = True
+    has_own_keys = True  # see `build_keys`
 
     def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
         """Builds a layer that `project` calls by `keys_by`.
@@ -161,17 +153,8 @@ class Attention(_Context):
         if self.has_own_keys:
             build_once(layer, tuple(memory_shape[0]))
 
-    def compute_mask(
-        self, query: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None, None]:
-        """The contexts have the mask of the queries, the weights have none."""
-        return mask, None
-
     def keys_by(self, layer: keras.layers.Layer, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
-        """The keys by a layer of `build_keys`, for `project`.
-
-        Returns:
-            The keys; () in a functional model, see `memory`.
+        """The keys by a layer of `build_keys`, for `project`; () in a functional model.
 
         Raises:
             ValueError: The layer has no weights, see `build_keys`.
@@ -207,10 +190,7 @@ class Attention(_Context):
         return Memory(annotations, keys, () if mask is None else mask)
 
     def completed(self, memory: Sequence[Nest]) -> Memory:
-        """A memory with its keys, and with a bool mask or None, to be read.
-
-        Args:
-            memory: `Memory`, or a list of the same.
+        """A memory, or a list of its parts, with keys, and with a bool mask or None.
 
         Raises:
             ValueError: The mask is not one of the annotations.
@@ -219,10 +199,8 @@ class Attention(_Context):
         annotations, keys, mask = (
             None if isinstance(part, (tuple, list)) else part for part in memory
         )
-        if keys is None:
-            keys = self.project(annotations)
-        mask = as_mask(type(self).__name__, mask, annotations)
-        return Memory(annotations, keys, mask)
+        keys = self.project(annotations) if keys is None else keys
+        return Memory(annotations, keys, as_mask(type(self).__name__, mask, annotations))
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Energies e_ij, ([B, K, n], [B, T_x, n']) -> [B, K, T_x]."""
@@ -235,15 +213,10 @@ class Attention(_Context):
     def align(
         self, energies: tf.Tensor, mask: tf.Tensor | None, state: Nest
     ) -> tuple[tf.Tensor, Nest]:
-        """The weights, and the state for the next step.
+        """The weights α_ij, [B, K, T_x], and the state for the next step.
 
-        Args:
-            energies: float32 [B, K, T_x] (float64 in a float64 model).
-            mask: bool [B, 1, T_x]; None if all positions are real.
-            state: Nest of [B, K, ...].
-
-        Returns:
-            α_ij, [B, K, T_x], and the new state.
+        The energies are float32 [B, K, T_x] (float64 in a float64 model), the mask is bool [B, 1,
+        T_x], or None if all positions are real, the state a nest of [B, K, ...].
         """
         if mask is not None:
             energies = tf.where(mask, energies, energies.dtype.min)
@@ -263,7 +236,7 @@ class Attention(_Context):
     def step(
         self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
-        """See `_Context`; without a state it is `call`, which a subclass may override."""
+        """As above; without a state it is `call`, which a subclass may override."""
         if not tf.nest.flatten(state):
             return super().step(query, memory, state, values)
         return self._read(query, self.completed(memory), state, values)
@@ -274,20 +247,15 @@ class Attention(_Context):
         """What `step` returns."""
         if values is None:
             values = memory.annotations
-        is_beam = query.shape.rank == 3
-        if not is_beam:
+        if not (is_beam := query.shape.rank == 3):
             query, state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
         energies = exact(self.energies(query, memory.keys, state))
         positions = memory.annotations.shape
         energies.set_shape([positions[0], query.shape[1], positions[1]])
         mask = None if memory.mask is None else memory.mask[:, None]
         weights, state = self.align(energies, mask, state)
-        context = tf.matmul(tf.cast(weights, values.dtype), values)
-        if not is_beam:
-            context, weights, state = tf.nest.map_structure(
-                lambda x: x[:, 0], (context, weights, state)
-            )
-        return context, weights, state
+        outputs = tf.matmul(tf.cast(weights, values.dtype), values), weights, state
+        return outputs if is_beam else tf.nest.map_structure(lambda x: x[:, 0], outputs)
 
     def get_config(self) -> dict[str, object]:
         own = {} if self.has_own_keys else {"has_own_keys": False}
@@ -295,10 +263,9 @@ class Attention(_Context):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Attention:
-        config = dict(config)
-        has_own_keys = config.pop("has_own_keys", True)
-        layer: Attention = super().from_config(config)
-        layer.has_own_keys = has_own_keys
+        own = {key: value for key, value in config.items() if key != "has_own_keys"}
+        layer: Attention = super().from_config(own)
+        layer.has_own_keys = config.get("has_own_keys", True)
         return layer
 
 
@@ -341,10 +308,7 @@ class BahdanauAttention(Attention):
         kernel_initializer: Initializer of W_a and U_a.
         energy_initializer: Initializer of v_a.
 
-    Call arguments:
-        query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
-        memory: `Memory`, from `memory(encoded)`.
-        values: float [B, T_x, v], what is averaged in place of the h_j.
+    Call arguments: see `Attention`.
 
     Masking:
         Positions where `memory.mask` is False or 0 get weight 0. A row without any real position
@@ -381,27 +345,24 @@ class BahdanauAttention(Attention):
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
         )
         self.energy_initializer = fresh(energy_initializer)
-        self.query_projection = _Projection(
-            units,
-            use_bias=False,
-            kernel_initializer=fresh(initial(self.kernel_initializer)),
-            name="query_projection",
-            dtype=self.dtype_policy,
-        )
-        self.key_projection = _Projection(
-            units,
-            use_bias=use_bias,
-            kernel_initializer=fresh(initial(self.kernel_initializer)),
-            name=f"{self.name}_keys",  # a functional model may have several
-            dtype=self.dtype_policy,
-        )
-        self.energy = _Projection(
-            1,
-            use_bias=False,
-            kernel_initializer=fresh(initial(self.energy_initializer)),
-            name="energy",
-            dtype=self.dtype_policy,
-        )
+
+        def projection(
+            name: str, units: int, initializer: Initializer, use_bias: bool = False
+        ) -> _Projection:
+            start = fresh(initial(initializer))
+            return _Projection(
+                units,
+                use_bias=use_bias,
+                kernel_initializer=start,
+                name=name,
+                dtype=self.dtype_policy,
+            )
+
+        self.query_projection = projection("query_projection", units, self.kernel_initializer)
+        # A functional model may have several attentions, so the name of the keys is not fixed.
+        keys = f"{self.name}_keys"
+        self.key_projection = projection(keys, units, self.kernel_initializer, use_bias)
+        self.energy = projection("energy", 1, self.energy_initializer)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         build_once(self.query_projection, tuple(query_shape))
@@ -475,14 +436,11 @@ class GeneralAttention(Attention):
 
     def __init__(self, kernel_initializer: Initializer = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.kernel_initializer = for_kernel(kernel_initializer)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(query_shape[-1], memory_shape[0][-1]),
-            initializer=initial(self.kernel_initializer),
-        )
+        shape = query_shape[-1], memory_shape[0][-1]
+        self.kernel = self.new_weight("kernel", shape, self.kernel_initializer)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """The annotations themselves; W is applied to the query."""
@@ -493,14 +451,10 @@ class GeneralAttention(Attention):
 
 
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
-    """Returns an attention layer, `FixedContext` or None, checked.
-
-    Args:
-        owner: Name of the class with the argument `attention`, for the error.
-        attention: The layer, its config, or None.
+    """An attention layer, `FixedContext` or None, given it or its config.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: `attention`, an argument of the class `owner`, is something else.
     """
     attention = deserialized(attention)
     if isinstance(attention, (Attention, FixedContext, type(None))):

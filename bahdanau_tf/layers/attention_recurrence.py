@@ -21,58 +21,28 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.gru import (
-    Arrays,
-    Gradient,
-    GRUTrace,
-    gru_kernel_gradient,
-    gru_step,
-    gru_step_gradient,
-    kernel_parts,
-    masked_by,
-    over_time,
-    previous_states,
-    product_over_time,
-    stacked,
-    transposed_parts,
-    write,
-)
+from bahdanau_tf.layers import gru
+from bahdanau_tf.layers.gru import GRUTrace
 from bahdanau_tf.system.tensors import operand, product
 
 
 class Weights(NamedTuple):
-    """The decoder's weights that are used in the loop.
+    """The decoder's weights that are used in the loop."""
 
-    Attributes:
-        query: W_a, float [n, n'].
-        energy: v_a, float [n', 1].
-        context: C, float [c, 3n].
-        recurrent: [U_z | U_r | U], float [n, 3n].
-        before: The same of the update before attention; or None.
-        bias: What the update after it gets besides the context, float [3n]; None if it is the
-            only one.
-    """
-
-    query: tf.Tensor
-    energy: tf.Tensor
-    context: tf.Tensor
-    recurrent: tf.Tensor
-    before: tf.Tensor | None = None
-    bias: tf.Tensor | None = None
+    query: tf.Tensor  # W_a, float [n, n']
+    energy: tf.Tensor  # v_a, float [n', 1]
+    context: tf.Tensor  # C, float [c, 3n]
+    recurrent: tf.Tensor  # [U_z | U_r | U], float [n, 3n]
+    before: tf.Tensor | None = None  # the same of an update before attention
+    bias: tf.Tensor | None = None  # b of the update after it, float [3n]
 
 
 class Unrolled(NamedTuple):
-    """The results of all steps.
+    """The results of all steps, or their gradients."""
 
-    Attributes:
-        states: s_0 .. s_{T-1} or s_1 .. s_T, float [T, B, n].
-        contexts: c_i, float [T, B, c].
-        alignment: α_i, float [T, B, T_x].
-    """
-
-    states: tf.Tensor
-    contexts: tf.Tensor
-    alignment: tf.Tensor
+    states: tf.Tensor  # s_0 .. s_{T-1} or s_1 .. s_T, float [T, B, n]
+    contexts: tf.Tensor  # c_i, float [T, B, c]
+    alignment: tf.Tensor  # α_i, float [T, B, T_x]
 
 
 def attention_recurrence(
@@ -87,20 +57,14 @@ def attention_recurrence(
 ) -> Unrolled:
     """`GRUCell` that attends by `BahdanauAttention` at every step.
 
-    Args:
-        projected: float [T, B, 3n], W E y_i + b for all gates of the first update of a step; T
-            >= 1.
-        first: float [B, n], s_0.
-        annotations: float [B, T_x, c].
-        keys: float [B, T_x, n'].
-        mask: bool [B, T_x]; None if all positions are real.
-        weights: `Weights`.
-        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent products; or None.
-        states_before: Whether to return s_{i-1}, the states that attend, in place of s_i;
-            without an update before attention.
+    `projected`, float [T, B, 3n] with T >= 1, is W E y_i + b for all gates of the first update of
+    a step; `first` is s_0, float [B, n]; annotations are float [B, T_x, c], keys float [B, T_x,
+    n'], the mask is bool [B, T_x], or None if all positions are real. `dropped`, float [B, n] or
+    None, is a dropout mask on s_{i-1} in the recurrent products. With `states_before` the result
+    has s_{i-1}, the states that attend, in place of s_i; without an update before attention.
     """
     own_weights = [weight for weight in weights if weight is not None]
-    visible_of = masked_by(dropped)
+    visible_of = gru.masked_by(dropped)
 
     @tf.custom_gradient
     def run(
@@ -109,7 +73,7 @@ def attention_recurrence(
         annotations: tf.Tensor,
         keys: tf.Tensor,
         *weights: tf.Tensor,
-    ) -> tuple[tuple[tf.Tensor, ...], Gradient]:
+    ) -> tuple[tuple[tf.Tensor, ...], gru.Gradient]:
         inputs = _Inputs(projected, first, annotations, keys, mask, Weights(*weights))
         after, trace = _forward(inputs, visible_of)
 
@@ -123,8 +87,6 @@ def attention_recurrence(
 
 
 class _Inputs(NamedTuple):
-    """The inputs of `attention_recurrence`."""
-
     projected: tf.Tensor
     first: tf.Tensor
     annotations: tf.Tensor
@@ -134,25 +96,15 @@ class _Inputs(NamedTuple):
 
 
 class _Trace(NamedTuple):
-    """What the gradient needs of the steps, [T, B, .] each.
+    """What the gradient needs of the steps, [T, B, .] each."""
 
-    Attributes:
-        previous: s_{i-1}.
-        attending: The state that attends: s_{i-1}, or s'_i.
-        contexts: c_i.
-        alignment: α_i.
-        queries: W_a times the state that attends.
-        gru: What the gradient of the gated unit needs.
-        before: The same of the update before attention, or None.
-    """
-
-    previous: tf.Tensor
-    attending: tf.Tensor
-    contexts: tf.Tensor
-    alignment: tf.Tensor
-    queries: tf.Tensor
-    gru: GRUTrace
-    before: GRUTrace | None
+    previous: tf.Tensor  # s_{i-1}
+    attending: tf.Tensor  # the state that attends: s_{i-1}, or s'_i
+    contexts: tf.Tensor  # c_i
+    alignment: tf.Tensor  # α_i
+    queries: tf.Tensor  # W_a times the state that attends
+    update: GRUTrace
+    before: GRUTrace | None  # of the update before attention
 
 
 def _forward(
@@ -160,38 +112,36 @@ def _forward(
 ) -> tuple[tf.Tensor, _Trace]:
     """The states after every step, and the trace."""
     w = inputs.weights
-    kernels = kernel_parts(w.recurrent)
+    kernels = gru.kernel_parts(w.recurrent)
     query_kernel, context_kernel = operand(w.query), operand(w.context)
-    before = None if w.before is None else kernel_parts(w.before)
+    before = None if w.before is None else gru.kernel_parts(w.before)
     n = w.recurrent.shape[0]
 
-    def body(t: tf.Tensor, state: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
+    def body(t: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, gru.Values]:
         terms, more = inputs.projected[t], []
         if before is not None:
-            state, trace = gru_step(terms, state, visible_of(state), before)
+            state, trace = gru.gru_step(terms, state, visible_of(state), before)
             terms, more = w.bias, [state, *trace]
         query = product(state, query_kernel)
         energies = _energies(_hidden(query, inputs.keys), w.energy)
         alignment = _softmax(energies, inputs.mask)
         context = _row_products(alignment, inputs.annotations)
-        new, trace = gru_step(
+        new, trace = gru.gru_step(
             terms + product(context, context_kernel), state, visible_of(state), kernels
         )
-        values = (new, context, alignment, query, *trace, *more)
-        return new, write(kept, t, values)
+        return new, (new, context, alignment, query, *trace, *more)
 
     sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
     sizes += (3 if before is None else 7) * [[n]]
     first, time = inputs.first, tf.shape(inputs.projected)[0]
-    _, kept = over_time(time, body, first, first.dtype, sizes)
-    after, contexts, alignment, queries, *gates = stacked(kept[:7])
-    gru = GRUTrace(*gates)
-    attending = previous = previous_states(after, first)
+    _, values = gru.over_time(time, body, first, first.dtype, sizes)
+    after, contexts, alignment, queries = values[:4]
+    update = GRUTrace(*values[4:7])
+    attending = previous = gru.previous_states(after, first)
     of_before = None
     if before is not None:
-        attending, *gates = stacked(kept[7:])
-        of_before = GRUTrace(*gates)
-    return after, _Trace(previous, attending, contexts, alignment, queries, gru, of_before)
+        attending, of_before = values[7], GRUTrace(*values[8:])
+    return after, _Trace(previous, attending, contexts, alignment, queries, update, of_before)
 
 
 def _backward(
@@ -203,22 +153,21 @@ def _backward(
 ) -> tuple[tf.Tensor, ...]:
     """The gradients of all inputs but the mask, in the order of `_Inputs`."""
     w, dtype = inputs.weights, inputs.first.dtype
-    transposed = transposed_parts(w.recurrent)
-    before = None if w.before is None else transposed_parts(w.before)
+    transposed = gru.transposed_parts(w.recurrent)
+    before = None if w.before is None else gru.transposed_parts(w.before)
     context_transposed = tf.transpose(operand(w.context))
     query_transposed = tf.transpose(operand(w.query))
 
     def body(
-        t: tf.Tensor, carried: tuple[tf.Tensor, ...], kept: Arrays
-    ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
+        t: tf.Tensor, carried: tuple[tf.Tensor, ...]
+    ) -> tuple[tuple[tf.Tensor, ...], gru.Values]:
         to_state, to_keys, to_energy = carried
         if not states_before:
             to_state += upstream.states[t]
-        to_gates, to_state = gru_step_gradient(
-            to_state, trace.attending[t], visible_of, trace.gru.at(t), transposed
+        to_gates, to_state = gru.step_gradient(
+            to_state, trace.attending[t], visible_of, trace.update.at(t), transposed
         )
-        to_context = product(to_gates, context_transposed)
-        to_context += upstream.contexts[t]
+        to_context = product(to_gates, context_transposed) + upstream.contexts[t]
         by_weight = _row_products(to_context, inputs.annotations, True)
         energies = _softmax_gradient(
             by_weight + upstream.alignment[t], trace.alignment[t], inputs.mask
@@ -229,24 +178,22 @@ def _backward(
         to_state += product(to_query, query_transposed)
         values = [to_gates, to_context, to_query]
         if before is not None and trace.before is not None:
-            to_gates, to_state = gru_step_gradient(
+            to_gates, to_state = gru.step_gradient(
                 to_state, trace.previous[t], visible_of, trace.before.at(t), before
             )
             values.append(to_gates)
         if states_before:
             to_state += upstream.states[t]
         to_energy += _weighted_sum(energies, hidden)
-        carried = to_state, to_keys + to_hidden, to_energy
-        return carried, write(kept, t, values)
+        return (to_state, to_keys + to_hidden, to_energy), values
 
-    zeros_of = (inputs.first, inputs.keys, w.energy)
     gates = [w.recurrent.shape[1]]
     sizes = [gates, [w.context.shape[0]], [w.query.shape[1]]]
     sizes += [] if before is None else [gates]
     time = tf.shape(inputs.projected)[0]
-    start = tuple(map(tf.zeros_like, zeros_of))
-    carried, kept = over_time(time, body, start, dtype, sizes, reverse=True)
-    return _gradients(trace, visible_of, carried, stacked(kept))
+    start = tuple(map(tf.zeros_like, (inputs.first, inputs.keys, w.energy)))
+    carried, steps = gru.over_time(time, body, start, dtype, sizes, reverse=True)
+    return _gradients(trace, visible_of, carried, steps)
 
 
 def _gradients(
@@ -261,16 +208,16 @@ def _gradients(
     of_inputs = (to_first, _outer_over_time(trace.alignment, to_contexts), to_keys)
     visible = visible_of(trace.attending)
     of_weights = (
-        product_over_time(trace.attending, to_queries),
+        gru.product_over_time(trace.attending, to_queries),
         to_energy,
-        product_over_time(trace.contexts, to_gates),
-        gru_kernel_gradient(to_gates, visible, trace.gru.reset),
+        gru.product_over_time(trace.contexts, to_gates),
+        gru.kernel_gradient(to_gates, visible, trace.update.reset),
     )
     if trace.before is None:
         return to_gates, *of_inputs, *of_weights
     (to_projected,) = of_before
     visible = visible_of(trace.previous)
-    of_before = gru_kernel_gradient(to_projected, visible, trace.before.reset)
+    of_before = gru.kernel_gradient(to_projected, visible, trace.before.reset)
     to_bias = tf.reduce_sum(to_gates, [0, 1])
     return to_projected, *of_inputs, *of_weights, of_before, to_bias
 

@@ -10,14 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.recurrent import Encoded
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    fresh,
-    initial,
-    linear,
-    paper_kernel,
-)
+from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, for_kernel, linear
 
 
 class Bridge(ConfiguredLayer):
@@ -45,7 +38,7 @@ class Bridge(ConfiguredLayer):
         super().__init__(**kwargs)
         self.state_size = state_size
         self.embedding_dim = embedding_dim
-        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.kernel_initializer = for_kernel(kernel_initializer)
         self.supports_masking = True
 
     def compute_mask(self, *unused: object) -> None:
@@ -62,17 +55,23 @@ class Bridge(ConfiguredLayer):
         return None, self.sizes[0]
 
     def _add_start_vector(self) -> None:
-        self.start_vector = self.add_weight(
-            name="start_vector",
-            shape=(self.embedding_dim,),
-            initializer=initial(self.kernel_initializer),
+        self.start_vector = self.new_weight(
+            "start_vector", (self.embedding_dim,), self.kernel_initializer
         )
 
-    def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
+    def _states(self, encoded: Encoded) -> States:
+        """The initial states."""
+        raise NotImplementedError
+
+    def _first_input(self, encoded: Encoded) -> tf.Tensor:
         """The learned vector, repeated for the batch: float [B, m]."""
         batch = tf.shape(encoded.annotations)[0]
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
+
+    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        return self._states(encoded), self._first_input(encoded)
 
 
 class _TanhBridge(Bridge):
@@ -82,16 +81,12 @@ class _TanhBridge(Bridge):
         raise NotImplementedError
 
     def build(self, encoded_shape: Encoded) -> None:
-        width = self._summary(Encoded(*encoded_shape))[-1]
-        units = self.sizes[0]
-        self.kernel = self.add_weight(
-            name="kernel", shape=(width, units), initializer=initial(self.kernel_initializer)
-        )
-        self.bias = self.add_weight(name="bias", shape=(units,), initializer="zeros")
+        width, units = self._summary(Encoded(*encoded_shape))[-1], self.sizes[0]
+        self.kernel = self.new_weight("kernel", (width, units), self.kernel_initializer)
+        self.bias = self.new_weight("bias", (units,), "zeros")
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
-        encoded = Encoded(*encoded)  # a list in a reloaded functional model
-        summary = self._summary(encoded)
+        summary = self._summary(Encoded(*encoded))
         state = tf.tanh(linear(summary, self.kernel, self.bias))
         batch = tf.shape(summary)[0]
         others = tuple(tf.zeros([batch, size], state.dtype) for size in self.sizes[1:])
@@ -110,10 +105,7 @@ class BackwardBridge(_TanhBridge):
     code (the paper does not say). The bias b_s is in the code, not in the paper. Other states of
     the cell (an LSTM's c_0) are zero.
 
-    Args:
-        state_size: The decoder cell's `state_size`.
-        embedding_dim: m.
-        kernel_initializer: Initializer of W_s.
+    Args, call arguments, returns: see `Bridge`.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2.
@@ -134,10 +126,7 @@ class ForwardBridge(_TanhBridge):
 
         s_0 = tanh(W_s h→_Tx + b_s)
 
-    Args:
-        state_size: The decoder cell's `state_size`.
-        embedding_dim: m.
-        kernel_initializer: Initializer of W_s.
+    Args, call arguments, returns: see `Bridge`.
 
     Reference:
         Cho et al. 2014, arXiv 1406.1078, appendix A.1.2.
@@ -151,33 +140,25 @@ class ForwardBridge(_TanhBridge):
 class ZeroBridge(Bridge):
     """The textbook's start: s_0 = 0, a learned vector in place of E y_0.
 
-    Args:
-        state_size: The decoder cell's `state_size`.
-        embedding_dim: m.
-        kernel_initializer: Initializer of the start vector.
+    Args, call arguments, returns: see `Bridge`.
     """
 
     def build(self, encoded_shape: Encoded) -> None:
         self._add_start_vector()
 
-    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
-        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+    def _states(self, encoded: Encoded) -> States:
         batch = tf.shape(encoded.annotations)[0]
-        states = tuple(tf.zeros([batch, size], self.compute_dtype) for size in self.sizes)
-        return states, self._start_vectors(encoded)
+        return tuple(tf.zeros([batch, size], self.compute_dtype) for size in self.sizes)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class CopyBridge(Bridge):
     """The encoder's last states are the decoder's first (Sutskever et al.).
 
-    They are those of all encoder layers, the top one first as in `StackedCells`. A learned start
-    vector is used in place of E y_0.
+    They are those of all encoder layers, the top one first as in `StackedCells`, and must have
+    the sizes of the decoder's. A learned start vector is used in place of E y_0.
 
-    Args:
-        state_size: The decoder cell's `state_size`; must be the sizes of the encoder's states.
-        embedding_dim: m.
-        kernel_initializer: Initializer of the start vector.
+    Args, call arguments, returns: see `Bridge`.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 2.
@@ -195,10 +176,6 @@ class CopyBridge(Bridge):
     def _states(self, encoded: Encoded) -> States:
         return tuple(state for layer in reversed(encoded.forward_states) for state in layer)
 
-    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
-        encoded = Encoded(*encoded)  # a list in a reloaded functional model
-        return self._states(encoded), self._start_vectors(encoded)
-
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class SentenceBridge(CopyBridge):
@@ -208,9 +185,7 @@ class SentenceBridge(CopyBridge):
 
     So embeddings must be as wide as the encoder's states.
 
-    Args:
-        state_size: The decoder cell's `state_size`.
-        embedding_dim: m, equal to the encoder's units.
+    Args, call arguments, returns: see `Bridge`.
     """
 
     def build(self, encoded_shape: Encoded) -> None:
@@ -225,5 +200,5 @@ class SentenceBridge(CopyBridge):
     def _add_start_vector(self) -> None:
         """Adds none: h_Tx is used in its place."""
 
-    def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
+    def _first_input(self, encoded: Encoded) -> tf.Tensor:
         return encoded.forward_states[-1][0]

@@ -1,4 +1,4 @@
-"""Recurrent cells: those of the papers and of cuDNN.
+"""Recurrent cells: those of the papers and of cuDNN, cells of Keras, and cells in a stack.
 
 Every cell has the same three methods:
 
@@ -13,6 +13,7 @@ the gates, before `step`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -22,10 +23,13 @@ from bahdanau_tf.layers.gru import gru_step, kernel_parts
 from bahdanau_tf.layers.weights import (
     ConfiguredLayer,
     Initializer,
+    build_once,
+    described,
+    deserialized,
+    for_kernel,
     fresh,
     initial,
     linear,
-    paper_kernel,
     per_block,
 )
 from bahdanau_tf.system.ranges import size
@@ -62,20 +66,15 @@ class Cell(ConfiguredLayer):
         return self.units
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The part that needs inputs alone, [..., m] -> [..., p]."""
+        """The part that needs inputs alone: [..., m] -> [..., p]."""
         raise NotImplementedError
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        """One step of the recurrence.
+        """One step of the recurrence: the new states, a tuple of float [..., n].
 
-        Args:
-            projected: float [..., p], what `project` returned.
-            states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], the same at all steps; that
-                of the output is applied to h_{t-1} in the recurrent products. Or None.
-
-        Returns:
-            The new states, a tuple like `states`.
+        `projected` is float [..., p]. `dropped` has a dropout mask for each state, float [...,
+        n], the same at all steps, or is None; that of the output is applied to h_{t-1} in the
+        recurrent products.
         """
         raise NotImplementedError
 
@@ -88,10 +87,8 @@ class Cell(ConfiguredLayer):
 
     def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """Zeros, one [batch, n] for each state."""
-        return [
-            tf.zeros((batch_size, size), self.compute_dtype)
-            for size in tf.nest.flatten(self.state_size)
-        ]
+        sizes = tf.nest.flatten(self.state_size)
+        return [tf.zeros((batch_size, size), self.compute_dtype) for size in sizes]
 
 
 class RecurrentCell(Cell):
@@ -131,16 +128,14 @@ class RecurrentCell(Cell):
     ) -> None:
         super().__init__(**kwargs)
         self.units = size(type(self).__name__, "units", units)
-        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.kernel_initializer = for_kernel(kernel_initializer)
         self.recurrent_initializer = fresh(recurrent_initializer or "orthogonal")
         self.bias_initializer = fresh(bias_initializer)
 
     @property
     def state_size(self) -> int | list[int]:
         """Sizes of the states, as `keras.layers.RNN` wants them."""
-        if self.state_count == 1:
-            return self.units
-        return [self.units] * self.state_count
+        return self.units if self.state_count == 1 else [self.units] * self.state_count
 
     @property
     def projection_size(self) -> int:
@@ -148,19 +143,16 @@ class RecurrentCell(Cell):
         return self.gates * self.units
 
     def build(self, input_shape: Shape) -> None:
+        wide = self.projection_size
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], self.projection_size),
-            initializer=per_block(self.kernel_initializer, self.gates),
+            (input_shape[-1], wide), per_block(self.kernel_initializer, self.gates), name="kernel"
         )
         self.recurrent_kernel = self.add_weight(
+            (self.units, wide),
+            per_block(self.recurrent_initializer, self.gates),
             name="recurrent_kernel",
-            shape=(self.units, self.projection_size),
-            initializer=per_block(self.recurrent_initializer, self.gates),
         )
-        self.bias = self.add_weight(
-            name="bias", shape=(self._bias_size(),), initializer=initial(self.bias_initializer)
-        )
+        self.bias = self.new_weight("bias", (self._bias_size(),), self.bias_initializer)
 
     def _bias_size(self) -> int:
         return self.projection_size
@@ -185,8 +177,7 @@ class TanhCell(RecurrentCell):
     """
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        visible = _visible(states, dropped)
-        recurrent = linear(visible, self.recurrent_kernel)
+        recurrent = linear(_visible(states, dropped), self.recurrent_kernel)
         return (tf.tanh(projected + recurrent),)
 
 
@@ -238,10 +229,8 @@ class GRUCell(RecurrentCell):
         return linear(inputs, self.kernel, self.projected_bias)
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        (state,) = states
-        visible = _visible(states, dropped)
-        kernel = tf.convert_to_tensor(self.recurrent_kernel)
-        new, _ = gru_step(projected, state, visible, kernel_parts(kernel))
+        kernels = kernel_parts(tf.convert_to_tensor(self.recurrent_kernel))
+        new, _ = gru_step(projected, states[0], _visible(states, dropped), kernels)
         return (new,)
 
 
@@ -270,15 +259,12 @@ class GRUResetAfterCell(RecurrentCell):
 
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
-        self.recurrent_bias = self.add_weight(
-            name="recurrent_bias",
-            shape=(self.projection_size,),
-            initializer=fresh(initial(self.bias_initializer)),
+        self.recurrent_bias = self.new_weight(
+            "recurrent_bias", (self.projection_size,), fresh(initial(self.bias_initializer))
         )
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        (state,) = states
-        n = self.units
+        (state,), n = states, self.units
         recurrent = linear(_visible(states, dropped), self.recurrent_kernel, self.recurrent_bias)
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
@@ -310,9 +296,207 @@ class LSTMCell(RecurrentCell):
     state_count = 2
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        memory = states[1]
-        visible = _visible(states, dropped)
-        gates = projected + linear(visible, self.recurrent_kernel)
+        gates = projected + linear(_visible(states, dropped), self.recurrent_kernel)
         i, f, c, o = tf.split(gates, 4, axis=-1)
-        memory = tf.sigmoid(f) * memory + tf.sigmoid(i) * tf.tanh(c)
+        memory = tf.sigmoid(f) * states[1] + tf.sigmoid(i) * tf.tanh(c)
         return tf.sigmoid(o) * tf.tanh(memory), memory
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class KerasCell(Cell):
+    """A cell of `keras.layers.RNN` with `project` and `step`.
+
+    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all its work in one
+    call, so its input products stay in the loop, and a decoder's context is a part of its input,
+    [E y_i ; c_i]. This is the same function as with a cell of this package: the Keras cell's
+    kernel is W stacked on C.
+
+    Args:
+        cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer with a
+            `state_size` and `call(inputs, states)` that returns its output and its new states;
+            the first state must be the output.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], one or as many as the cell has.
+
+    Raises:
+        ValueError: `cell` is not such a cell, or has dropout of its own.
+    """
+
+    context_as_input = True
+
+    def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
+        cell = deserialized(cell)
+        if not is_keras_cell(cell):
+            raise ValueError(
+                f"KerasCell: cell is {described(cell)}, wanted a cell of "
+                "keras.layers.RNN whose first state is its output"
+            )
+        for name in ("dropout", "recurrent_dropout"):
+            if getattr(cell, name, 0):
+                raise ValueError(
+                    f"KerasCell: {name} of the {type(cell).__name__} is "
+                    f"{getattr(cell, name)}, wanted 0"
+                )
+        super().__init__(**{"dtype": cell.dtype_policy, **kwargs})
+        self.cell = cell
+        sizes = tf.nest.flatten(cell.state_size)
+        self.units, self.state_count = sizes[0], len(sizes)
+
+    @property
+    def state_size(self) -> int | list[int]:
+        """Sizes of the states, as `keras.layers.RNN` wants them."""
+        sizes = list(tf.nest.flatten(self.cell.state_size))
+        return sizes if self.state_count > 1 else self.units
+
+    def build(self, input_shape: Shape) -> None:
+        self.projection_size = input_shape[-1]
+        build_once(self.cell, input_shape)
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The inputs, padded with zeros where the context will be added."""
+        missing = self.projection_size - inputs.shape[-1]
+        return tf.pad(inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]])
+
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
+        name = type(self.cell).__name__
+        if dropped is not None:
+            raise ValueError(
+                f"KerasCell: {name} does not support state_dropout, wanted 0 "
+                "or a cell of this package"
+            )
+        rows = [tf.reshape(x, [-1, x.shape[-1]]) for x in (projected, *states)]
+        output, new = self.cell(rows[0], rows[1:])
+        flat = tf.nest.flatten(new)
+        if output is not flat[0]:
+            raise ValueError(
+                f"KerasCell: the output of {name} is not its first state, "
+                "wanted a cell that returns the same tensor as both"
+            )
+        if output.dtype != projected.dtype:
+            raise ValueError(
+                f"KerasCell: {name} computes in {output.dtype.name}, and its inputs are "
+                f"{projected.dtype.name}; wanted a cell with the dtype of the model"
+            )
+        batch = tf.shape(projected)[:-1]
+        return tuple(tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat)
+
+    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
+        """The cell's own initial states, zeros if it has none."""
+        if hasattr(self.cell, "get_initial_state"):
+            return list(tf.nest.flatten(self.cell.get_initial_state(batch_size)))
+        return super().get_initial_state(batch_size)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class StackedCells(Cell):
+    """Cells on top of one another: each cell's output is the next one's input.
+
+    The states are those of all cells, the *top* cell's first, so that the first state is the
+    output, as in every cell of this package.
+
+    Args:
+        cells: Cells from the bottom to the top, of this package or of Keras.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: States of the top cell, ..., of the bottom cell.
+    """
+
+    def __init__(self, cells: Sequence[keras.layers.Layer], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not cells:
+            raise ValueError("StackedCells: cells is empty, wanted one or more")
+        self.depth = len(cells)
+        for index, cell in enumerate(cells):
+            # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
+            # Keras layers that are in a list.
+            setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
+        self.units = self.cells[-1].units
+        self.state_count = sum(cell.state_count for cell in self.cells)
+        self.context_as_input = self.cells[0].context_as_input
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells from the bottom to the top."""
+        return [getattr(self, f"cell_{index}") for index in range(self.depth)]
+
+    @property
+    def state_size(self) -> list[int]:
+        """Sizes of the states, top cell first."""
+        return [size for cell in reversed(self.cells) for size in tf.nest.flatten(cell.state_size)]
+
+    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
+        """The cells' own initial states, top cell first."""
+        return [
+            state for cell in reversed(self.cells) for state in cell.get_initial_state(batch_size)
+        ]
+
+    def build(self, input_shape: Shape) -> None:
+        width = input_shape[-1]
+        for cell in self.cells:
+            build_once(cell, (None, width))
+            width = cell.units
+        self.projection_size = self.cells[0].projection_size
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The bottom cell's projection."""
+        return self.cells[0].project(inputs)
+
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
+        new: States = ()
+        end = len(states)
+        for index, cell in enumerate(self.cells):
+            start = end - cell.state_count
+            if index:
+                projected = cell.project(new[0])
+            masks = None if dropped is None else dropped[start:end]
+            new = cell.step(projected, states[start:end], masks) + new
+            end = start
+        return new
+
+
+def is_keras_cell(cell: object) -> bool:
+    """Whether it is one cell for `keras.layers.RNN`, not a stack of cells."""
+    several = (keras.layers.RNN, keras.layers.StackedRNNCells)
+    return (
+        isinstance(cell, keras.layers.Layer)
+        and hasattr(cell, "state_size")
+        and not isinstance(cell, several)
+    )
+
+
+def as_cell(owner: str, cell: object) -> Cell:
+    """A cell with `project` and `step`, given it or its config; wraps a cell of Keras.
+
+    Raises:
+        ValueError: `cell`, an argument of the class `owner`, is neither.
+    """
+    layer: Cell = deserialized(cell)
+    is_cell = all(hasattr(layer, name) for name in ("project", "step", "state_size"))
+    if is_cell and not isinstance(layer, type):
+        return layer
+    if is_keras_cell(layer):
+        return KerasCell(layer)
+    raise ValueError(
+        f"{owner}: cell is {described(layer)}, wanted a cell such as "
+        "GRUCell or keras.layers.GRUCell, or several in StackedCells"
+    )
+
+
+def new_cell(cell: Cell) -> Cell:
+    """A new cell like this one, with weights and a name of its own."""
+    config = apart(cell.get_config())
+    config.pop("name", None)  # Keras then gives it one
+    new: Cell = type(cell).from_config(config)
+    return new
+
+
+def apart(config: object) -> Any:
+    """A config without the ids by which Keras makes several layers one."""
+    if isinstance(config, dict):
+        return {key: apart(value) for key, value in config.items() if key != "shared_object_id"}
+    if isinstance(config, list):
+        return [apart(value) for value in config]
+    return config

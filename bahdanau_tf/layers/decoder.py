@@ -1,4 +1,4 @@
-"""The decoder: attends, reads out, updates; for a sentence or for one step."""
+"""The decoders: attend, read out, update; for a sentence or for one step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from bahdanau_tf.layers.attention import (
     as_attention,
 )
 from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.gru import gru_recurrence, previous_states
-from bahdanau_tf.layers.nested_cells import as_cell
 from bahdanau_tf.layers.recurrent import (
     Encoded,
     batch_major,
@@ -34,10 +33,8 @@ from bahdanau_tf.layers.weights import (
     Weight,
     as_rows,
     build_once,
-    fresh,
-    initial,
+    for_kernel,
     linear,
-    paper_kernel,
     reshaped,
     stay_frozen,
 )
@@ -45,33 +42,20 @@ from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class Glimpse(NamedTuple):
-    """What the readout needs of all steps of a sentence, and the alignment.
+    """What the readout needs of all steps of a sentence, and the alignment."""
 
-    Attributes:
-        state: float [B, T_y, n], s_{i-1} or s_i by the step order.
-        context: float [B, T_y, c], c_i, or None without a context.
-        weights: float [B, T_y, T_x], α_i, or None without an alignment.
-    """
-
-    state: tf.Tensor
-    context: tf.Tensor | None
-    weights: tf.Tensor | None
+    state: tf.Tensor  # float [B, T_y, n], s_{i-1} or s_i by the step order
+    context: tf.Tensor | None  # float [B, T_y, c], c_i; None without a context
+    weights: tf.Tensor | None  # float [B, T_y, T_x], α_i; None without an alignment
 
 
 class Read(NamedTuple):
-    """What a state reads of the source at a step; None without a context.
+    """What a state reads of the source at a step; None without a context."""
 
-    Attributes:
-        cell_term: float [..., p], C c_i.
-        context: float [..., c], c_i, or the readout's term C_o c_i.
-        weights: float [..., T_x], α_i; None without an alignment, too.
-        attention_state: The attention's state after the step; () without one.
-    """
-
-    cell_term: tf.Tensor | None = None
-    context: tf.Tensor | None = None
-    weights: tf.Tensor | None = None
-    attention_state: Nest = ()
+    cell_term: tf.Tensor | None = None  # float [..., p], C c_i
+    context: tf.Tensor | None = None  # float [..., c], c_i, or the readout's term C_o c_i
+    weights: tf.Tensor | None = None  # float [..., T_x], α_i; None without an alignment, too
+    attention_state: Nest = ()  # after the step
 
 
 class StepMemory(NamedTuple):
@@ -79,45 +63,30 @@ class StepMemory(NamedTuple):
 
     Cell and readout multiply the context by C and C_o. Since these products are linear, they are
     computed once, of the annotations: with C h_j given, C c_i = Σ_j α_ij C h_j.
-
-    Attributes:
-        source: What the attention layer's `memory` returned.
-        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the context is the same at
-            all steps.
     """
 
-    source: Nest
-    terms: tf.Tensor
+    source: Nest  # what the attention layer's `memory` returned
+    terms: tf.Tensor  # [C h_j ; C_o h_j], float [B, T_x, p + t]; of a fixed context [B, p + t]
 
 
 class StepGlimpse(NamedTuple):
-    """What the readout needs of one step of K hypotheses, and the alignment.
+    """What the readout needs of one step of K hypotheses, and the alignment."""
 
-    Attributes:
-        state: float [B K, n], s_{i-1} or s_i by the step order.
-        readout_term: float [B K, t], C_o c_i, or None without a context.
-        weights: float [B, K, T_x], α_i, or None without an alignment.
-    """
-
-    state: tf.Tensor
-    readout_term: tf.Tensor | None
-    weights: tf.Tensor | None
+    state: tf.Tensor  # float [B K, n], s_{i-1} or s_i by the step order
+    readout_term: tf.Tensor | None  # float [B K, t], C_o c_i; None without a context
+    weights: tf.Tensor | None  # float [B, K, T_x], α_i; None without an alignment
 
 
 class DecoderState(NamedTuple):
     """The state of a decoder between two steps.
 
-    Attributes:
-        states: The cell's states, float [B, K, n] each.
-        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the update with
-            c_{i-1} is done in the next step, when y_{i-1} is known. () in the other orders and
-            without a context.
-        attention: The attention's state, a nest of [B, K, ...]; () without one.
+    In the step order "original" the update with c_{i-1} is done in the next step, when y_{i-1} is
+    known, so its C c_{i-1} is kept.
     """
 
-    states: States
-    cell_term: tf.Tensor | tuple[()]
-    attention: Nest
+    states: States  # the cell's, float [B, K, n] each
+    cell_term: tf.Tensor | tuple[()]  # float [B, K, p]; () in other orders, without a context
+    attention: Nest  # the attention's state, a nest of [B, K, ...]; () without one
 
 
 STEP_ORDERS = ("original", "appendix", "main-text")
@@ -190,7 +159,7 @@ class AttentionDecoder(ConfiguredLayer):
         self._reads_new_state = step_order not in ("original", "appendix")
         self.state_dropout = state_dropout
         self.seed_generator = keras.random.SeedGenerator()
-        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.kernel_initializer = for_kernel(kernel_initializer)
         self.supports_masking = True
 
     @property
@@ -204,10 +173,10 @@ class AttentionDecoder(ConfiguredLayer):
 
     def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
         """Makes all weights, given m and the shapes of an encoder's output."""
-        memory_shape: Nest = encoded_shape  # `build` reads its first shape only
+        shape: Nest = encoded_shape  # `build` reads its first shape only
         if self.attention is not None and not self.attention.has_alignment:
-            memory_shape = (None, self.attention.context_size(encoded_shape))
-        self.build((None, None, embedding_dim), memory_shape=memory_shape)
+            shape = (None, self.attention.context_size(encoded_shape))
+        self.build((None, None, embedding_dim), memory_shape=shape)
 
     def build(
         self,
@@ -222,8 +191,7 @@ class AttentionDecoder(ConfiguredLayer):
             self.context_size = (memory_shape[0] if has_alignment else memory_shape)[-1]
         self._build_cells(embedded_shape[-1])
         if self.attention is not None:
-            query_shape = (None, self.cell.units)
-            build_once(self.attention, query_shape, memory_shape)
+            build_once(self.attention, (None, self.cell.units), memory_shape)
         stay_frozen(self)
 
     def _build_cells(self, embedding_dim: int) -> None:
@@ -233,11 +201,8 @@ class AttentionDecoder(ConfiguredLayer):
         build_once(self.cell, (None, width))
         self.context_term_size = self.cell.projection_size
         if self.attention is not None and not as_input:
-            self.context_kernel = self.add_weight(
-                name="context_kernel",
-                shape=(self.context_size, self.context_term_size),
-                initializer=initial(self.kernel_initializer),
-            )
+            shape = self.context_size, self.context_term_size
+            self.context_kernel = self.new_weight("context_kernel", shape, self.kernel_initializer)
 
     def _attend(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         if self.attention is None:
@@ -263,8 +228,7 @@ class AttentionDecoder(ConfiguredLayer):
         """One step of the cell on W E y + C c."""
         if cell_term is not None:
             projected += cell_term
-        new: States = self.cell.step(projected, states, dropped)
-        return new
+        return self.cell.step(projected, states, dropped)
 
     def _transition(
         self,
@@ -302,8 +266,7 @@ class AttentionDecoder(ConfiguredLayer):
         """The class for which training runs the plain loop; None on a fast path.
 
         The fast paths have gradients written by hand, for `GRUCell` with `BahdanauAttention`,
-        `FixedContext` or no attention. Classes derived from these may compute otherwise, and run
-        the plain loop.
+        `FixedContext` or no attention, not for classes derived from these.
         """
         if not vars(type(self)).get("has_fast_path", False):
             return type(self).__name__
@@ -343,8 +306,7 @@ class AttentionDecoder(ConfiguredLayer):
         context = None
         if self.attention is not None:
             projected += linear(memory, self.context_kernel)
-            steps = tf.shape(embedded)[1]
-            context = tf.repeat(memory[:, None], steps, axis=1)
+            context = tf.repeat(memory[:, None], tf.shape(embedded)[1], axis=1)
         after, _ = gru_recurrence(
             projected,
             tf.ones_like(projected[..., :1]),
@@ -369,10 +331,8 @@ class AttentionDecoder(ConfiguredLayer):
             state, read, new = self._transition(
                 now[0], states, lambda s: self._attend(s, memory, attention_state), dropped
             )
-            outputs = [state, read.context]
-            if read.weights is not None:
-                outputs.append(tf.cast(read.weights, dtypes[-1]))
-            outputs = [output for output in outputs if output is not None]
+            kept = [x for x in (state, read.context, read.weights) if x is not None]
+            outputs = [tf.cast(x, dtype) for x, dtype in zip(kept, dtypes, strict=True)]
             return outputs, (new, read.attention_state)
 
         shapes: list[list[int | None]] = [[self.cell.units]]
@@ -394,7 +354,7 @@ class AttentionDecoder(ConfiguredLayer):
         """What `step` reads of the source: `StepMemory`, () if no attention.
 
         Args:
-            memory: From the attention layer's `memory`, [B, ...]; () without one.
+            memory: As in a call.
             readout_term: The readout's `context_term`.
         """
         if self.attention is None:
@@ -407,12 +367,7 @@ class AttentionDecoder(ConfiguredLayer):
         return StepMemory(memory, tf.concat(terms, -1))
 
     def initial_state(self, states: States, memory: Nest) -> DecoderState:
-        """The state before the first step, a nest of [B, ...].
-
-        Args:
-            states: The cell's initial states, float [B, n].
-            memory: From the attention layer's `memory`; () without one.
-        """
+        """The state before the first step, a nest of [B, ...]; arguments as in a call."""
         term: tf.Tensor | tuple[()] = ()
         if self._updates_first and self.attention is not None:
             shape = [tf.shape(states[0])[0], self.cell.projection_size]
@@ -442,9 +397,8 @@ class AttentionDecoder(ConfiguredLayer):
 
         def attend(query: tf.Tensor) -> Read:
             read = self._terms(beams(query), memory, state.attention)
-            if read.cell_term is None:
-                return read
-            return read._replace(cell_term=as_rows(read.cell_term))
+            term = read.cell_term
+            return read if term is None else read._replace(cell_term=as_rows(term))
 
         states = tuple(map(as_rows, state.states))
         projected = self.cell.project(as_rows(previous))
@@ -457,13 +411,12 @@ class AttentionDecoder(ConfiguredLayer):
                 for old, updated in zip(state.states, new, strict=True)
             )
             seen, read = as_rows(new[0]), self._terms(new[0], memory, state.attention)
-            if read.cell_term is not None:
-                kept = read.cell_term
+            kept = () if read.cell_term is None else read.cell_term
         else:
             seen, read, new = self._transition(projected, states, attend)
             new = tuple(map(beams, new))
-        glimpse = StepGlimpse(seen, read.context, read.weights)
-        return glimpse, DecoderState(new, kept, read.attention_state)
+        after = DecoderState(new, kept, read.attention_state)
+        return StepGlimpse(seen, read.context, read.weights), after
 
     def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         """What queries [B, K, n] read: terms of the cell [B, K, p], of the readout [B K, t]."""
@@ -473,3 +426,108 @@ class AttentionDecoder(ConfiguredLayer):
         terms, weights, new = self.attention.step(query, source, attention_state, values)
         cell_term, readout_term = tf.split(terms, [self.context_term_size, -1], -1)
         return Read(cell_term, as_rows(readout_term), weights, new)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class ConditionalDecoder(AttentionDecoder):
+    """Two updates in each step, with attention between them: Nematus' cGRU.
+
+        s'_i = f(s_{i-1}, E y_{i-1})
+        c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
+        s_i  = g(s'_i, c_i)             is read out
+
+    The cells f and g are of one kind and have weights of their own; C is the input matrix of g.
+
+    Args:
+        cell: f; g is a new cell from its config, `context_cell`.
+        attention: An attention layer or `FixedContext`.
+        state_dropout: As in `AttentionDecoder`, the same mask for f and g.
+
+    Call arguments, returns: see `AttentionDecoder`.
+
+    Raises:
+        ValueError: `cell` or `attention` is not one of these.
+
+    Reference:
+        Sennrich et al. 2017, arXiv 1703.04357 (Nematus).
+    """
+
+    step_orders = ("conditional",)
+    has_fast_path = True
+
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        attention: Attention | FixedContext | None = None,
+        state_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(cell, attention, "conditional", state_dropout, **kwargs)
+        if self.attention is None:
+            raise ValueError(
+                "ConditionalDecoder: attention is None, wanted an attention layer or FixedContext"
+            )
+        self.context_cell = new_cell(self.cell)
+
+    def _build_cells(self, embedding_dim: int) -> None:
+        build_once(self.cell, (None, embedding_dim))
+        build_once(self.context_cell, (None, self.context_size))
+        self.context_term_size = self.context_cell.projection_size
+
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """The projection of g: C c + b.
+
+        Search averages these terms of the annotations by α_i, so a cell's `project` must be
+        affine, as those of this package are.
+        """
+        return self.context_cell.project(context)
+
+    def _update(
+        self,
+        projected: tf.Tensor,
+        cell_term: tf.Tensor | None,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step of g on C c + b."""
+        return self.context_cell.step(cell_term, states, dropped)
+
+    def _transition(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        attend: Callable[[tf.Tensor], Read],
+        dropped: States | None = None,
+    ) -> tuple[tf.Tensor, Read, States]:
+        """Updates by f, then attends and updates by g."""
+        return super()._transition(
+            projected, self.cell.step(projected, states, dropped), attend, dropped
+        )
+
+    def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
+        """Adds what an average of C h_j + b lacks of b where the weights sum to less than 1."""
+        read = super()._terms(query, memory, attention_state)
+        if not tf.nest.flatten(attention_state):  # a softmax sums to 1
+            return read
+        missing = 1 - tf.reduce_sum(read.weights, -1, keepdims=True)
+        bias = self.context_cell.project(tf.zeros([1, self.context_size], query.dtype))
+        return read._replace(cell_term=read.cell_term + tf.cast(missing, bias.dtype) * bias)
+
+    def _kernels(self) -> tuple[Weight, ...]:
+        return (
+            self.context_cell.kernel,
+            self.context_cell.recurrent_kernel,
+            self.cell.recurrent_kernel,
+            self.context_cell.projected_bias,
+        )
+
+    @property
+    def slow_part(self) -> str | None:
+        """As in `AttentionDecoder`, but `FixedContext` has no fast path here."""
+        is_fixed = isinstance(self.attention, FixedContext)
+        return type(self).__name__ if is_fixed else super().slow_part
+
+    def get_config(self) -> dict[str, object]:
+        config = super().get_config()
+        del config["step_order"], config["kernel_initializer"]
+        return config

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, fresh, initial, paper_kernel
+from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, for_kernel, initial
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -25,8 +25,7 @@ def _rows(
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
-        rows = tf.shape(table)[0]
-        return tf.math.unsorted_segment_sum(upstream, ids, rows), None
+        return tf.math.unsorted_segment_sum(upstream, ids, tf.shape(table)[0]), None
 
     return tf.gather(table, ids), gradient
 
@@ -71,7 +70,7 @@ class WordEmbedding(ConfiguredLayer):
         self.vocabulary_size = size("WordEmbedding", "vocabulary_size", vocabulary_size)
         self.embedding_dim = size("WordEmbedding", "embedding_dim", embedding_dim)
         self.use_bias = use_bias
-        self.embeddings_initializer = fresh(embeddings_initializer or paper_kernel())
+        self.embeddings_initializer = for_kernel(embeddings_initializer)
         self.mask_zero = mask_zero
         self.supports_masking = mask_zero
 
@@ -95,15 +94,11 @@ class WordEmbedding(ConfiguredLayer):
         )
         self.bias = None
         if self.use_bias:
-            self.bias = self.add_weight(
-                name="bias", shape=(self.embedding_dim,), initializer="zeros"
-            )
+            self.bias = self.new_weight("bias", (self.embedding_dim,), "zeros")
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         if ids.dtype not in (tf.int32, tf.int64):
             ids = tf.cast(ids, tf.int32)  # Keras with replicas passes floats
         vectors = _rows(tf.convert_to_tensor(self.embeddings), ids)
         vectors = tf.cast(vectors, self.compute_dtype)
-        if self.bias is None:
-            return vectors
-        return vectors + tf.cast(self.bias, self.compute_dtype)
+        return vectors if self.bias is None else vectors + tf.cast(self.bias, vectors.dtype)

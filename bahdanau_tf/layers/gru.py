@@ -2,11 +2,8 @@
 
 TensorFlow's own gradient of a loop has a matrix product for each weight at every step. Here the
 backward loop computes only the gradients of the pre-activations; each weight's gradient is then
-one product over all steps. The results are those of the plain loop (`unroll`).
-
-Tensors are time-major in this module, so that slicing a step copies nothing.
-
-`GRUCell`, `gru_recurrence` and `attention_recurrence` use this one step.
+one product over all steps. The results are those of the plain loop (`unroll`). Tensors are
+time-major in this module, so that slicing a step copies nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +18,14 @@ from bahdanau_tf.system.tensors import operand, product
 
 
 class GRUTrace(NamedTuple):
-    """What the gradient of a step needs.
+    """What the gradient of a step needs, float [..., n] each."""
 
-    Attributes:
-        update: z_t, float [..., n]; 0 at padding, where the state is kept.
-        reset: r_t, float [..., n].
-        candidate: h~_t, float [..., n].
-    """
-
-    update: tf.Tensor
-    reset: tf.Tensor
-    candidate: tf.Tensor
+    update: tf.Tensor  # z_t; 0 at padding, where the state is kept
+    reset: tf.Tensor  # r_t
+    candidate: tf.Tensor  # h~_t
 
     def at(self, position: tf.Tensor) -> GRUTrace:
-        """Of one position, given those of all: float [T, ..., n]."""
+        """Of one position, given those of all, [T, ..., n]."""
         return GRUTrace(*(x[position] for x in self))
 
 
@@ -45,17 +36,12 @@ def gru_step(
     kernels: tuple[tf.Tensor, tf.Tensor],
     real: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, GRUTrace]:
-    """One step of `GRUCell`, whose docstring has the equations.
+    """One step of `GRUCell`: h_t, and what `step_gradient` needs.
 
-    Args:
-        projected: float [..., 3n], the input terms of z, r and h~.
-        state: float [..., n], h_{t-1}.
-        visible: float [..., n], h_{t-1} after dropout, which the recurrent products take.
-        kernels: [U_z | U_r] and U.
-        real: float [..., 1], 0 at padding, where the state is kept; or None.
-
-    Returns:
-        h_t, and what `gru_step_gradient` needs.
+    `projected`, float [..., 3n], has the input terms of z, r and h~; `state` is h_{t-1},
+    `visible` the same after dropout, which the recurrent products take, float [..., n]; `kernels`
+    are [U_z | U_r] and U; `real`, float [..., 1] or None, is 0 at padding, where the state is
+    kept.
     """
     n = state.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
@@ -68,25 +54,17 @@ def gru_step(
     return new, GRUTrace(update, reset, candidate)
 
 
-def gru_step_gradient(
+def step_gradient(
     upstream: tf.Tensor,
     state: tf.Tensor,
     visible_of: Callable[[tf.Tensor], tf.Tensor],
     trace: GRUTrace,
     transposed: tuple[tf.Tensor, tf.Tensor],
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The gradient of `gru_step`.
+    """The gradients of a step's `projected` [B, 3n] and `state` [B, n], given that of h_t.
 
-    Args:
-        upstream: float [B, n], the gradient of h_t.
-        state: As in the step.
-        visible_of: Applies the dropout of the step; linear, so it applies to gradients, too.
-        trace: From the step.
-        transposed: The kernels of the step, transposed.
-
-    Returns:
-        Two gradients: of `projected` [B, 3n]; of `state` [B, n], with its part through the
-        recurrent products.
+    `visible_of` applies the dropout of the step; it is linear, so it applies to gradients, too.
+    `transposed` are the kernels of the step, transposed.
     """
     update, reset, candidate = trace
     visible = visible_of(state)
@@ -101,29 +79,16 @@ def gru_step_gradient(
     return projected, upstream - to_candidate + visible_of(to_visible)
 
 
-def gru_kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor) -> tf.Tensor:
-    """The gradient of [U_z | U_r | U], [n, 3n], summed over all steps.
-
-    Args:
-        projected: float [T, B, 3n], the gradients of `projected`.
-        visible: float [T, B, n].
-        reset: float [T, B, n].
-    """
+def kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor) -> tf.Tensor:
+    """The gradient of [U_z | U_r | U], summed over all steps, given those of `projected`."""
     n = visible.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
-    return tf.concat(
-        [product_over_time(visible, for_gates), product_over_time(reset * visible, for_candidate)],
-        -1,
-    )
+    for_candidate = product_over_time(reset * visible, for_candidate)
+    return tf.concat([product_over_time(visible, for_gates), for_candidate], -1)
 
 
 def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
-    """Σ_t x_tᵀ g_t, the gradient of a weight: [p, q].
-
-    Args:
-        inputs: float [T, B, p].
-        gradients: float [T, B, q].
-    """
+    """Σ_t x_tᵀ g_t, the gradient of a weight: ([T, B, p], [T, B, q]) -> [p, q]."""
     left, right = (tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients))
     return product(left, right, transpose_a=True)
 
@@ -144,7 +109,7 @@ def transposed_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.transpose(gates), tf.transpose(candidate)
 
 
-Arrays = list[tf.TensorArray]
+Values = Sequence[tf.Tensor]
 Gradient = Callable[..., tuple[tf.Tensor, ...]]  # of what runs forward
 Carried = TypeVar("Carried")
 
@@ -161,7 +126,7 @@ def gru_recurrence(
     kernel: tf.Tensor,
     dropped: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """`GRUCell` over a sentence.
+    """`GRUCell` over a sentence: the states, float [T, B, n], and the last one.
 
     Args:
         projected: float [T, B, 3n], the input terms of z, r and h~; T >= 1.
@@ -169,9 +134,6 @@ def gru_recurrence(
         first: float [B, n], h_0.
         kernel: float [n, 3n], [U_z | U_r | U].
         dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent products; or None.
-
-    Returns:
-        The states at every position, float [T, B, n], and the last state.
     """
     time = tf.shape(projected)[0]
     visible_of = masked_by(dropped)
@@ -182,30 +144,28 @@ def gru_recurrence(
     ) -> tuple[tuple[tf.Tensor, tf.Tensor], Gradient]:
         kernels = kernel_parts(kernel)
 
-        def body(t: tf.Tensor, state: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
+        def body(t: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, Values]:
             new, trace = gru_step(projected[t], state, visible_of(state), kernels, real[t])
-            return new, write(kept, t, (new, *trace))
+            return new, (new, *trace)
 
         sizes = [[kernel.shape[0]]] * 4
-        last, kept = over_time(time, body, first, first.dtype, sizes)
-        states, *others = stacked(kept)
+        last, (states, *others) = over_time(time, body, first, first.dtype, sizes)
         trace = GRUTrace(*others)
 
         def gradient(upstream: tf.Tensor, to_last: tf.Tensor) -> tuple[tf.Tensor, ...]:
             states_before = previous_states(states, first)
             transposed = transposed_parts(kernel)
 
-            def body(t: tf.Tensor, carried: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
-                to_projected, carried = gru_step_gradient(
+            def body(t: tf.Tensor, carried: tf.Tensor) -> tuple[tf.Tensor, Values]:
+                to_projected, carried = step_gradient(
                     carried + upstream[t], states_before[t], visible_of, trace.at(t), transposed
                 )
-                return carried, write(kept, t, (to_projected,))
+                return carried, (to_projected,)
 
-            carried, kept = over_time(
+            carried, (to_projected,) = over_time(
                 time, body, to_last, first.dtype, [[3 * kernel.shape[0]]], reverse=True
             )
-            (to_projected,) = stacked(kept)
-            for_kernel = gru_kernel_gradient(to_projected, visible_of(states_before), trace.reset)
+            for_kernel = kernel_gradient(to_projected, visible_of(states_before), trace.reset)
             return to_projected, carried, for_kernel
 
         return (states, last), gradient
@@ -215,51 +175,35 @@ def gru_recurrence(
 
 
 def masked_by(dropped: tf.Tensor | None) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function that multiplies by the mask, if any.
-
-    It is linear, so the same function is applied to gradients.
-    """
+    """A function that multiplies by the mask, if any."""
     return lambda x: x if dropped is None else x * dropped
 
 
 def over_time(
     time: tf.Tensor,
-    body: Callable[[tf.Tensor, Carried, Arrays], tuple[Carried, Arrays]],
+    body: Callable[[tf.Tensor, Carried], tuple[Carried, Values]],
     carried: Carried,
     dtype: tf.DType,
     sizes: Sequence[Sequence[int | None]],
     reverse: bool = False,
-) -> tuple[Carried, Arrays]:
-    """A loop over positions that stores tensors of every step in arrays.
+) -> tuple[Carried, list[tf.Tensor]]:
+    """A loop over T positions: the last of what is carried, and the values of all steps.
 
-    Args:
-        time: int32, T.
-        body: (position, carried, arrays) -> new (carried, arrays).
-        carried: A nest of tensors, passed from step to step.
-        dtype: The dtype of the arrays.
-        sizes: For each array the shape of one step without the batch.
-        reverse: Whether to go from the last position to the first.
-
-    Returns:
-        `carried` after the last step, and the arrays.
+    `body` takes a position and what the step before it carried; it returns what the next step
+    gets, and values to keep, of `dtype` and with the shapes `sizes` without the batch. They are
+    returned as tensors [T, ...].
     """
     arrays = [tf.TensorArray(dtype, size=time, element_shape=[None, *size]) for size in sizes]
 
-    def step(i: tf.Tensor, carried: Carried, arrays: Arrays) -> tuple[tf.Tensor, Carried, Arrays]:
+    def step(
+        i: tf.Tensor, carried: Carried, arrays: list[tf.TensorArray]
+    ) -> tuple[tf.Tensor, Carried, list[tf.TensorArray]]:
         position = time - 1 - i if reverse else i
-        return i + 1, *body(position, carried, arrays)
+        carried, values = body(position, carried)
+        arrays = [array.write(position, x) for array, x in zip(arrays, values, strict=True)]
+        return i + 1, carried, arrays
 
     _, carried, arrays = tf.while_loop(
         lambda i, *_: i < time, step, (tf.constant(0), carried, arrays)
     )
-    return carried, arrays
-
-
-def write(arrays: Arrays, position: tf.Tensor, values: Sequence[tf.Tensor]) -> Arrays:
-    """Writes one value into each array."""
-    return [array.write(position, value) for array, value in zip(arrays, values, strict=True)]
-
-
-def stacked(arrays: Arrays) -> list[tf.Tensor]:
-    """The arrays as tensors [T, ...]."""
-    return [array.stack() for array in arrays]
+    return carried, [array.stack() for array in arrays]

@@ -14,10 +14,10 @@ from bahdanau_tf.layers.weights import (
     Initializer,
     Weight,
     as_rows,
+    for_kernel,
     fresh,
     initial,
     linear,
-    paper_kernel,
     reshaped,
 )
 from bahdanau_tf.system.ranges import size
@@ -146,7 +146,7 @@ class Readout(ConfiguredLayer):
         self.factor_units = factor_units
         self.terms = tuple(terms)
         self.tied = tied
-        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.kernel_initializer = for_kernel(kernel_initializer)
         self.bias_initializer = fresh(bias_initializer)
         self.supports_masking = True
 
@@ -156,9 +156,10 @@ class Readout(ConfiguredLayer):
         return None, None, self.vocabulary_size
 
     def _kernel(self, name: str, rows: int, columns: int) -> keras.Variable:
-        return self.add_weight(
-            name=name, shape=(rows, columns), initializer=fresh(initial(self.kernel_initializer))
-        )
+        return self.new_weight(name, (rows, columns), fresh(initial(self.kernel_initializer)))
+
+    def _bias(self, name: str, width: int) -> keras.Variable:
+        return self.new_weight(name, (width,), fresh(initial(self.bias_initializer)))
 
     def build(
         self, state_shape: Shape, previous_shape: Shape, context_shape: Shape | None = None
@@ -191,24 +192,16 @@ class Readout(ConfiguredLayer):
                 f"{type(self).__name__}: with tied embeddings {named} ({width})"
                 f" and embedding_dim ({previous_shape[-1]}) must be equal"
             )
-        self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(self.vocabulary_size,),
-            initializer=fresh(initial(self.bias_initializer)),
-        )
+        self.output_bias = self._bias("output_bias", self.vocabulary_size)
 
     def _build_hidden(self, widths: dict[str, int]) -> int:
         """Makes U_o, V_o, C_o and b_o; returns l."""
         units = self.units or sum(widths.values())
         wide = self._preactivation_size(units)
         for term in TERMS:
-            kernel = None
-            if term in widths:
-                kernel = self._kernel(f"{term}_kernel", widths[term], wide)
-            setattr(self, f"{term}_kernel", kernel)
-        self.bias = self.add_weight(
-            name="bias", shape=(wide,), initializer=fresh(initial(self.bias_initializer))
-        )
+            name, width = f"{term}_kernel", widths.get(term)
+            setattr(self, name, self._kernel(name, width, wide) if width else None)
+        self.bias = self._bias("bias", wide)
         return units
 
     def _preactivation_size(self, units: int) -> int:
@@ -219,9 +212,8 @@ class Readout(ConfiguredLayer):
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """C_o c_i, the context's term: float [..., c] -> [..., t]."""
-        if self.context_kernel is None:
-            return context[..., :0]
-        return linear(context, self.context_kernel)
+        is_used = self.context_kernel is not None
+        return linear(context, self.context_kernel) if is_used else context[..., :0]
 
     def hidden(
         self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
@@ -238,28 +230,19 @@ class Readout(ConfiguredLayer):
 
     def features(self, hidden: tf.Tensor) -> tf.Tensor:
         """The input of the last product: t_i W_1, or t_i; float [..., f]."""
-        if self.factor_kernel is None:
-            return hidden
-        return linear(hidden, self.factor_kernel)
+        return hidden if self.factor_kernel is None else linear(hidden, self.factor_kernel)
 
     def output_weights(self, embeddings: Weight | None = None) -> OutputWeights:
         """The weights of the last product, one row for each word.
 
-        Args:
-            embeddings: float [K, m], the target embeddings; used only if `tied`.
+        The target embeddings, float [K, m], are used only if `tied`.
         """
         kernel = embeddings if self.tied else self.output_kernel
         return OutputWeights(tf.cast(kernel, self.compute_dtype), self.output_bias)
 
     def logits(self, hidden: tf.Tensor, embeddings: Weight | None = None) -> tf.Tensor:
-        """Logits of all words, float32 [..., K].
-
-        Args:
-            hidden: float [..., l], from `hidden`.
-            embeddings: As for `output_weights`.
-        """
-        output = self.output_weights(embeddings)
-        return output.logits(self.features(hidden))
+        """Logits of all words, float32 [..., K], from `hidden`, float [..., l]."""
+        return self.output_weights(embeddings).logits(self.features(hidden))
 
     def compute_output_spec(self, *args: object, **kwargs: object) -> keras.KerasTensor:
         """Of a call in a functional model, which would freeze a tie.

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell, States
-from bahdanau_tf.layers.gru import Arrays, gru_recurrence
-from bahdanau_tf.layers.nested_cells import apart, as_cell, new_cell
+from bahdanau_tf.layers.cells import GRUCell, States, apart, as_cell, new_cell
+from bahdanau_tf.layers.gru import gru_recurrence
 from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
+Arrays = list[tf.TensorArray]
 Step = Callable[[tuple[tf.Tensor, ...], Nest], tuple[Sequence[tf.Tensor], Nest]]
 
 
@@ -25,20 +26,12 @@ def unroll(
     output_shapes: Sequence[Sequence[int | None]],
     output_dtypes: Sequence[tf.DType] | None = None,
 ) -> tuple[tuple[tf.Tensor, ...], Nest]:
-    """Runs `step` at each position of a sequence.
+    """Runs `step` at each position of sequences: the outputs, [B, T, ...], and the last states.
 
     `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the inputs inside
-    the loop; here the loop runs `step` alone.
-
-    Args:
-        step: (inputs at t, states) -> (outputs at t, states); inputs and outputs are tuples.
-        inputs: Tensors [B, T, ...], T at least 1.
-        states: Nest of [B, ...].
-        output_shapes: Shape of each output at one step without the batch.
-        output_dtypes: Dtype of each output; that of the first state if None.
-
-    Returns:
-        The outputs, [B, T, ...] each, and the last states.
+    the loop; here the loop runs `step` alone: (inputs at t, states) -> (outputs at t, states).
+    The inputs are [B, T, ...], T at least 1, the states a nest of [B, ...]. `output_shapes` are
+    those of one step without the batch; dtypes are that of the first state if None.
     """
     time = tf.shape(inputs[0])[1]
     reads = [_steps(x) for x in inputs]
@@ -79,21 +72,15 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
 
 
 def as_mask(owner: str, mask: tf.Tensor | None, sequence: tf.Tensor) -> tf.Tensor | None:
-    """A mask of any dtype as bool [B, T], checked; None stays None.
-
-    Args:
-        owner: Name of the class that takes the mask, for the error.
-        mask: [B, T].
-        sequence: [B, T, ...], what it is the mask of.
+    """A mask of any dtype as bool [B, T]; None stays None.
 
     Raises:
-        ValueError: It has another shape.
+        ValueError: The mask that the class `owner` takes does not fit the sequence, [B, T, ...].
     """
     if mask is None:
         return None
     mask = tf.cast(mask, tf.bool)
-    wanted = sequence.shape[:2]
-    if not mask.shape.is_compatible_with(wanted):
+    if not mask.shape.is_compatible_with(sequence.shape[:2]):
         raise ValueError(
             f"{owner}: mask has the shape {mask.shape}, wanted [B, T], the "
             f"first two of {sequence.shape}"
@@ -122,15 +109,12 @@ def state_dropout_masks(
 ) -> States | None:
     """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
 
-    Returns:
-        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept one. None without
-        dropout.
+    For each state: 0 for a dropped unit, 1 / (1 - rate) for a kept one. None without dropout.
     """
     if not training or rate == 0.0:
         return None
-    return tuple(
-        keras.random.dropout(tf.ones_like(state), rate, seed=seed_generator) for state in states
-    )
+    ones = map(tf.ones_like, states)
+    return tuple(keras.random.dropout(x, rate, seed=seed_generator) for x in ones)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -183,14 +167,11 @@ class Recurrent(ConfiguredLayer):
         mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
-        states = tuple(
-            tf.cast(state, inputs.dtype)
-            for state in self.cell.get_initial_state(tf.shape(inputs)[0])
-        )
+        first = self.cell.get_initial_state(tf.shape(inputs)[0])
+        states = tuple(tf.cast(state, inputs.dtype) for state in first)
         dropped = state_dropout_masks(states, self.state_dropout, training, self.seed_generator)
-        unrolled = self._plain_loop
-        if has_own_gradient(self.cell, inputs.dtype):
-            unrolled = self._recurrence
+        is_fast = has_own_gradient(self.cell, inputs.dtype)
+        unrolled = self._recurrence if is_fast else self._plain_loop
         # Not a loop from the last position to the first: tf2onnx, by which Keras exports to
         # ONNX, takes it for one that writes in order.
         if self.reverse:
@@ -220,13 +201,9 @@ class Recurrent(ConfiguredLayer):
         projected = self.cell.project(inputs)
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> tuple[tuple[tf.Tensor], States]:
-            projected_t, mask_t = now
-            new = self.cell.step(projected_t, states, dropped)
-            new = tuple(
-                tf.where(mask_t[:, None], state, old)
-                for state, old in zip(new, states, strict=True)
-            )
-            return (new[0],), new
+            new = zip(self.cell.step(now[0], states, dropped), states, strict=True)
+            kept = tuple(tf.where(now[1][:, None], state, old) for state, old in new)
+            return (kept[0],), kept
 
         (outputs,), states = unroll(step, (projected, mask), states, [[self.cell.units]])
         return outputs, states
@@ -251,6 +228,10 @@ class Encoded(NamedTuple):
     mask: Nest  # a tensor, () or None
 
 
+def _name(layer: int, reverse: bool) -> str:
+    return f"{'backward' if reverse else 'forward'}_{layer}"
+
+
 class _RecurrentEncoder(ConfiguredLayer):
     """Recurrent layers on top of one another, in one or two directions."""
 
@@ -273,31 +254,20 @@ class _RecurrentEncoder(ConfiguredLayer):
         self.state_dropout = state_dropout
         self.residual = residual
         self.supports_masking = True
-        for name, reverse in self._names_and_directions():
+        start: dict[str, Any] = {"state_dropout": state_dropout, "dtype": self.dtype_policy}
+        for layer, reverse in itertools.product(range(self.layers), self.directions):
             # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
             # Keras layers that are in a list.
-            recurrent = Recurrent(
-                new_cell(cell),
-                reverse=reverse,
-                state_dropout=state_dropout,
-                dtype=self.dtype_policy,
-                name=name,
-            )
-            setattr(self, name, recurrent)
-
-    def _names_and_directions(self) -> list[tuple[str, bool]]:
-        return [
-            (f"{'backward' if reverse else 'forward'}_{layer}", reverse)
-            for layer in range(self.layers)
-            for reverse in self.directions
-        ]
+            name = _name(layer, reverse)
+            setattr(self, name, Recurrent(new_cell(cell), reverse, name=name, **start))
 
     @property
     def stack(self) -> list[list[Recurrent]]:
         """For each layer, the bottom one first, the list of its directions."""
-        every = [getattr(self, name) for name, _ in self._names_and_directions()]
-        width = len(self.directions)
-        return [every[i : i + width] for i in range(0, len(every), width)]
+        return [
+            [getattr(self, _name(layer, reverse)) for reverse in self.directions]
+            for layer in range(self.layers)
+        ]
 
     @property
     def annotation_size(self) -> int:

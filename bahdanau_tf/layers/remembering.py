@@ -13,7 +13,6 @@ from bahdanau_tf.layers.weights import (
     Initializer,
     build_once,
     fresh,
-    initial,
     linear,
     paper_kernel,
     stay_frozen,
@@ -63,16 +62,11 @@ class LocationAttention(BahdanauAttention):
         self.kernel_size = size("LocationAttention", "kernel_size", kernel_size)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        self.location_filters = self.add_weight(
-            name="location_filters",
-            shape=(self.kernel_size, 1, self.filters),
-            initializer=initial(paper_kernel()),
+        k = self.filters
+        self.location_filters = self.new_weight(
+            "location_filters", (self.kernel_size, 1, k), paper_kernel()
         )
-        self.location_kernel = self.add_weight(
-            name="location_kernel",
-            shape=(self.filters, self.units),
-            initializer=initial(paper_kernel()),
-        )
+        self.location_kernel = self.new_weight("location_kernel", (k, self.units), paper_kernel())
         super().build(query_shape, memory_shape)
 
     def initial_state(self, memory: Memory) -> tf.Tensor:
@@ -159,9 +153,7 @@ class MonotonicAttention(Attention):
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         build_once(self.content, query_shape, memory_shape)
-        self.bias = self.add_weight(
-            name="bias", shape=(), initializer=initial(self.bias_initializer)
-        )
+        self.bias = self.new_weight("bias", (), self.bias_initializer)
         stay_frozen(self)
 
     def initial_state(self, memory: Memory) -> tf.Tensor:

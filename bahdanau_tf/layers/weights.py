@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.system.tensors import product
+from bahdanau_tf.system.tensors import Shape, product
 
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
@@ -38,6 +38,10 @@ class ConfiguredLayer(keras.layers.Layer):
             if name != "self" and parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
         }
         return {**super().get_config(), **arguments}
+
+    def new_weight(self, name: str, shape: Shape, initializer: Initializer) -> keras.Variable:
+        """`add_weight`, with zeros in `read_later`."""
+        return self.add_weight(shape, initial(initializer), name=name)
 
 
 _READ_LATER = ContextVar("weights are read later", default=False)
@@ -67,16 +71,16 @@ def paper_kernel() -> keras.initializers.Initializer:
     return keras.initializers.RandomNormal(stddev=0.01)
 
 
-def fresh(initializer: Initializer) -> keras.initializers.Initializer:
-    """Returns a copy: a Keras initializer used twice gives the same numbers."""
-    return _copy(initializer, 0)
+def for_kernel(initializer: Initializer) -> keras.initializers.Initializer:
+    """A copy of the initializer; of `paper_kernel` if it is None."""
+    return fresh(initializer or paper_kernel())
 
 
-def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializer:
-    """A copy; those of one that has a seed differ by their numbers.
+def fresh(initializer: Initializer, number: int = 0) -> keras.initializers.Initializer:
+    """A copy: a Keras initializer used twice gives the same numbers.
 
-    One with a `SeedGenerator` is returned as it is: it draws other numbers each time, and each
-    copy would draw the first ones again.
+    Copies of one that has a seed differ by their numbers. One with a `SeedGenerator` is returned
+    as it is: it draws other numbers each time, and each copy would draw the first ones again.
     """
     original = keras.initializers.get(initializer)
     if not isinstance(original, keras.initializers.Initializer):
@@ -96,7 +100,7 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal, as in the paper,
     and not the kernel as one wide matrix.
     """
-    blocks = [_copy(initial(initializer), place) for place in range(count)]
+    blocks = [fresh(initial(initializer), place) for place in range(count)]
 
     def initialize(shape: tuple[int, ...], dtype: tf.DType | str | None = None) -> tf.Tensor:
         block_shape = (*shape[:-1], shape[-1] // count)
@@ -127,37 +131,40 @@ def serialized(part: object) -> object:
     """The config of a layer or initializer; a tuple as a list; other values as they are."""
     if part is None or isinstance(part, (str, int, float, type)):
         return part
-    if isinstance(part, tuple):
-        part = list(part)
-    return keras.saving.serialize_keras_object(part)
+    return keras.saving.serialize_keras_object(list(part) if isinstance(part, tuple) else part)
 
 
 def deserialized(part: object) -> Any:
     """A layer, given it or its config; other values as they are."""
-    if isinstance(part, dict):
-        return keras.saving.deserialize_keras_object(part)
-    return part
+    return keras.saving.deserialize_keras_object(part) if isinstance(part, dict) else part
+
+
+def accepted(owner: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a class' constructor has, or passes to one that has."""
+
+    def takes(name: str) -> bool:
+        for base in owner.__mro__:
+            parameters = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+            if name in parameters:
+                return True
+            if not any(x.kind is x.VAR_KEYWORD for x in parameters.values()):
+                return False
+        return False
+
+    return {name: value for name, value in arguments.items() if takes(name)}
 
 
 def described(part: object) -> str:
     """What an error calls a wrong part: a layer by its class, others fully."""
     if isinstance(part, type):
         return f"the class {part.__name__} itself, not an instance"
-    if isinstance(part, keras.layers.Layer):
-        return type(part).__name__
-    return repr(part)
+    return type(part).__name__ if isinstance(part, keras.layers.Layer) else repr(part)
 
 
 def linear(inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None) -> tf.Tensor:
-    """x W + b over the last axis, in the dtype of the inputs.
+    """x W + b over the last axis, in the dtype of the inputs: float [..., p] -> [..., q].
 
-    Args:
-        inputs: float [..., p].
-        kernel: float [p, q].
-        bias: float [q], or None.
-
-    Returns:
-        float [..., q].
+    The kernel is float [p, q], the bias float [q] or None.
     """
     # Not tf.tensordot, whose gradient XLA cannot compile in a loop.
     is_matrix = inputs.shape.rank == 2
@@ -189,13 +196,5 @@ def as_rows(x: tf.Tensor) -> tf.Tensor:
 
 
 def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Selects positions of a batch of sequences, one row each.
-
-    Args:
-        sequence: float [B, T, p].
-        positions: int [N], indices into the B x T positions.
-
-    Returns:
-        float [N, p].
-    """
+    """Rows of a batch of sequences: float [B, T, p], indices into B x T -> [N, p]."""
     return tf.gather(as_rows(sequence), positions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bahdanau_tf.models import presets
+from bahdanau_tf.models.architecture import preset_class
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.ensemble import Ensemble
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
@@ -38,5 +38,5 @@ def from_preset(name: str, **overrides: Any) -> EncoderDecoder:
     Raises:
         ValueError: There is no such preset.
     """
-    owner: type[EncoderDecoder] = globals()[presets.class_name(name)]
+    owner: type[EncoderDecoder] = globals()[preset_class(name)]
     return owner.from_preset(name, **overrides)

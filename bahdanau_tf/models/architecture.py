@@ -1,16 +1,23 @@
-"""The arguments of translation models made of parts, as one checked value."""
+"""The arguments of translation models made of parts: as one checked value, and of presets.
+
+A preset of a paper or a textbook with parts of its own makes them in the sizes that are asked
+for: `from_preset("gru-attention", units=64)` has a cell of 64 units.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from functools import partial
 from typing import Any, TypeAlias
 
 import keras
 
 from bahdanau_tf.layers.attention import Attention, FixedContext
-from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.layers.bridge import Bridge, SentenceBridge, ZeroBridge
+from bahdanau_tf.layers.cells import GRUCell, RecurrentCell, TanhCell
+from bahdanau_tf.layers.readout import LinearReadout, Readout
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import Initializer, described, serialized
 from bahdanau_tf.system.ranges import size
 
@@ -94,13 +101,9 @@ class Architecture:
         return {field.name: serialized(getattr(self, field.name)) for field in fields(self)}
 
     def check(self, owner: str) -> None:
-        """Checks the parts that were given.
+        """Checks the sizes and parts that a model of the class `owner` was given.
 
-        Layers check their own sizes; `check_fit` checks that all parts fit together, when they
-        are made.
-
-        Args:
-            owner: The model's class.
+        Layers check their own sizes, and the model checks that all parts fit together.
 
         Raises:
             ValueError: A size is not a whole number, an encoder, a readout or a bridge is
@@ -115,12 +118,9 @@ class Architecture:
                 f"{owner}: source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
                 f"{sizes[1]}, wanted the same for share_embeddings"
             )
+        is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
         for name, fits, wanted in (
-            (
-                "encoder",
-                hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type),
-                "an encoder such as BidirectionalEncoder",
-            ),
+            ("encoder", is_encoder, "an encoder such as BidirectionalEncoder"),
             (
                 "readout",
                 isinstance(self.readout, Readout),
@@ -135,23 +135,19 @@ class Architecture:
             part = getattr(self, name)
             if part is not None and not fits:
                 raise ValueError(f"{owner}: {name} is {described(part)}, wanted {wanted}")
-        for name, default, part, its_own in (
-            ("tie_embeddings", False, "readout", "tied"),
-            ("factored_output", True, "readout", "factor_units"),
+        for name, default, own in (
+            ("tie_embeddings", False, "tied"),
+            ("factored_output", True, "factor_units"),
         ):
-            if getattr(self, part) is not None and getattr(self, name) != default:
+            if self.readout is not None and getattr(self, name) != default:
                 raise ValueError(
-                    f"{owner}: {name} and {part} are both given, wanted one "
-                    f"of them (the {part} has its own `{its_own}`)"
+                    f"{owner}: {name} and readout are both given, wanted one "
+                    f"of them (the readout has its own `{own}`)"
                 )
 
 
 def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
-    """A model's config without the arguments of earlier versions.
-
-    Args:
-        owner: The model's class.
-        config: What its `get_config` has, or had.
+    """A config of the class `owner` without the arguments of earlier versions.
 
     Raises:
         ValueError: One of them did change what the model computes.
@@ -172,3 +168,102 @@ def divided(arguments: Arguments) -> tuple[Arguments, Arguments]:
         {name: arguments[name] for name in arguments if name in common},
         {name: arguments[name] for name in arguments if name not in common},
     )
+
+
+# 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.
+_paper: Callable[..., Arguments] = partial(
+    dict, source_vocabulary_size=30_001, target_vocabulary_size=30_001
+)
+
+
+def _textbook(
+    make_cell: Callable[..., RecurrentCell],
+    encoder_class: Callable[..., keras.layers.Layer],
+    bridge_class: type[Bridge],
+    /,
+    units: int = 1000,
+    embedding_dim: int = 620,
+    state_dropout: float = 0.0,
+    **options: Any,
+) -> Arguments:
+    """s_t from y_{t-1}, s_{t-1} and c_t; y^_t = softmax(W_y s_t + b_y).
+
+    As in textbooks, all recurrences are of one kind and have biases, embeddings have none, and
+    the readout has no hidden layer.
+    """
+    options = _paper(**options)
+
+    def among(*names: str) -> Arguments:
+        return {name: options[name] for name in names if name in options}
+
+    start = among("kernel_initializer", "dtype")
+    recurrent = start | among("recurrent_initializer")
+    return {
+        "encoder": encoder_class(
+            make_cell(units, **recurrent), state_dropout=state_dropout, dtype=options.get("dtype")
+        ),
+        "readout": LinearReadout(options["target_vocabulary_size"], terms=("state",), **start),
+        "cell": make_cell(units, **recurrent),
+        "bridge": bridge_class(units, embedding_dim, **start),
+        "step_order": "main-text",
+        "embedding_bias": False,
+        "units": units,
+        "embedding_dim": embedding_dim,
+        "state_dropout": state_dropout,
+        **options,
+    }
+
+
+def _textbook_encdec(units: int = 1000, **options: Any) -> Arguments:
+    """s_0 = y_0 = h_Tx, so embeddings are as wide as states; no c_t."""
+    return _textbook(
+        TanhCell,
+        UnidirectionalEncoder,
+        SentenceBridge,
+        **{"units": units, "embedding_dim": units, "use_context": False, **options},
+    )
+
+
+def _textbook_attention(make_cell: Callable[..., RecurrentCell]) -> Callable[..., Arguments]:
+    return partial(_textbook, make_cell, BidirectionalEncoder, ZeroBridge)
+
+
+# Name -> class, and a function from the overrides to all arguments. The presets -30 and -50 are
+# the same model; the papers trained them on sentences of up to 30 and 50 words.
+_PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
+    "gru-attention": ("RNNSearch", _textbook_attention(partial(GRUCell, use_gate_bias=True))),
+    "rnn-attention": ("RNNSearch", _textbook_attention(TanhCell)),
+    "rnn-encdec": ("RNNEncDec", _textbook_encdec),
+    "rnnencdec-30": ("RNNEncDec", _paper),
+    "rnnencdec-50": ("RNNEncDec", _paper),
+    "rnnsearch-30": ("RNNSearch", _paper),
+    "rnnsearch-50": ("RNNSearch", _paper),
+    "sutskever-2014": (
+        "Seq2SeqLSTM",
+        partial(dict, source_vocabulary_size=160_000, target_vocabulary_size=80_000),
+    ),
+}
+
+
+def preset_class(name: str) -> str:
+    """The name of a preset's class.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
+    if name not in _PRESETS:
+        raise ValueError(f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}")
+    return _PRESETS[name][0]
+
+
+def preset_arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
+    """Constructor arguments of a preset of the class called `owner`, with overrides.
+
+    Raises:
+        ValueError: There is no such preset, or it is of another class.
+    """
+    if preset_class(name) != owner:
+        raise ValueError(
+            f"{owner}.from_preset: {name!r} is a preset of {preset_class(name)}, not of {owner}"
+        )
+    return _PRESETS[name][1](**overrides)

@@ -8,49 +8,38 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.conditional import ConditionalDecoder
-from bahdanau_tf.layers.decoder import AttentionDecoder, DecoderState, Glimpse, StepMemory
+from bahdanau_tf.layers.cells import GRUCell, KerasCell
+from bahdanau_tf.layers.decoder import (
+    AttentionDecoder,
+    ConditionalDecoder,
+    DecoderState,
+    Glimpse,
+    StepMemory,
+)
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.nested_cells import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
-from bahdanau_tf.models import presets
-from bahdanau_tf.models.architecture import Architecture, divided, without_former
+from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments, without_former
 from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, check_ids
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class SourceMemory(NamedTuple):
-    """What the steps read of a source sentence.
+    """What the steps read of a source sentence."""
 
-    Attributes:
-        attended: `StepMemory` for the decoder's `step`; () without a context.
-        first_input: float [B, m], used in place of E y_0.
-    """
-
-    attended: StepMemory | tuple[()]
-    first_input: tf.Tensor
+    attended: StepMemory | tuple[()]  # () without a context
+    first_input: tf.Tensor  # float [B, m], used in place of E y_0
 
 
 class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; base class of the papers' models.
 
-    It maps word ids to logits of target words. Id 0 is padding on both sides and, as a previous
-    target word, stands for "no word yet"; no other id has a special meaning here.
-
     Args:
         *sizes: K_x, K_y, n, m and l, as in `Architecture`.
         **options: The other arguments of `Architecture`, and those of Keras.
 
-    Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
-            is y_1 .. y_Ty with the end symbol, unshifted.
-        training: Whether to apply dropout.
-
-    Returns:
-        Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+    Call arguments, returns: see `StepwiseModel`.
 
     Raises:
         ValueError: Parts do not fit together. The message names both.
@@ -67,32 +56,48 @@ class EncoderDecoder(StepwiseModel):
         arguments = Architecture(*sizes, **common)
         arguments.check(type(self).__name__)
         self._remember(arguments.config())
-        dtype = self.dtype_policy
-        self.source_embedding = self.target_embedding = make_embedding(arguments, "source", dtype)
+        m, dtype = arguments.embedding_dim, self.dtype_policy
+        start = {"kernel_initializer": arguments.kernel_initializer, "dtype": dtype}
+        dropout = {"state_dropout": arguments.state_dropout, "dtype": dtype}
+
+        def make_embedding(side: str) -> WordEmbedding:
+            return WordEmbedding(
+                getattr(arguments, f"{side}_vocabulary_size"),
+                m,
+                use_bias=arguments.embedding_bias,
+                embeddings_initializer=arguments.embeddings_initializer,
+                dtype=dtype,
+                name=f"{side}_embedding",
+            )
+
+        def make_cell() -> GRUCell:
+            initializer = arguments.recurrent_initializer
+            return GRUCell(arguments.units, recurrent_initializer=initializer, **start)
+
+        self.source_embedding = self.target_embedding = make_embedding("source")
         if not arguments.share_embeddings:
-            self.target_embedding = make_embedding(arguments, "target", dtype)
-        self.encoder = arguments.encoder or self.encoder_class(
-            make_cell(arguments, dtype), state_dropout=arguments.state_dropout, dtype=dtype
+            self.target_embedding = make_embedding("target")
+        self.encoder = arguments.encoder or self.encoder_class(make_cell(), **dropout)
+        cell, attention = arguments.cell or make_cell(), arguments.attention
+        self.decoder = (
+            ConditionalDecoder(cell, attention, **dropout)
+            if arguments.step_order == "conditional"
+            else AttentionDecoder(cell, attention, arguments.step_order, **dropout | start)
         )
-        self.decoder = make_decoder(arguments, dtype)
         self.bridge = arguments.bridge or self.bridge_class(
-            self.decoder.cell.state_size,
-            arguments.embedding_dim,
-            kernel_initializer=arguments.kernel_initializer,
-            dtype=dtype,
+            self.decoder.cell.state_size, m, **start
         )
         self.readout = arguments.readout or MaxoutReadout(
             arguments.target_vocabulary_size,
             arguments.maxout_units,
-            factor_units=arguments.embedding_dim if arguments.factored_output else None,
+            factor_units=m if arguments.factored_output else None,
             tied=arguments.tie_embeddings,
-            kernel_initializer=arguments.kernel_initializer,
-            dtype=dtype,
+            **start,
         )
         for name in ("embedding_dropout", "annotation_dropout", "readout_dropout"):
             rate = getattr(arguments, name)
             setattr(self, name, keras.layers.Dropout(rate, name=name, dtype=dtype))
-        check_fit(self)
+        _check_fit(self)
         self.build()
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -122,10 +127,9 @@ class EncoderDecoder(StepwiseModel):
     def _remember(self, arguments: dict[str, object]) -> None:
         """Sets the arguments of the constructor that `get_config` returns.
 
-        The configs of parts are those before building: a loaded model builds its parts itself.
-        It is a mapping proxy, because Keras would wrap a dict.
+        Parts are as before building: a loaded model builds its parts itself.
         """
-        self._arguments = MappingProxyType(arguments)
+        self._arguments = MappingProxyType(arguments)  # Keras would wrap a dict
 
     def get_config(self) -> dict[str, object]:
         return {**super().get_config(), **self._arguments}
@@ -144,16 +148,12 @@ class EncoderDecoder(StepwiseModel):
 
     @classmethod
     def from_preset(cls, name: str, **overrides: Any) -> EncoderDecoder:
-        """Makes the model with the arguments of a preset; see `presets`.
-
-        Args:
-            name: A preset of this class, such as "rnnsearch-50".
-            **overrides: Constructor arguments to change.
+        """The model of a preset of this class, see `bahdanau_tf.from_preset`.
 
         Raises:
             ValueError: There is no such preset for this class.
         """
-        return cls(**presets.arguments(cls.__name__, name, overrides))
+        return cls(**preset_arguments(cls.__name__, name, overrides))
 
     @property
     def has_alignment(self) -> bool:
@@ -174,15 +174,9 @@ class EncoderDecoder(StepwiseModel):
     def hidden(
         self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Glimpse]:
-        """The readout's hidden layer, and the decoder's `Glimpse`.
+        """The readout's t_i, float [B, T_y, l], and the decoder's `Glimpse`.
 
-        Args:
-            inputs: As in `call`.
-            training: Whether to apply dropout.
-            words: int [N], indices into the B x T_y positions, to get only these; or None.
-
-        Returns:
-            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all positions.
+        Arguments as in `features`; of `words` alone, t_i is [N, l].
         """
         encoded = self._encoded(inputs["source"], training)
         check_ids(type(self).__name__, "target", inputs["target"], self.target_vocabulary_size)
@@ -207,18 +201,12 @@ class EncoderDecoder(StepwiseModel):
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
         check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
         embedded = self.source_embedding(source)
-        encoded = self.encoder(
+        encoded: Encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),
             mask=source != PAD_ID,
             training=training,
         )
-        return self._dropped(encoded, training)
 
-    def _attended(self, encoded: Encoded) -> Nest:
-        attention = self.decoder.attention
-        return () if attention is None else attention.memory(encoded)
-
-    def _dropped(self, encoded: Encoded, training: bool) -> Encoded:
         def drop(tensor: tf.Tensor) -> tf.Tensor:
             return self.annotation_dropout(tensor, training=training)
 
@@ -227,6 +215,10 @@ class EncoderDecoder(StepwiseModel):
             forward_states=tf.nest.map_structure(drop, encoded.forward_states),
             backward_states=tf.nest.map_structure(drop, encoded.backward_states),
         )
+
+    def _attended(self, encoded: Encoded) -> Nest:
+        attention = self.decoder.attention
+        return () if attention is None else attention.memory(encoded)
 
     def features(
         self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
@@ -240,15 +232,7 @@ class EncoderDecoder(StepwiseModel):
         return self.readout.output_weights(self.target_embedding.embeddings)
 
     def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
-        """Reads source sentences.
-
-        Args:
-            source: int32 [B, T_x], padded with 0.
-
-        Returns:
-            The memory, a nest of [B, ...] that no step changes, and the state before the first
-            step, a nest of [B, ...].
-        """
+        """See `TranslationModel`."""
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
         source_memory = self._attended(encoded)
@@ -259,17 +243,7 @@ class EncoderDecoder(StepwiseModel):
     def step(
         self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
     ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
-        """The features of the next word, for K hypotheses of each sentence.
-
-        Args:
-            ids: int32 [B, K], the previous words; `start_id` at the start.
-            state: Nest of [B, K, ...].
-            memory: From `encode`, nest of [B, ...].
-
-        Returns:
-            float [B, K, f]; the new state; the alignment, float32 [B, K, T_x], or None without
-            one.
-        """
+        """See `TranslationModel`."""
         is_first = ids == self.start_id
         previous = tf.where(
             is_first[..., None], memory.first_input[:, None], self.target_embedding(ids)
@@ -279,81 +253,39 @@ class EncoderDecoder(StepwiseModel):
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
-        if weights is not None:
-            weights = tf.cast(weights, tf.float32)
-        return features, state, weights
+        return features, state, None if weights is None else tf.cast(weights, tf.float32)
 
 
-def make_embedding(arguments: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
-    """E of the words of one side, "source" or "target"."""
-    return WordEmbedding(
-        getattr(arguments, f"{side}_vocabulary_size"),
-        arguments.embedding_dim,
-        use_bias=arguments.embedding_bias,
-        embeddings_initializer=arguments.embeddings_initializer,
-        dtype=dtype,
-        name=f"{side}_embedding",
-    )
-
-
-def make_cell(arguments: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
-    """The paper's gated unit, for either side."""
-    return GRUCell(
-        arguments.units,
-        kernel_initializer=arguments.kernel_initializer,
-        recurrent_initializer=arguments.recurrent_initializer,
-        dtype=dtype,
-    )
-
-
-def make_decoder(arguments: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
-    """The decoder, of the cell that was given and the attention."""
-    cell = arguments.cell or make_cell(arguments, dtype)
-    if arguments.step_order == "conditional":
-        return ConditionalDecoder(
-            cell, arguments.attention, state_dropout=arguments.state_dropout, dtype=dtype
-        )
-    return AttentionDecoder(
-        cell,
-        arguments.attention,
-        step_order=arguments.step_order,
-        state_dropout=arguments.state_dropout,
-        kernel_initializer=arguments.kernel_initializer,
-        dtype=dtype,
-    )
-
-
-def check_fit(model: EncoderDecoder) -> None:
+def _check_fit(model: EncoderDecoder) -> None:
     """Checks that the parts of a model fit together, before they are built.
 
     Raises:
         ValueError: Parts contradict one another; it names both.
     """
-    bridge, cell = model.bridge, model.decoder.cell
-    of_decoder = model.decoder.state_dropout
-    dropout_of_encoder = getattr(model.encoder, "state_dropout", of_decoder)
+    bridge, cell, vocabulary = model.bridge, model.decoder.cell, model.target_vocabulary_size
+    m, dropout = model.target_embedding.embedding_dim, model.decoder.state_dropout
+    of_encoder = getattr(model.encoder, "state_dropout", dropout)
+    sizes, wanted = (tf.nest.flatten(part.state_size) for part in (bridge, cell))
     # Parts that a user may have given, each with a dtype of its own.
     parts = {"attention": model.decoder.attention, "bridge": bridge}
     if isinstance(cell, KerasCell):
         parts["cell"] = cell
     dtypes = [
-        (f"{name}.dtype", part.compute_dtype) for name, part in parts.items() if part is not None
+        (f"{name}.dtype", part.compute_dtype, "dtype", model.compute_dtype)
+        for name, part in parts.items()
+        if part is not None
     ]
-    for (name, value), (other_name, other) in (
+    for name, value, other_name, other in (
         (
-            ("readout.vocabulary_size", model.readout.vocabulary_size),
-            ("target_vocabulary_size", model.target_vocabulary_size),
+            "readout.vocabulary_size",
+            model.readout.vocabulary_size,
+            "target_vocabulary_size",
+            vocabulary,
         ),
-        (
-            ("bridge.state_size", tf.nest.flatten(bridge.state_size)),
-            ("cell.state_size", tf.nest.flatten(cell.state_size)),
-        ),
-        (
-            ("bridge.embedding_dim", bridge.embedding_dim),
-            ("embedding_dim", model.target_embedding.embedding_dim),
-        ),
-        (("encoder.state_dropout", dropout_of_encoder), ("state_dropout", of_decoder)),
-        *((pair, ("dtype", model.compute_dtype)) for pair in dtypes),
+        ("bridge.state_size", sizes, "cell.state_size", wanted),
+        ("bridge.embedding_dim", bridge.embedding_dim, "embedding_dim", m),
+        ("encoder.state_dropout", of_encoder, "state_dropout", dropout),
+        *dtypes,
     ):
         if value != other:
             raise ValueError(

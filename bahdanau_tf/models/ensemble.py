@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -31,12 +31,7 @@ class Ensemble(StepwiseModel):
         sources: For each member the number of the source that it reads; if None, all read source
             0. With more than one source, every argument `source` is a tuple.
 
-    Call arguments:
-        inputs: {"source": int32 [B, T_x] or a tuple of them, "target": int32 [B, T_y]}, as for a
-            single model.
-
-    Returns:
-        Logits, float32 [B, T_y, K_y].
+    Call arguments, returns: see `StepwiseModel`.
 
     Raises:
         ValueError: There are no members, one has several sources, their target vocabularies or
@@ -72,48 +67,35 @@ class Ensemble(StepwiseModel):
         return [getattr(self, f"member_{number}") for number in range(len(self.sources))]
 
     @property
+    def _readers(self) -> Iterator[tuple[int, TranslationModel]]:
+        """The members, each with the number of its source."""
+        return zip(self.sources, self.members, strict=True)
+
+    @property
     def source_vocabulary_size(self) -> int | tuple[int, ...]:
         """K_x; a tuple of them if there is more than one source."""
-        sizes = {
-            source: member.source_vocabulary_size
-            for source, member in zip(self.sources, self.members, strict=True)
-        }
+        sizes = {source: member.source_vocabulary_size for source, member in self._readers}
         ordered: list[int] = tf.nest.flatten(sizes)
         return tuple(ordered) if len(ordered) > 1 else ordered[0]
 
     @property
     def has_alignment(self) -> bool:
         """Whether a member that reads source 0 returns attention weights."""
-        return any(
-            source == 0 and member.has_alignment
-            for source, member in zip(self.sources, self.members, strict=True)
-        )
+        return any(source == 0 and member.has_alignment for source, member in self._readers)
 
     def encode(self, source: Nest) -> tuple[Nest, Nest]:
-        """Reads source sentences with every member.
-
-        Args:
-            source: int32 [B, T_x], padded with 0, or a tuple of them.
-
-        Returns:
-            Two tuples: the members' memories and their states.
-        """
+        """The members' memories and their states, two tuples; see `TranslationModel`."""
         sources = tf.nest.flatten(source)
-        encoded = [
-            member.encode(sources[number])
-            for number, member in zip(self.sources, self.members, strict=True)
-        ]
+        encoded = [member.encode(sources[number]) for number, member in self._readers]
         memories, states = zip(*encoded, strict=True)
         return memories, states
 
     def step(
         self, ids: tf.Tensor, state: Nest, memory: Nest
     ) -> tuple[Nest, Nest, tf.Tensor | None]:
-        """The features of every member; see `TranslationModel`.
+        """The members' features and new states, two tuples, and the alignment to source 0.
 
-        Returns:
-            The features of the members, a tuple; their new states, a tuple; the alignment to
-            source 0, the mean over the members that have one, float32 [B, K, T_x], or None.
+        That is the mean over the members that have one, float32 [B, K, T_x], or None.
         """
         steps = [
             member.step(ids, *nests)
@@ -133,7 +115,7 @@ class Ensemble(StepwiseModel):
                 training=training,
                 words=words,
             )
-            for number, member in zip(self.sources, self.members, strict=True)
+            for number, member in self._readers
         ]
         features, weights = zip(*outputs, strict=True)
         return features, self._mean_alignment(weights)
@@ -144,12 +126,8 @@ class Ensemble(StepwiseModel):
 
     def logits(self, features: Nest, output: Output) -> tf.Tensor:
         """The mean of the members' distributions; see `TranslationModel`."""
-        return self.mean(
-            [
-                member.logits(*pair)
-                for member, *pair in zip(self.members, features, output, strict=True)
-            ]
-        )
+        parts = zip(self.members, features, output, strict=True)
+        return self.mean([member.logits(*pair) for member, *pair in parts])
 
     def _mean_alignment(self, weights: Sequence[tf.Tensor | None]) -> tf.Tensor | None:
         """The mean over the members that read source 0 and have one."""

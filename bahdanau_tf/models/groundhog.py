@@ -1,23 +1,20 @@
 """Models of the original GroundHog code: weights, vocabularies, its search.
 
 A model trained with the authors' own program (GroundHog's `experiments/nmt`) consists of a
-parameter file (`search_model.npz`) and two pickled vocabularies. `RNNSearch.from_groundhog` and
-`RNNEncDec.from_groundhog` read the parameters. Word ids stay those of the files: 0 unused, 1 the
-unknown word, the end symbol last.
-
-`original_beam_search` follows the rules of GroundHog's `sample.py`, which differ from those of
-`bahdanau_tf.search`, to reproduce the outputs of the original code.
+parameter file (`search_model.npz`) and two pickled vocabularies. Word ids stay those of the
+files: 0 unused, 1 the unknown word, the end symbol last.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple
 
 import keras
 import numpy as np
@@ -27,25 +24,8 @@ from numpy.typing import ArrayLike
 from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.system.files import check_regular, read_arrays
 from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.text.vocabulary import END, PAD, UNK
 
 Parameters = dict[str, np.ndarray]
-
-
-class Sizes(TypedDict):
-    """The sizes of a model, as its constructor takes them."""
-
-    source_vocabulary_size: int
-    target_vocabulary_size: int
-    units: int
-    embedding_dim: int
-    maxout_units: int
-
-
-class RNNSearchSizes(Sizes):
-    """Those of an `RNNSearch`."""
-
-    attention_units: int
 
 
 def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
@@ -90,16 +70,18 @@ _ATTENTION = {
     "decoder.attention.energy.kernel": ("D_dec_transition_0:a,1",),
 }
 _RNNSEARCH = {**_SHARED, **_ATTENTION}
+_SIZES = {  # arguments of the constructors
+    "source_vocabulary_size": "Kx",
+    "target_vocabulary_size": "Ky",
+    "units": "n",
+    "embedding_dim": "m",
+    "attention_units": "a",
+    "maxout_units": "l",
+}
 
 
 def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
-    """Reads a GroundHog parameter file; nothing in it is unpickled.
-
-    Args:
-        parameters: Path of the .npz file, or its arrays by name.
-
-    Returns:
-        The arrays by GroundHog's names, float32.
+    """The float32 arrays of an .npz file of GroundHog, by its names; nothing is unpickled.
 
     Raises:
         ValueError: It is not an .npz file of arrays of finite numbers.
@@ -116,42 +98,26 @@ def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]
     return {name: a.astype(np.float32) for name, a in arrays.items()}
 
 
-def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:
-    """The sizes of an RNNsearch, as arguments of `RNNSearch`.
-
-    Args:
-        arrays: From `read_parameters`.
+def sizes_of(arrays: Parameters, model: str) -> dict[str, int]:
+    """The sizes of an "RNNSearch" or an "RNNEncDec", as arguments of its constructor.
 
     Raises:
         ValueError: Tensors are missing, unknown or do not fit together; a file of an RNNencdec
             lacks those of the attention.
     """
-    letters = _measure(arrays, _RNNSEARCH, "RNNSearch")
-    _want("RNNSearch", "context", letters["c"], 2 * letters["n"])
-    return {**_shared_sizes(letters), "attention_units": letters["a"]}
+    is_search = model == "RNNSearch"
+    table, directions = (_RNNSEARCH, 2) if is_search else (_SHARED, 1)
+    letters = _measured(arrays, table, model)
+    for what, width, wanted in (
+        ("maxout input", letters["2l"], 2 * letters["l"]),
+        ("context", letters["c"], directions * letters["n"]),
+    ):
+        if width != wanted:
+            raise ValueError(f"{model}.from_groundhog: the {what} is {width} wide, wanted {wanted}")
+    return {name: letters[letter] for name, letter in _SIZES.items() if letter in letters}
 
 
-def rnnencdec_sizes(arrays: Parameters) -> Sizes:
-    """The sizes of an RNNencdec, as arguments of `RNNEncDec`.
-
-    Args and Raises are those of `rnnsearch_sizes`.
-    """
-    letters = _measure(arrays, _SHARED, "RNNEncDec")
-    _want("RNNEncDec", "context", letters["c"], letters["n"])
-    return _shared_sizes(letters)
-
-
-def _shared_sizes(letters: dict[str, int]) -> Sizes:
-    return {
-        "source_vocabulary_size": letters["Kx"],
-        "target_vocabulary_size": letters["Ky"],
-        "units": letters["n"],
-        "embedding_dim": letters["m"],
-        "maxout_units": letters["l"],
-    }
-
-
-def _measure(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) -> dict[str, int]:
+def _measured(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) -> dict[str, int]:
     """Checks names and shapes; returns the value of every letter."""
     wanted = dict(entry.split(":") for entries in table.values() for entry in entries)
     for problem, names in (
@@ -174,43 +140,27 @@ def _measure(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) 
                 f"wanted ({symbols}) with {letters}"
             )
         letters.update(zip(signs, shape, strict=True))
-    _want(model, "maxout input", letters["2l"], 2 * letters["l"])
     return letters
 
 
-def _want(model: str, what: str, size: int, wanted: int) -> None:
-    if size != wanted:
-        raise ValueError(f"{model}.from_groundhog: the {what} is {size} wide, wanted {wanted}")
-
-
 def named_weights(model: StepwiseModel) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
-    """Pairs each weight with the GroundHog tensors it is made of.
+    """Each weight of an `RNNSearch` or `RNNEncDec` with the default parts, and its origin.
 
-    Args:
-        model: An `RNNSearch` or `RNNEncDec` with the default parts.
-
-    Yields:
-        A Keras variable; the names of the arrays that, concatenated along the last axis, are its
-        value; whether that must be transposed.
+    That is the names of the arrays that, concatenated along the last axis, are its value, and
+    whether that must be transposed.
     """
-    table = _RNNSEARCH if model.has_alignment else _SHARED
-    for path, entries in table.items():
-        weight = functools.reduce(_member, path.split("."), model)
+
+    def member(part: Any, name: str) -> Any:
+        return part[int(name)] if name.isdigit() else getattr(part, name)
+
+    for path, entries in (_RNNSEARCH if model.has_alignment else _SHARED).items():
+        weight = functools.reduce(member, path.split("."), model)
         names = tuple(entry.split(":")[0] for entry in entries)
         yield weight, names, path in _TRANSPOSED
 
 
-def _member(part: Any, name: str) -> Any:
-    return part[int(name)] if name.isdigit() else getattr(part, name)
-
-
 def assign_weights(model: StepwiseModel, arrays: Parameters) -> None:
-    """Sets all weights of a model to those of a GroundHog file.
-
-    Args:
-        model: An `RNNSearch` or `RNNEncDec` of the file's sizes.
-        arrays: From `read_parameters`.
-    """
+    """Sets all weights of a model of the file's sizes to those of a GroundHog file."""
     for weight, names, is_transposed in named_weights(model):
         value = np.concatenate([arrays[n] for n in names], axis=-1)
         weight.assign(value.T if is_transposed else value)
@@ -220,19 +170,12 @@ _WIDEST = 500
 
 
 class OriginalResult(NamedTuple):
-    """The result of `original_beam_search`.
+    """The result of `original_beam_search`."""
 
-    Attributes:
-        tokens: Finished hypotheses with their end symbol, best first.
-        costs: float64 [N], -log p of each.
-        beam_size: Beam size of the search that found them.
-        searches: Number of searches that were run.
-    """
-
-    tokens: list[list[int]]
-    costs: np.ndarray
-    beam_size: int
-    searches: int
+    tokens: list[list[int]]  # of the finished hypotheses with their end symbol, best first
+    costs: np.ndarray  # float64 [N], -log p of each
+    beam_size: int  # of the search that found them
+    searches: int  # how many were run
 
 
 def original_beam_search(
@@ -273,63 +216,49 @@ def original_beam_search(
     Reference:
         github.com/lisa-groundhog/GroundHog, experiments/nmt/sample.py.
     """
+    first = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
+
+    def search(width: int, forbidden: list[int]) -> list[tuple[float, list[int]]]:
+        """Without restart: costs and tokens, not sorted."""
+        state, words, costs = first, np.array([start_id]), np.zeros(1)
+        histories: list[list[int]] = [[]]
+        finished = []
+        for time in range(max_length):
+            ids = tf.constant(words[np.newaxis], tf.int32)
+            logits, state, _ = step(ids, state)
+            candidates = costs[:, np.newaxis] - _log_softmax(logits[0])
+            candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
+            costs, parents, words = _cheapest(candidates, width)
+            ends = words == eos_id
+            for cost, parent, word in zip(costs[ends], parents[ends], words[ends], strict=True):
+                finished.append((cost, [*histories[parent], int(word)]))
+            width -= int(ends.sum())
+            costs, parents, words = costs[~ends], parents[~ends], words[~ends]
+            if not len(words):
+                break
+            pairs = zip(parents, words, strict=True)
+            histories = [[*histories[parent], int(word)] for parent, word in pairs]
+            gather = functools.partial(tf.gather, indices=parents, axis=1)
+            state = tf.nest.map_structure(gather, state)
+        return finished
+
     searches = 1
     while True:
-        forbidden = [] if ignored_id is None else [ignored_id]
-        finished = _search(
-            step, state, start_id, eos_id, max_length, beam_size, min_length,
-            forbidden,
-        )  # fmt: skip
+        finished = search(beam_size, [] if ignored_id is None else [ignored_id])
         if finished or (ignored_id is None and beam_size >= _WIDEST):
             break
         beam_size *= 2 if ignored_id is None else 1
         ignored_id = None
         searches += 1
-    finished.sort(key=lambda hypothesis: hypothesis[0])
+    finished.sort(key=operator.itemgetter(0))
     costs = np.array([cost for cost, _ in finished])
-    return OriginalResult([t for _, t in finished], costs, beam_size, searches)
-
-
-def _search(
-    step: Callable[[tf.Tensor, Nest], tuple[tf.Tensor, Nest, object]],
-    state: Nest,
-    start_id: int,
-    eos_id: int,
-    max_length: int,
-    width: int,
-    min_length: int,
-    forbidden: list[int],
-) -> list[tuple[float, list[int]]]:
-    """One search without restart: costs and tokens, not sorted."""
-    state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
-    words, costs = np.array([start_id]), np.zeros(1)
-    histories: list[list[int]] = [[]]
-    finished = []
-    for time in range(max_length):
-        ids = tf.constant(words[np.newaxis], tf.int32)
-        logits, state, _ = step(ids, state)
-        candidates = costs[:, np.newaxis] - _log_softmax(logits[0])
-        candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
-        costs, parents, words = _cheapest(candidates, width)
-        histories = [
-            [*histories[parent], int(word)] for parent, word in zip(parents, words, strict=True)
-        ]
-        ends = words == eos_id
-        finished += [(costs[i], histories[i]) for i in np.flatnonzero(ends)]
-        width -= int(ends.sum())
-        costs, parents, words = costs[~ends], parents[~ends], words[~ends]
-        histories = [histories[i] for i in np.flatnonzero(~ends)]
-        if not histories:
-            break
-        state = tf.nest.map_structure(functools.partial(tf.gather, indices=parents, axis=1), state)
-    return finished
+    return OriginalResult([tokens for _, tokens in finished], costs, beam_size, searches)
 
 
 def _log_softmax(logits: tf.Tensor) -> np.ndarray:
     shifted = np.asarray(logits, np.float64)
     shifted = shifted - shifted.max(axis=-1, keepdims=True)
-    total = np.exp(shifted).sum(axis=-1, keepdims=True)
-    log_probs: np.ndarray = shifted - np.log(total)
+    log_probs: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return log_probs
 
 
@@ -363,8 +292,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
     """
     try:
         check_regular(path)
-        table = _run_pickle(io.BytesIO(Path(path).read_bytes()))
-        return _words_by_id(table)
+        return _words_by_id(_run_pickle(io.BytesIO(Path(path).read_bytes())))
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(
             f"read_vocabulary: {os.fspath(path)!r} is not a pickled "
@@ -384,15 +312,15 @@ def vocabulary_tokens(words: Mapping[int, str], size: int) -> list[str]:
         K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id without a word, or with
         one that cannot occur in a line of text, gets the name [UNUSED...].
     """
-    tokens = [PAD, UNK]
-    seen = {PAD, UNK, END, ""}
+    tokens, last = ["[PAD]", "[UNK]"], "[END]"
+    seen = {*tokens, last, ""}
     for index in range(2, size - 1):
         word = words.get(index, "")
         if word in seen or "\n" in word:
             word = f"[UNUSED{index}]"
         seen.add(word)
         tokens.append(word)
-    return [*tokens, END]
+    return [*tokens, last]
 
 
 def _words_by_id(table: dict[object, object]) -> dict[int, str]:
@@ -437,12 +365,7 @@ def _run_pickle(stream: BinaryIO) -> dict[object, object]:
 
 def _set_items(stack: list[object], code: bytes) -> None:
     """DICT, SETITEM and SETITEMS: keys and values go into a dictionary."""
-    items: list[object] = []
-    if code == b"s":
-        items = [stack.pop(), stack.pop()]
-    else:
-        while (item := stack.pop()) is not _MARK:
-            items.append(item)
+    items = [stack.pop(), stack.pop()] if code == b"s" else list(iter(stack.pop, _MARK))
     if not all(isinstance(item, (int, str)) for item in items):
         raise ValueError("a key or value is neither a string nor a number")
     if code == b"d":

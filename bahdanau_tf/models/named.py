@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import asdict, replace
 from difflib import get_close_matches
-from types import ModuleType
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.attention import as_attention
-from bahdanau_tf.layers.nested_cells import as_cell
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.weights import accepted
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
@@ -76,25 +75,22 @@ def unused_by_parts(options: ModelOptions) -> dict[str, str]:
     return {
         _SIZES[part]: f"--{part}={name}"
         for part, name in options.named_parts.items()
-        if not _takes(_class(part, name), "units")
+        if not accepted(_class(part, name), {"units": None})
     }
 
 
 def try_parts(options: ModelOptions) -> None:
     """Makes and runs a model, if classes of parts are named.
 
-    A part is not blamed for an error that occurs without it, too, and no part
-    for a lack of memory.
+    A part is not blamed for an error that occurs without it, too, and no part for a lack of
+    memory.
 
     Raises:
         ValueError: A class is not found, is not such a part, or fails.
     """
     names = options.named_parts
-    if not names:
-        return
     _make_parts(options)
-    error = _failure(options)
-    if error is None:
+    if not names or (error := _failure(options)) is None:
         return
 
     def without(*parts: str) -> Exception | None:
@@ -109,11 +105,7 @@ def try_parts(options: ModelOptions) -> None:
 
 
 def _failure(options: ModelOptions) -> Exception | None:
-    """The error that is raised when a model is made and run.
-
-    Raises:
-        Exception: Memory is short.
-    """
+    """The error that is raised when a model is made and run, unless memory is short."""
     try:
         try_model(make_model(options, 3, 3))
     except Exception as error:  # a user's class may raise anything
@@ -124,31 +116,24 @@ def _failure(options: ModelOptions) -> Exception | None:
 
 
 def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
-    """Makes an attention or a cell of a named class.
+    """Makes a part of a named class, for the field "attention" or "cell" of the options.
 
-    Args:
-        field: "attention" or "cell".
-        name: A class of `bahdanau_tf.layers`, such as "LSTMCell", or a path,
-            such as "keras.layers.GRUCell" or "my_module.MyScore".
-        **arguments: Arguments of the constructor; those that it lacks are dropped.
-
-    Returns:
-        A layer, not built; it can be saved and loaded.
+    The name is that of a class of `bahdanau_tf.layers`, such as "LSTMCell", or a path, such as
+    "keras.layers.GRUCell" or "my_module.MyScore". Arguments that the constructor lacks are
+    dropped.
 
     Raises:
-        ValueError: There is no such class, it cannot be made with these
-            arguments, saved and loaded, or it is not such a part.
+        ValueError: There is no such class, it cannot be made with these arguments, saved and
+            loaded, or it is not such a part.
     """
     owner = _class(field, name)
-    taken = {key: arguments[key] for key in arguments if _takes(owner, key)}
     try:
-        config = keras.saving.serialize_keras_object(owner(**taken))
+        config = keras.saving.serialize_keras_object(owner(**accepted(owner, arguments)))
         part = keras.saving.deserialize_keras_object(config)
     except Exception as error:  # a user's class may raise anything
         what = f"{field} is {name!r}, which cannot be made, saved and loaded"
         raise blamed(error, what) from error
-    check = {"attention": as_attention, "cell": as_cell}[field]
-    check("ModelOptions", part)
+    {"attention": as_attention, "cell": as_cell}[field]("ModelOptions", part)
     return part
 
 
@@ -157,30 +142,14 @@ def _class(field: str, name: str) -> type:
     home = imported(module or LAYERS, f"{field} is {name!r}")
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
+        classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
+        like = " or ".join(get_close_matches(last, classes))
+        hint = f" (did you mean {like}?)" if like else ""
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{_like(last, home)}; wanted a class of {LAYERS} or module.Class"
+            f"{last!r}{hint}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
-
-
-def _like(name: str, home: ModuleType) -> str:
-    """The classes of a module that have a similar name."""
-    classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
-    like = get_close_matches(name, classes)
-    return f" (did you mean {' or '.join(like)}?)" if like else ""
-
-
-def _takes(owner: type, argument: str) -> bool:
-    """Whether a constructor has an argument, or passes it to one that has."""
-    for base in owner.__mro__:
-        parameters = inspect.signature(base.__init__).parameters  # type: ignore[misc]
-        if argument in parameters:
-            return True
-        kinds = {parameter.kind for parameter in parameters.values()}
-        if inspect.Parameter.VAR_KEYWORD not in kinds:
-            return False
-    return False
 
 
 def try_model(model: StepwiseModel) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import keras
@@ -14,7 +13,7 @@ from bahdanau_tf import layers
 from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
-from bahdanau_tf.layers.weights import serialized
+from bahdanau_tf.layers.weights import accepted, serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
@@ -23,8 +22,6 @@ _M = TypeVar("_M", bound="_OriginalModel")
 
 class _OriginalModel(EncoderDecoder):
     """A model that the original code has, too."""
-
-    groundhog_sizes: Callable[[groundhog.Parameters], Any]
 
     @classmethod
     def from_groundhog(
@@ -43,7 +40,9 @@ class _OriginalModel(EncoderDecoder):
             ValueError: The file does not have the parameters of this model.
         """
         arrays = groundhog.read_parameters(parameters)
-        model = cls(**cls.groundhog_sizes(arrays))
+        original = "RNNSearch" if issubclass(cls, RNNSearch) else "RNNEncDec"
+        sizes: dict[str, Any] = groundhog.sizes_of(arrays, original)
+        model = cls(**sizes)
         groundhog.assign_weights(model, arrays)
         return model
 
@@ -88,12 +87,7 @@ class RNNSearch(_OriginalModel):
             package, such as "GeneralAttention", which gets n' units.
         **options: Other parts, dropout and initializers; see `Architecture`.
 
-    Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
-            ends with its end symbol and is not shifted.
-
-    Returns:
-        Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+    Call arguments, returns: see `StepwiseModel`.
 
     Raises:
         ValueError: Parts do not fit together. The message names both arguments.
@@ -111,7 +105,6 @@ class RNNSearch(_OriginalModel):
 
     encoder_class = BidirectionalEncoder
     bridge_class = BackwardBridge
-    groundhog_sizes = staticmethod(groundhog.rnnsearch_sizes)
 
     def __init__(
         self,
@@ -127,12 +120,9 @@ class RNNSearch(_OriginalModel):
     ) -> None:
         arguments = {"attention_units": attention_units, "attention": serialized(attention)}
         if attention is None or isinstance(attention, str):
-            attention = _named_attention(
-                attention or "BahdanauAttention",
-                units=attention_units,
-                kernel_initializer=options.get("kernel_initializer"),
-                dtype=options.get("dtype"),
-            )
+            own = {name: options.get(name) for name in ("kernel_initializer", "dtype")}
+            kind = _attention_class(attention or "BahdanauAttention")
+            attention = kind(**accepted(kind, {"units": attention_units, **own}))
         super().__init__(
             source_vocabulary_size,
             target_vocabulary_size,
@@ -145,18 +135,14 @@ class RNNSearch(_OriginalModel):
         self._remember({**self._arguments, **arguments})
 
 
-def _named_attention(name: str, **arguments: Any) -> Attention:
-    """An attention of this package, made with those of the arguments that it has."""
+def _attention_class(name: str) -> type[Attention]:
     kind = getattr(layers, name, None)
     if not (isinstance(kind, type) and issubclass(kind, (Attention, FixedContext))):
         raise ValueError(
             f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
             "package, such as 'GeneralAttention'"
         )
-    inits = [vars(owner)["__init__"] for owner in kind.__mro__ if "__init__" in vars(owner)]
-    accepted = {name for init in inits for name in inspect.signature(init).parameters}
-    layer: Attention = kind(**{key: arguments[key] for key in arguments if key in accepted})
-    return layer
+    return kind
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -185,7 +171,7 @@ class RNNEncDec(_OriginalModel):
             source only through its first state.
         **options: Other parts, dropout and initializers; see `Architecture`.
 
-    Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
+    Call arguments, returns: see `StepwiseModel`; there is no alignment.
 
     Reference:
         Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.
@@ -193,7 +179,6 @@ class RNNEncDec(_OriginalModel):
 
     encoder_class = UnidirectionalEncoder
     bridge_class = ForwardBridge
-    groundhog_sizes = staticmethod(groundhog.rnnencdec_sizes)
 
     def __init__(
         self,

@@ -16,35 +16,20 @@ from bahdanau_tf.system.tensors import Nest
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 
-def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -> tf.Tensor:
-    """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
-
-    Args and the float32 [B, T_y] are those of `log_probs_and_alignment`.
-    """
-    return log_probs_and_alignment(model, source, target)[0]
-
-
 def log_probs_and_alignment(
     model: TranslationModel, source: Nest, target: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """What a model makes of known target words, given one after the other.
+    """log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on padding; and α.
 
-    Words are processed in chunks, so that the logits of all words are never in memory at once.
-
-    Args:
-        model: A translation model.
-        source: int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
-        target: int32 [B, T_y] with the end symbol, padded with 0.
-
-    Returns:
-        log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on padding; α, float32 [B,
-        T_y, T_x], or None for a model without one.
+    Source and target are those of `TranslationModel.features`; α is float32 [B, T_y, T_x], or
+    None for a model without one. Words are processed in chunks, so that the logits of all words
+    are never in memory at once.
     """
     flat = tf.reshape(target, [-1])
     words = tf.where(flat != 0)[:, 0]
     labels = tf.gather(flat, words)
     inputs = {"source": source, "target": target}
-    features, weights = model.features(inputs, words=words)
+    features, alignment = model.features(inputs, words=words)
     output = model.output_weights()
     size = max(CHUNK_LOGITS // model.target_vocabulary_size, 1)
     # At least one chunk, even without words: `concat` of no chunk would fail.
@@ -63,8 +48,8 @@ def log_probs_and_alignment(
         lambda i, _: i < chunks, body, (tf.constant(0), done), parallel_iterations=1
     )
     log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
-    log_probs = tf.reshape(log_probs, tf.shape(target))
-    return log_probs, None if weights is None else tf.cast(weights, tf.float32)
+    alignment = None if alignment is None else tf.cast(alignment, tf.float32)
+    return tf.reshape(log_probs, tf.shape(target)), alignment
 
 
 def token_log_probs(
@@ -94,15 +79,15 @@ def token_log_probs(
             "targets, wanted equal numbers"
         )
     score = tf.function(
-        lambda source, target: target_log_probs(model, source, target),
+        lambda source, target: log_probs_and_alignment(model, source, target)[0],
         input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
         autograph=False,
     )
     log_probs: list[np.ndarray] = []
     for start in range(0, len(sources), batch_size):
-        chosen = targets[start : start + batch_size]
-        padded = score(_padded(sources[start : start + batch_size]), _padded(chosen)).numpy()
-        log_probs.extend(row[: len(ids)] for row, ids in zip(padded, chosen, strict=True))
+        part = slice(start, start + batch_size)
+        padded = score(_padded(sources[part]), _padded(targets[part])).numpy()
+        log_probs.extend(row[: len(ids)] for row, ids in zip(padded, targets[part], strict=True))
     return log_probs
 
 
@@ -127,14 +112,8 @@ def with_added_rows(
     Random rows would be noise in states that are trained already, and would take probability
     from words that are known.
 
-    Args:
-        model: The model, which stays as it is.
-        source: Number of words added to the source side; their ids follow the others.
-        target: n, the same of the target side.
-        unknown: Ids of the unknown word of both sides.
-
-    Returns:
-        The copy.
+    The model stays as it is. `source` and `target` are the numbers n of added words of both sides,
+    whose ids follow the others, and `unknown` the ids of the unknown words.
 
     Raises:
         ValueError: The model is not made of parts, both sides share their embeddings, or a part
@@ -150,21 +129,14 @@ def with_added_rows(
         raise ValueError(
             "with_added_rows: share_embeddings is True, wanted embeddings of each side of its own"
         )
-    grown = model.from_config(
-        config
-        | {
-            "source_vocabulary_size": model.source_vocabulary_size + source,
-            "target_vocabulary_size": model.target_vocabulary_size + target,
-        }
-    )
+    config["source_vocabulary_size"] = model.source_vocabulary_size + source
+    config["target_vocabulary_size"] = model.target_vocabulary_size + target
+    grown = model.from_config(config)
     of_source, of_target = (source, unknown[0]), (target, unknown[1])
-    added = {
-        model.source_embedding.embeddings.path: of_source,
-        model.target_embedding.embeddings.path: of_target,
-        model.readout.output_bias.path: of_target,
-    }
-    if model.readout.output_kernel is not None:
-        added[model.readout.output_kernel.path] = of_target
+    output = model.readout.output_bias, model.readout.output_kernel
+    added = {weight.path: of_target for weight in output if weight is not None}
+    added[model.source_embedding.embeddings.path] = of_source
+    added[model.target_embedding.embeddings.path] = of_target
     for old, new in zip(model.weights, grown.weights, strict=True):
         value = old.numpy()
         if old.path in added:

@@ -8,8 +8,7 @@ import keras
 from keras.initializers import RandomUniform
 
 from bahdanau_tf.layers.bridge import CopyBridge
-from bahdanau_tf.layers.cells import LSTMCell
-from bahdanau_tf.layers.nested_cells import StackedCells
+from bahdanau_tf.layers.cells import LSTMCell, StackedCells
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.recurrent import UnidirectionalEncoder
 from bahdanau_tf.models.architecture import divided
@@ -49,7 +48,7 @@ class Seq2SeqLSTM(EncoderDecoder):
             all steps of a sentence.
         readout_dropout: Dropout rate of s^L_i.
 
-    Call arguments, returns: see `RNNSearch`; there is no alignment.
+    Call arguments, returns: see `StepwiseModel`; there is no alignment.
 
     Raises:
         ValueError: `layers` is less than 1, or another argument of `EncoderDecoder` is given.

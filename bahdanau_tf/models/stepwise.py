@@ -52,8 +52,7 @@ class TranslationModel(Protocol):
         """Reads source sentences.
 
         Args:
-            source: int32 [B, T_x], padded with 0; a tuple of them for a model of several
-                sources.
+            source: int32 [B, T_x], padded with 0; a tuple of them for several sources.
 
         Returns:
             The memory, a nest of [B, ...] that no step changes, and the state before the first
@@ -192,10 +191,8 @@ class StepwiseModel(keras.Model):
         kinds = [(self.compute_dtype, width)]
         if self.has_alignment:
             kinds.append(("float32", None))
-        arrays = [
-            tf.TensorArray(dtype, tf.shape(target)[1], element_shape=[None, n])
-            for dtype, n in kinds
-        ]
+        time = tf.shape(target)[1]
+        arrays = [tf.TensorArray(dtype, time, element_shape=[None, n]) for dtype, n in kinds]
 
         def body(
             i: tf.Tensor, state: Nest, arrays: list[tf.TensorArray]
@@ -210,12 +207,8 @@ class StepwiseModel(keras.Model):
             return i + 1, state, arrays
 
         state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
-        *_, arrays = tf.while_loop(
-            lambda i, *_: i < tf.shape(target)[1],
-            body,
-            (tf.constant(0), state, arrays),
-            maximum_iterations=tf.shape(target)[1],
-        )
+        start = tf.constant(0), state, arrays
+        *_, arrays = tf.while_loop(lambda i, *_: i < time, body, start, maximum_iterations=time)
         features, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
         if words is not None:
             features = rows_at(features, words)
@@ -229,12 +222,7 @@ class StepwiseModel(keras.Model):
     def decode_step(
         self, ids: tf.Tensor, state: Nest, memory: Nest
     ) -> tuple[tf.Tensor, Nest, tf.Tensor | None]:
-        """`step` with the logits of all words, for `search` and other callers.
-
-        Returns:
-            Logits, float32 [B, K, K_y]; the new state; the alignment, float32 [B, K, T_x], or
-            None without one.
-        """
+        """`step` with the logits of all words, float32 [B, K, K_y], in place of features."""
         features, state, weights = self.step(ids, state, memory)
         return self.logits(features, self.output_weights()), state, weights
 
@@ -265,16 +253,10 @@ class StepwiseModel(keras.Model):
 
 
 def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> None:
-    """Checks the ids of one side; their values only outside of graphs.
-
-    Args:
-        owner: The model's class.
-        side: "source" or "target".
-        ids: int32 [B, T].
-        vocabulary_size: K.
+    """Checks the "source" or "target" ids of a model; their values only outside of graphs.
 
     Raises:
-        ValueError: They have another shape, or are not ids.
+        ValueError: They are not int32 [B, T], or not those of a vocabulary of this size.
     """
     wanted = "wanted int32 [B, T] padded with 0, T at least 1"
     if isinstance(ids, tf.RaggedTensor):
