@@ -6,6 +6,7 @@ import csv
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,25 +44,14 @@ class Recorder(keras.callbacks.Callback):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[tuple[str, Any, dict[str, float]]] = []
+        self.calls: list[tuple[str, tuple, dict[str, float]]] = []
+        for part, moment in itertools.product(("train", "epoch", "train_batch"), ("begin", "end")):
+            name = f"on_{part}_{moment}"
+            setattr(self, name, functools.partial(self.called, name))
 
-    def on_train_begin(self, logs=None):
-        self.calls.append(("train begin", None, logs))
-
-    def on_train_end(self, logs=None):
-        self.calls.append(("train end", None, logs))
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.calls.append(("epoch begin", epoch, logs))
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.calls.append(("epoch end", epoch, dict(logs)))
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.calls.append(("batch begin", batch, logs))
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.calls.append(("batch end", batch, dict(logs)))
+    def called(self, name: str, *arguments: Any, **named: Any) -> None:
+        *number, logs = *arguments, *named.values()
+        self.calls.append((name, tuple(number), dict(logs or {})))
 
 
 def test_calls_are_those_of_fit(files, tmp_path):
@@ -88,9 +78,9 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
     batches: list[dict[str, float]] = []
     epochs = []
     for what, _, logs in recorder.calls:
-        if what == "batch end":
+        if what == "on_train_batch_end":
             batches.append(logs)
-        if what == "epoch end":
+        if what == "on_epoch_end":
             words = [one["words"] for one in batches]
             losses = [one["loss"] for one in batches]
             wanted = np.average(losses, weights=words)
@@ -355,10 +345,9 @@ def test_a_training_that_learns_nothing_says_so(
     result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
     assert result.stopped_by == "epochs"
     assert not (tmp_path / "skipped.jsonl").exists()
-    first, end = capsys.readouterr().err.split("update 10, ")[1], ""
-    if len(losses) > 1:
-        first, end = first.split("update 20, ")
-    for wanted, err in ((after_first, first), (at_the_end, end)):
+    # The rows of updates 10 and 20 in the table of evaluations.
+    _, first, *end = re.split(r"^ +[12]0  .*$", capsys.readouterr().err, flags=re.MULTILINE)
+    for wanted, err in ((after_first, first), (at_the_end, "".join(end))):
         assert wanted in err
         assert ("above that" in err) == ("abo" in wanted)
         assert ("not below" in err) == ("not below" in wanted)

@@ -13,9 +13,9 @@ from processes import run_python
 
 from bahdanau_tf import Translator
 from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import DevSet
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
 
 
@@ -32,6 +32,7 @@ def two_trained(files, tmp_path_factory) -> list[Path]:
     folders = [tmp_path_factory.mktemp("trained") / "model" for _ in range(2)]
     with pytest.MonkeyPatch.context() as patch:
         letters.stand_in(patch)
+        patch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
         for folder in folders:
             keras.utils.clear_session()  # as in a new process: adam, not adam_1
             train(letters.restarted(), files, letters.RECIPE, folder)
