@@ -20,8 +20,8 @@ def word_weights(ids: tf.Tensor, sample_weight: tf.Tensor | None) -> tf.Tensor:
 
     Args:
         ids: int32 [B, T_y].
-        sample_weight: float [B, T_y], w_i; [B] or [B, 1], that of all words
-            of a sentence; or None. Unless it is the first, padding has 0.
+        sample_weight: float [B, T_y], w_i; [B] or [B, 1], that of all words of a sentence; or None.
+            Unless it is the first, padding has 0.
     """
     words = is_word(ids)
     if sample_weight is None:
@@ -45,30 +45,30 @@ class TokenCrossentropy(keras.losses.Loss):
 
         L = -Σ_i w_i log p(y_i | y_1 .. y_{i-1}, x)
 
-    With label smoothing ε the target distribution is 1 - ε on y_i plus ε times
-    the uniform one. As in the original code the loss of a batch is a *sum* over
-    all its words (Keras' default is a mean over positions, padding included).
+    With label smoothing ε the target distribution is 1 - ε on y_i plus ε times the uniform one. As
+    in the original code the loss of a batch is a *sum* over all its words (Keras' default is a mean
+    over positions, padding included).
 
     Args:
         label_smoothing: ε, 0 in the paper.
-        divisor: Divides the loss of each word: 1 in the original code;
-            Sutskever et al. (2014) divide by their batch size, 128.
-        reduction: "sum", as in the original code; "mean_with_sample_weight",
-            the mean over real words; or another of `keras.losses.Loss`.
+        divisor: Divides the loss of each word: 1 in the original code; Sutskever et al. (2014)
+            divide by their batch size, 128.
+        reduction: "sum", as in the original code; "mean_with_sample_weight", the mean over real
+            words; or another of `keras.losses.Loss`.
 
     Call arguments:
         y_true: int32 [B, T_y].
         y_pred: Logits, float [B, T_y, K_y].
-        sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on
-            padding (id 0). Or float [B], that of all words of a sentence. It is
-            also 0 where a Keras mask on `y_pred` is False.
+        sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on padding (id 0). Or float
+            [B], that of all words of a sentence. It is also 0 where a Keras mask on `y_pred` is
+            False.
 
     Raises:
         ValueError: `label_smoothing` or `divisor` is out of range.
 
     Reference:
-        Bahdanau et al. 2015, appendix B.2 and the original code; Szegedy et
-        al. 2016, arXiv 1512.00567 (label smoothing).
+        Bahdanau et al. 2015, appendix B.2 and the original code; Szegedy et al. 2016, arXiv
+        1512.00567 (label smoothing).
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class TokenCrossentropy(keras.losses.Loss):
     ) -> tf.Tensor:
         """The loss of words, computed in chunks from features x.
 
-        Loss and gradient are those of the logits x Wᵀ + b, but the logits of
-        all words are never in memory at once.
+        Loss and gradient are those of the logits x Wᵀ + b, but the logits of all words are never in
+        memory at once.
 
         Args:
             features: float [N, l], one row for each word.
@@ -164,9 +164,9 @@ def _words_nll(
 ) -> tf.Tensor:
     """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x Wᵀ + b.
 
-    Words are processed in chunks. The forward pass computes the gradient, too,
-    while the probabilities of a chunk are in memory, and keeps only the sums.
-    So there are no second derivatives.
+    Words are processed in chunks. The forward pass computes the gradient, too, while the
+    probabilities of a chunk are in memory, and keeps only the sums. So there are no second
+    derivatives.
     """
     # On a GPU int32 numbers are computed by the host: labels would be copied.
     labels = tf.cast(labels, tf.int64)
@@ -221,12 +221,7 @@ def _chunk_nll(
     weights: tf.Tensor,
     on_label: float,
 ) -> tuple[Parts, tf.Tensor]:
-    """The sum of `_words_nll` over a chunk of words, and its gradients.
-
-    Returns:
-        A list of the sum and its gradients by kernel and bias; and the
-        gradient by x.
-    """
+    """The sum of `_words_nll` over a chunk with its gradients by kernel and bias; and that by x."""
     logits = product(x, kernel, transpose_b=True)
     logits = tf.cast(logits + bias, tf.float32)
     probabilities = tf.nn.softmax(logits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,11 +19,8 @@ from bahdanau_tf.layers import (
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import Cell, States
 from bahdanau_tf.layers.decoder import DecoderState, Read
-from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
-from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translator import Translator
 
 
@@ -90,11 +87,10 @@ class Step:
             the attention has a `call` of its own.
         weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
-        gates: The gates of the cell's update in this step, by name; for a deep cell the name
-            begins with the layer, from the bottom. In the step order "original" the update with
-            y_{i-1} comes before attention, and the first step has no update. A
-            `ConditionalDecoder` has two updates: its names begin with "word" and "context". A
-            plain recurrence has no gates.
+        gates: The gates of the cell's update in this step, by name; for a deep cell the name begins
+            with the layer, from the bottom. In the step order "original" the update with y_{i-1}
+            comes before attention, and the first step has no update. A `ConditionalDecoder` has two
+            updates: its names begin with "word" and "context". A plain recurrence has no gates.
         contributions: The terms of the logit; None for a readout that is neither `MaxoutReadout`
             nor `LinearReadout` itself.
     """
@@ -136,21 +132,13 @@ class Trace:
 
 
 class _Rows(NamedTuple):
-    """The tensors of a step, float [1, ...], or of all steps, [T_y, ...].
+    """The tensors of a step, float [1, ...], or of all steps, [T_y, ...]; None without one."""
 
-    Attributes:
-        state: The state that is read out.
-        previous: E y_{i-1}.
-        context: c_i, or None.
-        weights: α_i, or None.
-        energies: e_i, or None.
-    """
-
-    state: tf.Tensor
-    previous: tf.Tensor
-    context: tf.Tensor | None
-    weights: tf.Tensor | None
-    energies: tf.Tensor | None
+    state: tf.Tensor  # the one that is read out
+    previous: tf.Tensor  # E y_{i-1}
+    context: tf.Tensor | None  # c_i
+    weights: tf.Tensor | None  # α_i
+    energies: tf.Tensor | None  # e_i
 
 
 def trace(
@@ -178,11 +166,20 @@ def trace(
     print([(step.token, step.candidates[0].probability) for step in steps])
     ```
     """
-    model = _checked(translator.model, text, candidates)
+    model = translator.model
+    if not isinstance(model, EncoderDecoder):
+        raise ValueError(
+            f"trace: the model is {type(model).__name__}, wanted one model of "
+            "this package (trace the members of an ensemble one by one)"
+        )
+    if not isinstance(text, str):
+        raise ValueError(f"trace: text is a {type(text).__name__}, wanted one string")
+    if candidates < 1:
+        raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
     reading = translator.source_text.read([text])
     words = [piece.decode("utf-8", "replace") for piece in reading.words[0].numpy()]
     source = reading.ids.to_tensor()
-    columns = [*range(len(words))]
+    columns = [*range(len(words))]  # of the source tokens, in the order of the text
     if translator.source_text.reverse:
         columns.reverse()
     if target is not None:
@@ -202,50 +199,38 @@ def trace(
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(model, translator.target_text, source, ids, [*columns, -1], candidates),
+        steps=_steps(
+            model, translator.target_text.ids_to_tokens, source, ids, [*columns, -1], candidates
+        ),
     )
-
-
-def _checked(model: TranslationModel, text: object, candidates: int) -> EncoderDecoder:
-    if not isinstance(model, EncoderDecoder):
-        raise ValueError(
-            f"trace: the model is {type(model).__name__}, wanted one model of "
-            "this package (trace the members of an ensemble one by one)"
-        )
-    if not isinstance(text, str):
-        raise ValueError(f"trace: text is a {type(text).__name__}, wanted one string")
-    if candidates < 1:
-        raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
-    return model
 
 
 def _steps(
     model: EncoderDecoder,
-    text: Tokenizer,
+    tokens_of: Callable[[tf.Tensor], tf.Tensor],
     source: tf.Tensor,
     ids: np.ndarray,
     columns: list[int],
     candidates: int,
 ) -> list[Step]:
-    """The steps for target ids; `columns` are the source tokens as shown."""
+    """The steps for target ids; `columns` are those of the energies and weights, as shown."""
     if not ids.size:
         return []
-    memory, state = model.encode(source)
-    rows, gates = zip(*_walk(model, ids, memory, state), strict=True)
+    rows, gates = zip(*_walk(model, ids, *model.encode(source)), strict=True)
     seen = _Rows(
         *(
             None if column[0] is None else tf.concat(column, axis=0)
             for column in zip(*rows, strict=True)
         )
     )
-    read = seen.state, seen.previous, seen.context
-    shares = contributions_of(model, *read, ids)
-    hidden = hidden_of(model.readout, *read)
+    shares = _contributions(model, seen, ids)
+    term = None if seen.context is None else model.readout.context_term(seen.context)
+    hidden = model.readout.hidden(seen.state, seen.previous, term)
     logits = model.output_weights().logits(model.readout.features(hidden))
     probabilities = tf.nn.softmax(logits).numpy()
     best = tf.math.top_k(probabilities, min(candidates, logits.shape[1]))
-    names = text.ids_to_tokens(best.indices).numpy()
-    tokens = text.ids_to_tokens(tf.constant(ids)[None])[0].numpy()
+    names = tokens_of(best.indices).numpy()
+    tokens = tokens_of(tf.constant(ids)[None])[0].numpy()
     return [
         Step(
             token=_decoded(tokens[i]),
@@ -270,9 +255,7 @@ def _decoded(token: bytes) -> str:
 
 
 def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | None:
-    if rows is None:
-        return None
-    return [float(x) for x in rows[i].numpy()[columns]]
+    return None if rows is None else [float(x) for x in rows[i].numpy()[columns]]
 
 
 def _walk(
@@ -360,16 +343,9 @@ def _layers(cell: Cell) -> list[Cell]:
 
 
 def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, dict[str, Gate]]:
-    """One update of all layers of a cell, and its gates.
+    """One update of all layers of a cell: the new states, and the gates by name.
 
-    Args:
-        cell: The cell.
-        projected: float [1, p], what the cell's `step` takes.
-        states: The cell's states, float [1, n] each.
-
-    Returns:
-        The new states, and the gates by name; for a deep cell "layer 1 input" and so on, from
-        the bottom.
+    A deep cell's are named "layer 1 input" and so on, from the bottom.
     """
     layers = _layers(cell)
     gates: dict[str, Gate] = {}
@@ -402,31 +378,16 @@ def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tupl
             yield (name, Gate(float(opened.mean()), float(np.linalg.norm(opened))))
 
 
-def hidden_of(
-    readout: Readout, state: tf.Tensor, previous: tf.Tensor, context: tf.Tensor | None
-) -> tf.Tensor:
-    """The readout's t_i, float [T_y, l]; the context may be None."""
-    term = None if context is None else readout.context_term(context)
-    return readout.hidden(state, previous, term)
-
-
-def contributions_of(
-    model: EncoderDecoder,
-    state: tf.Tensor,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
-    ids: np.ndarray,
+def _contributions(
+    model: EncoderDecoder, seen: _Rows, ids: np.ndarray
 ) -> list[Contributions] | None:
-    """The terms of state, previous word, context and bias in each logit.
+    """The terms of each word's logit; None for a readout of another kind.
 
     The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the larger unit of
     pair k and W = W_1 W_2 if the output is factored; it is x W_y for a linear readout.
-
-    Returns:
-        One `Contributions` for each word; None for other readouts.
     """
     readout = model.readout
-    inputs = {"state": state, "previous": previous, "context": context}
+    inputs = {"state": seen.state, "previous": seen.previous, "context": seen.context}
     values = {term: _array(value) for term, value in inputs.items() if value is not None}
     # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()

@@ -14,59 +14,47 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits, export, round_to_half
-from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.text import Dictionary, Tokenizer, load_text
-from bahdanau_tf.translation import Lexicon, Scored, Translation, TranslationGraph
-from bahdanau_tf.translation.graph import part
-from bahdanau_tf.translation.saved import (
-    DESCRIPTION,
-    best_folder,
-    check_replaceable,
-    identity,
-    read_description,
-    read_model,
-    saved_file,
-    write_description,
-    write_model,
+from bahdanau_tf.text import Dictionary, Tokenizer
+from bahdanau_tf.translation import (
+    Constraint,
+    Lexicon,
+    Scored,
+    Translation,
+    TranslationGraph,
+    saved,
 )
+from bahdanau_tf.translation.graph import part
 from bahdanau_tf.translation.sentences import align, score, translate, translate_up_to
 
-MODEL = "model.keras"
-DICTIONARY = "dictionary.tsv"
-LEXICON = "lexicon.npz"
 ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
 
 class Translator:
     """A model with the tokenizers of both sides: from strings to strings.
 
-    Tokenisation, search and detokenisation run in one graph, which is also
-    that of the exported SavedModel.
+    Tokenisation, search and detokenisation run in one graph, also that of the exported SavedModel.
 
     Args:
-        model: A translation model of this package, or another
-            `TranslationModel`.
-        source_text: Tokenizer of the source language; for an `Ensemble` that
-            reads several sources a sequence of them, one for each source.
+        model: A translation model of this package, or another `TranslationModel`.
+        source_text: Tokenizer of the source language; for an `Ensemble` that reads several sources
+            a sequence of them, one for each source.
         target_text: Tokenizer of the target language.
         decoding: How to search, if a call does not specify it.
-        dictionary: Translations of source words for `Decoding.unknown`
-            "replace"; other words are copied.
+        dictionary: Translations of source words for `Decoding.unknown` "replace"; other words are
+            copied.
         lexicon: For `Decoding.shortlist`.
 
     Attributes:
         graph: The `TranslationGraph` in use.
         history: Of a translator that `fit` returns, what it did; else None.
 
-    All arguments are attributes, too, and may be set, but the tokenizers of
-    the source are the tuple `source_texts`.
+    All arguments are attributes, too, and may be set, but the tokenizers of the source are the
+    tuple `source_texts`.
 
     Raises:
-        ValueError: The model is not a `TranslationModel`, the sizes of a
-            vocabulary and of the model's embedding differ, or the lexicon does
-            not fit the model.
+        ValueError: The model is not a `TranslationModel`, the sizes of a vocabulary and of the
+            model's embedding differ, or the lexicon does not fit the model.
 
     Example:
 
@@ -102,9 +90,11 @@ class Translator:
         model = type(self.model).__name__
         if isinstance(self.model, keras.Model):
             model += f" of {self.model.count_params():,} weights"
-        sources = " and ".join(map(_named, self.source_texts))
-        target = _named(self.target_text)
-        return f"<Translator: {model}; source {sources}; target {target}>"
+        *sources, target = (
+            f"{type(text).__name__} of {text.vocabulary_size:,} ids"
+            for text in (*self.source_texts, self.target_text)
+        )
+        return f"<Translator: {model}; source {' and '.join(sources)}; target {target}>"
 
     def __reduce__(self) -> tuple[Callable[..., Translator], tuple[object, ...]]:
         """A translator is pickled and copied as `save` writes it."""
@@ -130,13 +120,12 @@ class Translator:
         """Joins translators to one whose model is an `Ensemble`.
 
         Args:
-            translators: One or more, with the same target vocabulary; decoding,
-                dictionary and lexicon are those of the first.
+            translators: One or more, with the same target vocabulary; decoding, dictionary and
+                lexicon are those of the first.
             average: As in `Ensemble`.
 
         Raises:
-            ValueError: There are no translators, or their target vocabularies
-                differ.
+            ValueError: There are no translators, or their target vocabularies differ.
         """
         if not translators:
             raise ValueError("Translator.ensemble: there are no translators, wanted one or more")
@@ -149,12 +138,11 @@ class Translator:
                     "Translator.ensemble: the target vocabularies or "
                     "tokenizers differ, wanted one for all"
                 )
-            text = translator.source_text
-            settings = [own.settings() for own in texts]
-            if text.settings() not in settings:
-                texts.append(text)
-                settings.append(text.settings())
-            sources.append(settings.index(text.settings()))
+            settings = [text.settings() for text in texts]
+            if translator.source_text.settings() not in settings:
+                texts.append(translator.source_text)
+                settings.append(translator.source_text.settings())
+            sources.append(settings.index(translator.source_text.settings()))
         return cls(
             Ensemble([member.model for member in translators], average, sources),
             texts,
@@ -203,29 +191,25 @@ class Translator:
         Args:
             sentences: The sentences, of any length and in any order; or one.
             decoding: How to search; the translator's own if None.
-            batch_size: Number of sentences translated at once; those of similar
-                length are put together.
-            prefixes: For each sentence the text with which its translation
-                begins, "" for none. It is tokenised by itself: with a
-                `WordTokenizer` its last word is complete, with a
-                `SubwordTokenizer` it may be continued. It is cut at
-                `Decoding.max_length`. A sentence without words has the
-                translation "" all the same.
-            constraints: Further functions as in
-                `bahdanau_tf.search.constraints`, for all sentences, applied
-                after the prefix; ids are those of `target_text`, and
-                `history.rows` counts within a batch. Each tuple of constraints
-                has its own graph, so pass the same objects again.
+            batch_size: Number of sentences of similar length that are translated at once.
+            prefixes: For each sentence the text with which its translation begins, "" for none. It
+                is tokenised by itself: with a `WordTokenizer` its last word is complete, with a
+                `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. A
+                sentence without words has the translation "" all the same.
+            constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
+                sentences, applied after the prefix; ids are those of `target_text`, and
+                `history.rows` counts within a batch. Each tuple of constraints has its own graph,
+                so pass the same objects again.
             **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:
-            A `Translation` for each sentence, in order; the others of the n
-            best are its `alternatives`. For one string one `Translation`.
+            A `Translation` for each sentence, in order; the others of the n best are its
+            `alternatives`. For one string one `Translation`.
 
         Raises:
-            ValueError: `sentences` or `prefixes` is not a sequence of strings;
-                their numbers differ; an option is unknown or out of range; or
-                prefixes are given and the target tokenizer is reversed.
+            ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
+                differ; an option is unknown or out of range; or prefixes are given and the target
+                tokenizer is reversed.
 
         Example:
 
@@ -237,14 +221,14 @@ class Translator:
             rest: dict[str, Any] = {"constraints": constraints, **options}
             rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
             return self.translate([sentences], decoding, batch_size, **rest)[0]
-        return translate(
-            self.graph,
-            sentences,
-            _changed(decoding or self.decoding, options),
-            batch_size,
-            prefixes,
-            constraints,
-        )
+        names = [field.name for field in fields(Decoding)]
+        if unknown := options.keys() - {*names}:
+            raise ValueError(
+                f"Translator.translate: {min(unknown)} is not an option of Decoding, "
+                f"wanted one of {', '.join(names)}"
+            )
+        decoding = replace(decoding or self.decoding, **options)
+        return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
 
     def translate_up_to(
         self,
@@ -262,20 +246,13 @@ class Translator:
         targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
     ) -> list[Scored]:
-        """Scores given translations.
+        """Scores a given translation of each sentence: log p(y | x), in total and for each token.
 
-        Args:
-            sources: The sentences.
-            targets: A translation of each.
-            batch_size: Number of pairs scored at once; those of similar length
-                are put together.
-
-        Returns:
-            For each pair log p(y | x), in total and for each token.
+        `batch_size` is the number of pairs of similar length that are scored at once.
 
         Raises:
-            ValueError: `sources` or `targets` is one string, not a sequence of
-                strings, or their numbers differ.
+            ValueError: `sources` or `targets` is one string, not a sequence of strings, or their
+                numbers differ.
         """
         return score(self.graph, sources, targets, batch_size)
 
@@ -285,22 +262,15 @@ class Translator:
         targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
     ) -> list[Translation]:
-        """Aligns given translations, word by word.
+        """Aligns a given translation of each sentence, word by word.
 
-        Each target word is given to the model as the next previous word, as in
-        training.
-
-        Args:
-            sources: The sentences.
-            targets: A translation of each.
-            batch_size: Number of pairs aligned at once; those of similar
-                length are put together.
+        Each target word is given to the model as the next previous word, as in training.
+        `batch_size` is the number of pairs of similar length that are aligned at once.
 
         Returns:
-            A `Translation` for each pair, in order. Its text is the target; its
-            score and log_prob are log p(y | x). The tokens of both sides are in
-            the order of the texts. If a side has no words, there are only the
-            weights of its end symbol, and no links.
+            A `Translation` for each pair, in order. Its text is the target; its score and log_prob
+            are log p(y | x). The tokens of both sides are in the order of the texts. If a side has
+            no words, there are only the weights of its end symbol, and no links.
 
         Raises:
             ValueError: The model has no attention; otherwise as in `score`.
@@ -317,12 +287,12 @@ class Translator:
     ) -> Path:
         """Writes a SavedModel that translates strings.
 
-        Its signatures are described in `bahdanau_tf.serving.signatures`; they
-        search with `decoding`.
+        Its signatures are described in `bahdanau_tf.serving.signatures`; they search with
+        `decoding`.
 
         Args:
-            path: Base folder; the model is written to `path/<version>`, where
-                the version is one more than the largest one there.
+            path: Base folder; the model is written to `path/<version>`, where the version is one
+                more than the largest one there.
             max_source_length: S, see `bahdanau_tf.serving.Limits`.
             max_target_length: T.
             n_best: N.
@@ -331,8 +301,8 @@ class Translator:
             The version's folder.
 
         Raises:
-            ValueError: A limit is out of range, or the graph has ops that a
-                stock TensorFlow Serving lacks.
+            ValueError: A limit is out of range, or the graph has ops that a stock TensorFlow
+                Serving lacks.
             OSError: The folder cannot be written to.
         """
         return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
@@ -340,8 +310,8 @@ class Translator:
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.
 
-        An export then stores them as float16 and has half the size; it computes
-        in float32 as before.
+        An export then stores them as float16 and has half the size; it computes in float32 as
+        before.
 
         Raises:
             ValueError: A weight is beyond the largest float16, 65,504.
@@ -352,23 +322,14 @@ class Translator:
         """Writes everything that `load` needs.
 
         Args:
-            directory: A new or empty folder, or one that `save` wrote: it is
-                replaced as a whole, so that it is never incomplete.
+            directory: A new or empty folder, or one that `save` wrote: it is replaced as a whole,
+                so that it is never incomplete.
 
         Raises:
             ValueError: There is something else, for example a training.
             OSError: The folder cannot be written to.
         """
-        check_replaceable(directory)
-        with replaced_directory(directory) as aside:
-            write_model(aside / MODEL, self.model)
-            for number, text in enumerate(self.source_texts):
-                text.save(aside / _source_folder(number))
-            self.target_text.save(aside / "target")
-            self.dictionary.save(aside / DICTIONARY)
-            if self.lexicon is not None:
-                self.lexicon.save(aside / LEXICON)
-            write_description(aside, len(self.source_texts), self.decoding)
+        saved.write_translator(directory, self.graph)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -377,43 +338,14 @@ class Translator:
         A class of your own is found if its module was imported before.
 
         Args:
-            directory: The folder; or that of a training, with the best model
-                in its folder `best`.
+            directory: The folder; or that of a training, with the best model in its folder `best`.
 
         Raises:
-            ValueError: The folder holds no translator, or none yet, or that
-                of a newer version of this package, or a file is missing or
-                damaged.
+            ValueError: The folder holds no translator, or none yet, or that of a newer version of
+                this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
-        folder = Path(directory)
-        if not (folder / DESCRIPTION).is_file():
-            folder = best_folder(folder)
-        sources, decoding = read_description(folder)
-        lexicon = folder / LEXICON
-        return cls(
-            read_model(saved_file(folder / MODEL)),
-            [load_text(folder / _source_folder(n)) for n in range(sources)],
-            load_text(folder / "target"),
-            decoding,
-            Dictionary.load(saved_file(folder / DICTIONARY)),
-            Lexicon.load(lexicon) if lexicon.is_file() else None,
-        )
-
-
-def _changed(decoding: Decoding, options: Mapping[str, object]) -> Decoding:
-    """A decoding with some fields changed.
-
-    Raises:
-        ValueError: There is no such field, or a value is out of range.
-    """
-    names = [field.name for field in fields(Decoding)]
-    if unknown := options.keys() - {*names}:
-        raise ValueError(
-            f"Translator.translate: {min(unknown)} is not an option of Decoding, "
-            f"wanted one of {', '.join(names)}"
-        )
-    return replace(decoding, **options)  # type: ignore[arg-type]
+        return cls(*saved.read_translator(directory))
 
 
 def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) -> Translator:
@@ -426,14 +358,6 @@ def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) ->
         return translator_class.load(folder)
 
 
-def _named(text: Tokenizer) -> str:
-    return f"{type(text).__name__} of {text.vocabulary_size:,} ids"
-
-
-def _source_folder(number: int) -> str:
-    return f"source-{number + 1}" if number else "source"
-
-
 def load_best(folder: str | os.PathLike[str]) -> Translator:
     """Loads the best model of a training folder, or a saved translator.
 
@@ -443,14 +367,14 @@ def load_best(folder: str | os.PathLike[str]) -> Translator:
         ValueError: The folder holds no translator, or none yet.
     """
     for _ in range(ATTEMPTS):
-        best = best_folder(folder)
-        before = identity(best)
+        best = saved.best_folder(folder)
+        before = saved.identity(best)
         try:
             translator = Translator.load(best)
         except (OSError, ValueError):
-            if identity(best) == before:
+            if saved.identity(best) == before:
                 raise
         else:
-            if identity(best) == before:
+            if saved.identity(best) == before:
                 return translator
-    return Translator.load(best_folder(folder))
+    return Translator.load(saved.best_folder(folder))

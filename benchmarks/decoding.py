@@ -3,14 +3,12 @@
     python benchmarks/decoding.py --model_dir=model/best --source=test.en
     python benchmarks/decoding.py --batches=1       # a model without training
 
-The translator is exported twice for each beam size: once so that every sentence
-takes exactly `--steps` steps (the end symbol is forbidden before that), and
-once unchanged. Without `--model_dir` it is an untrained one of size small with a
-random lexicon; it is measured with `--steps` steps only. A new process on one
-thread, with TensorFlow and TensorFlow Text only, loads an export and translates
-`--sentences` lines, sorted by length, in batches. Times are processor time of that
-process. The rate of a matrix product is printed with them, because a busy machine
-slows both alike.
+The translator is exported twice for each beam size: once so that every sentence takes exactly
+`--steps` steps (the end symbol is forbidden before that), and once unchanged. Without `--model_dir`
+it is an untrained one of size small with a random lexicon; it is measured with `--steps` steps
+only. A new process on one thread, with TensorFlow and TensorFlow Text only, loads an export and
+translates `--sentences` lines, sorted by length, in batches. Times are processor time of that
+process. The rate of a matrix product is printed with them, because a busy machine slows both alike.
 
     python -m benchmarks.peers --data_dir=multi30k-tok --peers=joeynmt \
         --natural_updates=420 --work_dir=peers
@@ -69,8 +67,7 @@ class Search(NamedTuple):
 
     Attributes:
         beam: The beam size.
-        steps: The number of steps of each search; None if it ends where the
-            model ends sentences.
+        steps: The number of steps of each search; None if it ends where the model ends sentences.
         shortlist: Whether the lexicon shortens the vocabulary.
     """
 
@@ -162,8 +159,7 @@ def compare(search: Search, version: Path, lines: list[str], batch: int) -> None
 def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -> float:
     """A peer's sentences per second over the first lines of `--words`.
 
-    `peer` is NAME=FOLDER, with the folder of its trained model; the rest is as for
-    `peers.measure`.
+    `peer` is NAME=FOLDER, with the folder of its trained model; the rest is as for `peers.measure`.
     """
     name, _, model = peer.partition("=")
     words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")[:-1][:count]
@@ -202,10 +198,9 @@ def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[
     """Loads an export and translates the lines.
 
     Returns:
-        `rate`: sentences per second; `words`: words per translation; `load` and
-        `first`: seconds to load and of the first request; `memory`: peak
-        resident memory, GiB; `matrix`: operations per second of a matrix
-        product. Seconds are processor time.
+        `rate`: sentences per second; `words`: words per translation; `load` and `first`: seconds to
+        load and of the first request; `memory`: peak resident memory, GiB; `matrix`: operations per
+        second of a matrix product. Seconds are processor time.
     """
     import tensorflow as tf
     import tensorflow_text

@@ -56,12 +56,11 @@ builtins.__runs__ = runs
 class Trace:
     """A plugin of pytest that notes which places each test runs.
 
-    What a fixture of a module or session runs counts for every test that asks
-    for the fixture, what an import runs for none.
+    What a fixture of a module or session runs counts for every test that asks for the fixture, what
+    an import runs for none.
 
     Args:
-        package: The folder that holds a package whose functions call
-            `__runs__`.
+        package: The folder that holds a package whose functions call `__runs__`.
     """
 
     def __init__(self, package: Path) -> None:
@@ -125,9 +124,9 @@ class Trace:
 class Chosen:
     """A plugin of pytest that runs some tests, in their order.
 
-    The name of the test that runs stands in a file, so that who reads it later
-    knows which one failed, or took the whole process with it. Each has five
-    times what it took without a mistake, and half a minute more.
+    The name of the test that runs stands in a file, so that who reads it later knows which one
+    failed, or took the whole process with it. Each has five times what it took without a mistake,
+    and half a minute more.
     """
 
     def __init__(self, tests: Sequence[Test], running: Path) -> None:

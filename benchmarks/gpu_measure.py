@@ -4,10 +4,10 @@
     python benchmarks/gpu_measure.py train --data_dir=data --flags="--jit_compile=on"
     python benchmarks/gpu_measure.py translate --model_dir=model --text=test.en
 
-`steps` times updates of one batch, `train` a training by the command, and
-`translate` compares the translations of an export with those of a processor.
-`--output` gets the lines, too. A case is a size, a number of sentences, the
-dtype of products (`tf32` is float32 with TF32) and, for a compiled step, `xla`.
+`steps` times updates of one batch, `train` a training by the command, and `translate` compares the
+translations of an export with those of a processor. `--output` gets the lines, too. A case is a
+size, a number of sentences, the dtype of products (`tf32` is float32 with TF32) and, for a compiled
+step, `xla`.
 """
 
 from __future__ import annotations

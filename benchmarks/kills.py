@@ -2,15 +2,15 @@
 
     python benchmarks/kills.py --out_dir=kills --kills=20
 
-A tiny model is trained on a generated corpus, once without interruption, and
-once with `kill -9` again and again, each time resumed by the same command. The
-moments are aimed in turn at each of `AIMS` and drawn within it; the file of the
-process shows afterwards what was hit. If the training ends before all kills are
-used, another one starts. Then exports of the model are killed in the same way.
+A tiny model is trained on a generated corpus, once without interruption, and once with `kill -9`
+again and again, each time resumed by the same command. The moments are aimed in turn at each of
+`AIMS` and drawn within it; the file of the process shows afterwards what was hit. If the training
+ends before all kills are used, another one starts. Then exports of the model are killed in the same
+way.
 
-The exit status is 1 unless all that training saves (weights, optimizer, seeds
-of dropout, position in the text, best scores), the best model and the log are
-equal bit for bit, exports are whole, and no temporary file or process is left.
+The exit status is 1 unless all that training saves (weights, optimizer, seeds of dropout, position
+in the text, best scores), the best model and the log are equal bit for bit, exports are whole, and
+no temporary file or process is left.
 """
 
 from __future__ import annotations

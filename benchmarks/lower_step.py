@@ -3,8 +3,8 @@
     python benchmarks/lower_step.py --size=paper --output=paper.npz
     python benchmarks/lower_step.py --size=small --output=small.npz --repeats=5
 
-Other flags are those of `training.py`. With `--repeats` `compiled_step` and
-`train_step` are measured in turn, on one thread.
+Other flags are those of `training.py`. With `--repeats` `compiled_step` and `train_step` are
+measured in turn, on one thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A training step as a file, for a machine without TensorFlow.
 
-`lower_step.py` writes the file and `run_step.py` reads it. It contains the
-seeds from which the weights are drawn instead of the weights, so it is small.
+`lower_step.py` writes the file and `run_step.py` reads it. It contains the seeds from which the
+weights are drawn instead of the weights, so it is small.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ class LoweredStep(NamedTuple):
     """One update of a model's weights.
 
     Attributes:
-        hlo: A serialized HLO module. Its inputs are the batch, then the
-            variables; its outputs are the loss, then new values of variables.
+        hlo: A serialized HLO module. Its inputs are the batch, then the variables; its outputs are
+            the loss, then new values of variables.
         batch: The batch.
         variables: Initial values of weights and of the optimizer's variables.
         seeds: For each variable the seed for `drawn`, or `STORED`.
-        replaced: For each output after the loss the index of the variable
-            whose new value it is.
+        replaced: For each output after the loss the index of the variable whose new value it is.
         words: Target words of the batch.
         flops: Operations of the matrix products (`training.step_flops`).
         dtype: The dtype of the products.

@@ -5,22 +5,20 @@
     python benchmarks/mutation.py --results=mutants.jsonl --show=survived
     python benchmarks/mutation.py --results=again.jsonl --again=mutants.jsonl
 
-A mutant is the package with one mistake: a comparison, an operator, a number
-or a condition changed, a statement taken away (`mutants.py`). They are drawn by
-a seed over the rooms of `TESTS`. With `--again` those are taken that survived
-in another file of results, and stand in the package still.
+A mutant is the package with one mistake: a comparison, an operator, a number or a condition
+changed, a statement taken away (`mutants.py`). They are drawn by a seed over the rooms of `TESTS`.
+With `--again` those are taken that survived in another file of results, and stand in the package
+still.
 
-Each test file runs without a mistake first, and it is noted which statements
-each test runs (`places.py`, `forked_tests.py`). Then a mutant meets those that
-run its statement, the cheapest first, until one fails, or takes far more of the
-processor than it did without the mistake: in the stage "room" the test files of
-its room, one after the other, in the stage "rest" all others. Tests of a file
-that would cost more than `--seconds` together are left out; with more seconds
-the survivors meet them too.
+Each test file runs without a mistake first, and it is noted which statements each test runs
+(`places.py`, `forked_tests.py`). Then a mutant meets those that run its statement, the cheapest
+first, until one fails, or takes far more of the processor than it did without the mistake: in the
+stage "room" the test files of its room, one after the other, in the stage "rest" all others. Tests
+of a file that would cost more than `--seconds` together are left out; with more seconds the
+survivors meet them too.
 
-Every result is a line of the file of results; what is there already is not run
-again, so that the program may be stopped at any time. It refuses to go on where
-the package or the tests have changed.
+Every result is a line of the file of results; what is there already is not run again, so that the
+program may be stopped at any time. It refuses to go on where the package or the tests have changed.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
     python benchmarks/placement.py --size=small
     python benchmarks/placement.py --size=small --job=beam
 
-Needs a GPU that TensorFlow sees. Prints the number of operations on each
-device, then the tensors that are copied from the GPU to the host: the host
-waits for each of them. Those of a search's step have `while/while` in their
-names.
+Needs a GPU that TensorFlow sees. Prints the number of operations on each device, then the tensors
+that are copied from the GPU to the host: the host waits for each of them. Those of a search's step
+have `while/while` in their names.
 """
 
 from __future__ import annotations

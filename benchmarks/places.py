@@ -17,8 +17,8 @@ def first(function: ast.FunctionDef) -> ast.stmt:
 def places_of(node: ast.AST, path: str, place: str = "") -> Iterator[tuple[ast.AST, str]]:
     """Each node with its statement, "path:line", or "path" outside functions.
 
-    The head of a function, so its defaults, is with the first statement of its
-    body: what is written there matters when the function is called.
+    The head of a function, so its defaults, is with the first statement of its body: what is
+    written there matters when the function is called.
     """
     place = place or path
     for child in ast.iter_child_nodes(node):

@@ -2,13 +2,12 @@
 
     python benchmarks/run_step.py --step=paper.npz --updates=50
 
-Needs jax, numpy and absl-py, but neither TensorFlow nor this package. The step
-was lowered by TensorFlow (`lower_step.py`) and is compiled for the device here.
-All updates train on the same batch, so the loss must fall. Times are wall-clock
-time, from passing the arrays until the results are computed. The rate of a
-large square product is measured in the same run and dtype. `--kernels=30` also
-prints how many kernels an update starts on the GPU, how long they take together,
-and which 30 take longest.
+Needs jax, numpy and absl-py, but neither TensorFlow nor this package. The step was lowered by
+TensorFlow (`lower_step.py`) and is compiled for the device here. All updates train on the same
+batch, so the loss must fall. Times are wall-clock time, from passing the arrays until the results
+are computed. The rate of a large square product is measured in the same run and dtype.
+`--kernels=30` also prints how many kernels an update starts on the GPU, how long they take
+together, and which 30 take longest.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ SIDE = 8192
 def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     """A function of arrays on the device, from a serialized HLO module.
 
-    JAX has no public function for a module that it did not lower itself. The
-    private functions used here exist in JAX 0.10.2, 0.11.2 and 0.12.0.
+    JAX has no public function for a module that it did not lower itself. The private functions used
+    here exist in JAX 0.10.2, 0.11.2 and 0.12.0.
     """
     computation = xla_client.XlaComputation(hlo)
     to_module = xla_client._xla.mlir.xla_computation_to_mlir_module  # noqa: SLF001

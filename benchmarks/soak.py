@@ -2,21 +2,19 @@
 
     python benchmarks/soak.py --out_dir=soak --minutes=120
 
-Two processes live as long as this one: a training, and one that loads a model
-and translates through the Python API, in each turn `--batches` batches of mixed
-sizes and lengths. Beside them each turn runs a command: a training of its own,
-which is resumed again and again, `translate`, `evaluate` or `export`. Two out
-of three are killed at a random moment by SIGKILL, SIGTERM or SIGINT. All models
-are tiny; one core is enough, even with `nice`.
+Two processes live as long as this one: a training, and one that loads a model and translates
+through the Python API, in each turn `--batches` batches of mixed sizes and lengths. Beside them
+each turn runs a command: a training of its own, which is resumed again and again, `translate`,
+`evaluate` or `export`. Two out of three are killed at a random moment by SIGKILL, SIGTERM or
+SIGINT. All models are tiny; one core is enough, even with `nice`.
 
-After each turn the program records the resident memory of both processes, without
-mapped files such as libraries. The warm-up is `--warm_up` batches before the first
-turn, then the first quarter of the time: until then oneDNN and TensorFlow fill their
-caches, which have an entry for each new shape, up to some limit. BLEU splits words at
-spaces (`--tokenize=none`), since sacreBLEU's other tokenizers keep the last 65,536
-lines. The exit status is 1 if the memory was later more than 5 % above that at the end
-of the warm-up, if a command failed that was not killed, if one printed a traceback, if
-translations changed, or if a process or a temporary file is left at the end. Ctrl-C
+After each turn the program records the resident memory of both processes, without mapped files such
+as libraries. The warm-up is `--warm_up` batches before the first turn, then the first quarter of
+the time: until then oneDNN and TensorFlow fill their caches, which have an entry for each new
+shape, up to some limit. BLEU splits words at spaces (`--tokenize=none`), since sacreBLEU's other
+tokenizers keep the last 65,536 lines. The exit status is 1 if the memory was later more than 5 %
+above that at the end of the warm-up, if a command failed that was not killed, if one printed a
+traceback, if translations changed, or if a process or a temporary file is left at the end. Ctrl-C
 ends the program with the table so far.
 """
 

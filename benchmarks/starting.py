@@ -3,11 +3,11 @@
     python benchmarks/starting.py
     python benchmarks/starting.py --model_dir=model/best
 
-Without `--model_dir` an untrained model of size small is measured. In new processes
-on one thread: `import tensorflow`; the command `translate` with one sentence; the
-first translation after `Translator.load`; loading an export and its first request.
-Each is measured `--rounds` times in turn, and the median is reported. A busy machine
-makes all of them larger: compare them with the first.
+Without `--model_dir` an untrained model of size small is measured. In new processes on one thread:
+`import tensorflow`; the command `translate` with one sentence; the first translation after
+`Translator.load`; loading an export and its first request. Each is measured `--rounds` times in
+turn, and the median is reported. A busy machine makes all of them larger: compare them with the
+first.
 """
 
 from __future__ import annotations

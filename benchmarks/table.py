@@ -1,8 +1,7 @@
 """Figures beside their goals, as rows of one Markdown table.
 
-A program that imports this module has the flag `--table`: a file to which its
-figures are added. A new file starts with the machine, the versions and the
-date. `make bench` writes `bench.md` so.
+A program that imports this module has the flag `--table`: a file to which its figures are added. A
+new file starts with the machine, the versions and the date. `make bench` writes `bench.md` so.
 """
 
 from __future__ import annotations

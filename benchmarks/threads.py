@@ -4,11 +4,10 @@
     python benchmarks/threads.py --size=paper --repeats=3
     python benchmarks/threads.py --job=translation --size=small --repeats=5
 
-A process is started for each of `--threads`. Then they do the same job in turns: an
-update on the batch of `training.py`, whose flags are those of this program, too; or the
-translation of random lines by beam search, up to 20 words each. Times are wall-clock
-times, so nothing else may run. Peers are measured afterwards on the same batch, with one
-thread by their processor time.
+A process is started for each of `--threads`. Then they do the same job in turns: an update on the
+batch of `training.py`, whose flags are those of this program, too; or the translation of random
+lines by beam search, up to 20 words each. Times are wall-clock times, so nothing else may run.
+Peers are measured afterwards on the same batch, with one thread by their processor time.
 """
 
 from __future__ import annotations

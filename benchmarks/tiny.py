@@ -1,4 +1,4 @@
-"""The tiny training of kills, soak and cluster.py, and what may be left of it."""
+"""The tiny training of kills.py and soak.py, and what may be left of it."""
 
 from __future__ import annotations
 
@@ -44,11 +44,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def start(
-    command: Sequence[str | Path],
-    folder: Path,
-    output: Path,
-    hears_ctrl_c: bool = False,
-    **variables: str,
+    command: Sequence[str | Path], folder: Path, output: Path, hears_ctrl_c: bool = False
 ) -> subprocess.Popen:
     """Starts Python with such arguments; its output goes to a file."""
     with output.open("wb") as file:
@@ -56,7 +52,7 @@ def start(
             [sys.executable, *command],
             stdout=file,
             stderr=file,
-            env=environment(folder) | variables,
+            env=environment(folder),
             start_new_session=not hears_ctrl_c,
         )
 

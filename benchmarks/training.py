@@ -5,11 +5,10 @@
     python benchmarks/training.py --size=tiny --repeats=1       # a smoke run
     python benchmarks/training.py --peers=joeynmt,marian,opennmt
 
-One update is the step of `bahdanau_tf.training.train`, optimizer included, on
-one thread. Times are processor time of this process. Before every update the
-rate of a matrix product is measured, because a busy machine slows both alike.
-Operations are counted from the matrix products in the paper's equations, for
-real words only, times three for training.
+One update is the step of `bahdanau_tf.training.train`, optimizer included, on one thread. Times are
+processor time of this process. Before every update the rate of a matrix product is measured,
+because a busy machine slows both alike. Operations are counted from the matrix products in the
+paper's equations, for real words only, times three for training.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from table import Figure
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
-from bahdanau_tf.training.rate import make_optimizer as optimizer_of
+from bahdanau_tf.training.run import make_optimizer as optimizer_of
 from bahdanau_tf.training.step import train_step
 
 FLAGS = flags.FLAGS
@@ -87,12 +86,11 @@ def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
 def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
     """A batch of random words.
 
-    Lengths are drawn for `POOL` batches and sorted; the batch has those in the
-    middle.
+    Lengths are drawn for `POOL` batches and sorted; the batch has those in the middle.
 
     Returns:
-        The batch (inputs, target, token weights), then the lengths of its
-        source and target sentences.
+        The batch (inputs, target, token weights), then the lengths of its source and target
+        sentences.
     """
     random = np.random.default_rng(0)
     longest = (size.source_length, size.target_length)
@@ -150,8 +148,8 @@ def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Te
 def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], words: int) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
-    This package's updates are timed before and after it, since the speed of
-    most machines changes within minutes.
+    This package's updates are timed before and after it, since the speed of most machines changes
+    within minutes.
 
     Args:
         peer: As for `peer_figures`.
@@ -182,8 +180,8 @@ def peer_figures(peer: str, size: Size, batch: Any, threads: int = 1) -> dict[st
     Args:
         peer: Its name.
         size: The sizes of the model; the peer has its own kind of readout.
-        batch: The ids of the batch, source and target. The last word of each
-            sentence is left out, because the peer adds its `</s>`.
+        batch: The ids of the batch, source and target. The last word of each sentence is left out,
+            because the peer adds its `</s>`.
         threads: Its number of threads.
     """
     sides = [[row[row != 0][:-1] for row in ids.numpy()] for ids in batch]
@@ -248,8 +246,7 @@ def in_turns(
     """Measures steps in turns, and a matrix product before each turn.
 
     Returns:
-        The median seconds of each step, and of the product's operations a
-        second.
+        The median seconds of each step, and of the product's operations a second.
     """
     for step in steps.values():
         print(f"first update: {cpu_seconds(step, *batch):.1f} s, with tracing")

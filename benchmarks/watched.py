@@ -2,9 +2,9 @@
 
     python benchmarks/watched.py FILE SECONDS train --model_dir=model ...
 
-The file has "start", then "update" or one of `PARTS`, or "between" them, and
-the number of updates of this run, so that a reader can kill the command at such a
-moment. Checkpoints are written every so many seconds, not every five minutes.
+The file has "start", then "update" or one of `PARTS`, or "between" them, and the number of updates
+of this run, so that a reader can kill the command at such a moment. Checkpoints are written every
+so many seconds, not every five minutes.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/wmt14.py
     python benchmarks/wmt14.py --measure
 
-Prints the tables of docs/wmt14.md. Operations and weights are counted from the
-paper's equations. Rates are assumed or measured (one by `training.py --size=paper
---factored_output`); the help of each flag says which. `--measure` makes updates at
-30,000 words on one core and prints the measured peak of memory beside the counted one.
+Prints the tables of docs/wmt14.md. Operations and weights are counted from the paper's equations.
+Rates are assumed or measured (one by `training.py --size=paper --factored_output`); the help of
+each flag says which. `--measure` makes updates at 30,000 words on one core and prints the measured
+peak of memory beside the counted one.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Cost(NamedTuple):
         steps: Number of steps that follow one another, forward.
         bytes: Bytes that the pass over weights, slots and gradients moves.
         kept: Bytes of weights and slots.
-        peak: Bytes at the end of the backward pass, all gradients twice
-            (unclipped and clipped) and the activations besides.
+        peak: Bytes at the end of the backward pass, all gradients twice (unclipped and clipped) and
+            the activations besides.
     """
 
     weights: int
@@ -80,8 +80,7 @@ class Cost(NamedTuple):
 def weight_count(size: Size) -> int:
     """Number of weights of RNNsearch with a factored output.
 
-    The letters are the paper's: m, n, n', l and K. As in the authors' code,
-    gates have no bias.
+    The letters are the paper's: m, n, n', l and K. As in the authors' code, gates have no bias.
     """
     m, n, a, maxout, vocabulary = size[:5]
     embeddings = 2 * (vocabulary * m + m)
@@ -97,9 +96,9 @@ def weight_count(size: Size) -> int:
 def activation_count(size: Size, source: float, target: float) -> int:
     """Floats that the backward pass reads, of a sentence.
 
-    Of a source word: its embedding, three pre-activations, gates and a state
-    in each direction, the key and annotation. Of a target word the same of one
-    direction, context, query and readout; and the scores of each pair.
+    Of a source word: its embedding, three pre-activations, gates and a state in each direction, the
+    key and annotation. Of a target word the same of one direction, context, query and readout; and
+    the scores of each pair.
     """
     m, n, a, maxout, _ = size[:5]
     of_source = m + 2 * (3 * n + 3 * n + n) + 2 * n + a
@@ -132,8 +131,8 @@ def reduced_bytes(weights: int, devices: int) -> float:
 def sparse_bytes(size: Size, devices: int, words: float) -> float:
     """The same if both embeddings sent only the rows that were used.
 
-    Rows differ between devices, so each device sends its own to all others.
-    The output matrix has a gradient in every row and stays dense.
+    Rows differ between devices, so each device sends its own to all others. The output matrix has a
+    gradient in every row and stays dense.
     """
     rows = 2 * size.vocabulary_size * size.embedding_dim
     dense = reduced_bytes(weight_count(size) - rows, devices)
@@ -157,8 +156,8 @@ def core_seconds(cost: Cost) -> float:
 def gpu_seconds(cost: Cost) -> list[float]:
     """Seconds on a GPU: products, pass over the weights, and small kernels.
 
-    Steps come one after the other, in each direction of the encoder and in the
-    decoder; back-propagation has twice as many kernels.
+    Steps come one after the other, in each direction of the encoder and in the decoder;
+    back-propagation has twice as many kernels.
     """
     return [
         cost.flops / (FLAGS.gpu_tflops * 1e12 * FLAGS.gpu_share),

@@ -3,19 +3,18 @@ r"""Translates text in shards by an export, on any runner of Apache Beam.
     python export/beam_translate.py --model=served/1 --input="text/*.en" \
         --output=translated --direct_num_workers=2
 
-It needs `pip install "bahdanau_tf[beam]"`. Each file of the input is a shard:
-the output folder gets a file of the same name, line for line, and a report,
-reports/NAME.json, with the numbers of the lines that failed (these are empty)
-and of those that were cut. Neither file exists before it is complete. A second
-run translates the shards that are missing, and those whose text or model has
+It needs `pip install "bahdanau_tf[beam]"`. Each file of the input is a shard: the output folder
+gets a file of the same name, line for line, and a report, reports/NAME.json, with the numbers of
+the lines that failed (these are empty) and of those that were cut. Neither file exists before it is
+complete. A second run translates the shards that are missing, and those whose text or model has
 changed.
 
-All other flags are Beam's. Without --runner, --direct_num_workers
-processes of this machine translate; 0 means one per core. The workers of
-another runner need tensorflow and tensorflow-text, not bahdanau_tf.
+All other flags are Beam's. Without --runner, --direct_num_workers processes of this machine
+translate; 0 means one per core. The workers of another runner need tensorflow and tensorflow-text,
+not bahdanau_tf.
 
-In your own pipeline `RunInference(TranslationHandler("served/1"))` translates
-strings; in a `KeyedModelHandler` they keep their keys.
+In your own pipeline `RunInference(TranslationHandler("served/1"))` translates strings; in a
+`KeyedModelHandler` they keep their keys.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ Done = tuple[str, dict[str, str], list[Translated]]
 class Export:
     """A SavedModel of `bahdanau-tf export`, run by one thread of TensorFlow.
 
-    TensorFlow is imported here: the process that starts the workers does not
-    need it, and its threads must be limited before it starts any.
+    TensorFlow is imported here: the process that starts the workers does not need it, and its
+    threads must be limited before it starts any.
 
     Args:
         path: The numbered folder.
@@ -92,8 +91,8 @@ class Export:
             batch_size: The number of lines translated at once.
 
         Returns:
-            For each line its translation `text`, whether it was `cut` at a
-            limit of the export, and why it could not be translated, `failure`.
+            For each line its translation `text`, whether it was `cut` at a limit of the export, and
+            why it could not be translated, `failure`.
         """
         encoded = [_utf8(line) for line in lines]
         results = [_translated(failure=_why_not_utf8(line)) for line in lines]
@@ -150,8 +149,8 @@ def _translated(text: str = "", cut: bool = False, failure: str = "") -> Transla
 class TranslationHandler(ModelHandler[str, PredictionResult, Export]):
     """Translates strings in `RunInference`.
 
-    The inference of a string is as in `Export.translate`; a string that fails
-    does not fail its batch. Beam's batches are cut into smaller ones by length.
+    The inference of a string is as in `Export.translate`; a string that fails does not fail its
+    batch. Beam's batches are cut into smaller ones by length.
 
     Args:
         model: The numbered folder of an export, which all workers can read.
@@ -207,8 +206,8 @@ class _Unfinished(beam.DoFn):
             if translated and _read_json(report).items() >= checksums.items():
                 _count("kept")
                 return
-            # It goes first, so that it never stands beside the translation of
-            # another text or by another model.
+            # It goes first, so that it never stands beside the translation of another text or by
+            # another model.
             FileSystems.delete([report])
         yield name, checksums, _lines(data)
 
@@ -267,8 +266,8 @@ def _read_json(path: str) -> dict[str, Any]:
 def _lines(data: bytes) -> list[bytes]:
     """The lines of a text, as `bahdanau-tf translate` reads them.
 
-    Each line of a text in UTF-16 keeps the byte order mark: without it most
-    lines would pass as UTF-8 with NULs.
+    Each line of a text in UTF-16 keeps the byte order mark: without it most lines would pass as
+    UTF-8 with NULs.
     """
     mark = data[:2] if data.startswith(UTF_16) else b""
     lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -312,8 +311,8 @@ def shards(pattern: str, output: str) -> list[str]:
     """The files of a pattern.
 
     Raises:
-        ValueError: No file matches, two have the same name, or the output
-            would overwrite one of them or another file of its folder.
+        ValueError: No file matches, two have the same name, or the output would overwrite one of
+            them or another file of its folder.
     """
     files = _files(pattern)
     if not files:
@@ -340,9 +339,8 @@ def shards(pattern: str, output: str) -> list[str]:
         others = {n for n in _names(output) if f"{n}.json" not in reported}
         if taken := names.keys() & others:
             raise ValueError(
-                "--output would overwrite "
-                f"{FileSystems.join(output, min(taken))}, which has no report; "
-                "wanted a folder for translations"
+                f"--output would overwrite {FileSystems.join(output, min(taken))}, which has no "
+                "report; wanted a folder for translations"
             )
     return files
 
@@ -422,9 +420,8 @@ def main() -> int:
     remove_unfinished(flags.output)
     total = counts(result)
     print(
-        f"{total['translated']} shards translated, {total['kept']} already were; "
-        f"{total['failed']} lines failed, {total['cut']} were cut: see "
-        f"{FileSystems.join(flags.output, REPORTS)}"
+        f"{total['translated']} shards translated, {total['kept']} already were; {total['failed']} "
+        f"lines failed, {total['cut']} were cut: see {FileSystems.join(flags.output, REPORTS)}"
     )
     return 0
 

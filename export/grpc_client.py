@@ -3,9 +3,8 @@
     python export/grpc_client.py --plaintext "A man sleeps."
     python export/grpc_client.py --address translate.example.org:443 < text
 
-It needs `pip install "bahdanau_tf[serving]"`. The connection is encrypted and
-certificates are verified, unless `plaintext` is set, for example for a server
-on the same machine.
+It needs `pip install "bahdanau_tf[serving]"`. The connection is encrypted and certificates are
+verified, unless `plaintext` is set, for example for a server on the same machine.
 """
 
 from __future__ import annotations
@@ -37,10 +36,9 @@ class GrpcClient:
     Args:
         address: The server: host and port.
         model: The model's name.
-        timeout: Seconds to wait for a reply. A request that timed out is not
-            sent again: the server may still be computing the answer.
-        attempts: How often a request is sent at most, if the server is not
-            reachable or too busy.
+        timeout: Seconds to wait for a reply. A request that timed out is not sent again: the server
+            may still be computing the answer.
+        attempts: How often a request is sent at most, if the server is not reachable or too busy.
         plaintext: Whether the connection is unencrypted.
         ca_file: A file of certificates to trust instead of gRPC's own.
         batch_size: The largest number of sentences in one request.
@@ -109,8 +107,8 @@ class GrpcClient:
             For each output an array with one row per string.
 
         Raises:
-            ServingError: The server did not answer, refused the request, or
-                answered with something else.
+            ServingError: The server did not answer, refused the request, or answered with something
+                else.
         """
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.model

@@ -2,9 +2,9 @@
 
     python export/load.py --requests 500 --concurrency 8
 
-Each thread sends its next request as soon as it has the reply to the last one;
-a failed request is not sent again. The script ends after --requests requests or
---seconds seconds, whichever comes first.
+Each thread sends its next request as soon as it has the reply to the last one; a failed request is
+not sent again. The script ends after --requests requests or --seconds seconds, whichever comes
+first.
 """
 
 from __future__ import annotations

@@ -48,10 +48,9 @@ class RestClient:
     Args:
         url: The server: scheme, host and port.
         model: The model's name.
-        timeout: Seconds to wait for a reply. A request that timed out is not
-            sent again: the server may still be computing the answer.
-        attempts: How often a request is sent at most, if the server is not
-            reachable or too busy.
+        timeout: Seconds to wait for a reply. A request that timed out is not sent again: the server
+            may still be computing the answer.
+        attempts: How often a request is sent at most, if the server is not reachable or too busy.
         ca_file: A file of certificates to trust instead of the system's.
         batch_size: The largest number of sentences in one request.
 
@@ -106,8 +105,8 @@ class RestClient:
             For each output a list with one entry per string.
 
         Raises:
-            ServingError: The server did not answer, refused the request, or
-                answered with something else.
+            ServingError: The server did not answer, refused the request, or answered with something
+                else.
         """
         body = {"signature_name": signature, "inputs": inputs}
         request = urllib.request.Request(

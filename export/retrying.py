@@ -15,8 +15,7 @@ LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
 class ServingError(Exception):
     """The server did not answer as it should; see the message.
 
-    The message may quote the server, so it is one line, and control characters
-    are escaped.
+    The message may quote the server, so it is one line, and control characters are escaped.
     """
 
     def __str__(self) -> str:
@@ -47,19 +46,16 @@ def retrying(call: Callable[[], T], attempts: int, wait: float = 0.2) -> T:
     """Calls `call` until it returns, with ever longer pauses.
 
     Args:
-        call: A function without arguments. It is called again only if it
-            raised `TryAgain`.
+        call: A function without arguments. It is called again only if it raised `TryAgain`.
         attempts: The largest number of calls.
-        wait: The longest first pause in seconds; each later pause may be twice
-            as long. Pauses are drawn at random, so that clients do not all
-            come back at the same time.
+        wait: The longest first pause in seconds; each later pause may be twice as long. Pauses are
+            drawn at random, so that clients do not all come back at the same time.
 
     Returns:
         The result of `call`.
 
     Raises:
-        ServingError: The last call raised it, or a call raised one that is not
-            a `TryAgain`.
+        ServingError: The last call raised it, or a call raised one that is not a `TryAgain`.
     """
     for attempt in range(1, attempts):
         try:

@@ -2,12 +2,11 @@
 
     python export/stand_in_server.py export/models/translator
 
-It answers the predict, status and metadata requests of the REST interface and
-serves the playground; if tensorflow-serving-api is installed, it also answers
-Predict over gRPC. Unlike a model server it has no batching and no versions. It
-listens on the loopback interface only, and over REST it refuses any other name in
-the Host header, so that no web page can point its own name here. It limits the
-bytes and rows of a request, and how many requests run at once.
+It answers the predict, status and metadata requests of the REST interface and serves the
+playground; if tensorflow-serving-api is installed, it also answers Predict over gRPC. Unlike a
+model server it has no batching and no versions. It listens on the loopback interface only, and over
+REST it refuses any other name in the Host header, so that no web page can point its own name here.
+It limits the bytes and rows of a request, and how many requests run at once.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ class Model:
         """Runs a signature.
 
         Raises:
-            Refused: There is no such signature, or it does not accept these
-                inputs.
+            Refused: There is no such signature, or it does not accept these inputs.
         """
         if signature not in self.signature_def:
             raise Refused(
@@ -272,8 +270,8 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             """Answers without reading the body, and closes the connection."""
             self.close_connection = True
             self._send(status, {"error": message})
-            # A client reads no answer before it has sent everything, so up to
-            # 1 GiB is read and dropped.
+            # A client reads no answer before it has sent everything, so up to 1 GiB is read and
+            # dropped.
             with contextlib.suppress(OSError):
                 self.connection.shutdown(socket.SHUT_WR)
                 for _ in range(1 << 14):

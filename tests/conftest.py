@@ -46,7 +46,7 @@ LONGEST_FIRST = (
     *("chosen", "loading", "c_runtime", "tensorboard", "plan", "notebooks"),
     *("align", "fast_training", "replicas", "minimal_model", "compiled_step"),
     *("documents", "flags", "ensemble", "translate", "constraints"),
-    *("average", "callbacks", "rate", "divergence", "distribution"),
+    *("callbacks", "rate", "distribution"),
 )
 
 
@@ -95,8 +95,8 @@ def certificate(tmp_path_factory) -> tuple[Path, Path]:
 def tensorflow_seeded():
     """Seeds TensorFlow once per file.
 
-    Setting its seed discards all graphs that have run, which costs a second.
-    A test that depends on TensorFlow's random numbers sets its own seed.
+    Setting its seed discards all graphs that have run, which costs a second. A test that depends on
+    TensorFlow's random numbers sets its own seed.
     """
     import keras
 

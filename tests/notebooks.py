@@ -66,8 +66,7 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         path: The notebook.
-        parameters: Values set after the cell tagged `parameters`, which must
-            set the same names.
+        parameters: Values set after the cell tagged `parameters`, which must set the same names.
 
     Returns:
         The notebook's namespace.

@@ -226,7 +226,7 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
 @pytest.mark.slow
 def test_only_what_has_changed_is_translated_again(model, text, tmp_path):
     (text / "gz.en.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfa\r\n\nlong"))
-    assert translate(model, text).startswith("13 shards translated, 0 were")
+    assert translate(model, text).startswith("13 shards translated, 0 already were")
     written = gzip.decompress((tmp_path / "out" / "gz.en.gz").read_bytes())
     assert written == b"A\n\nLONG\n"
     assert report(text, "gz.en.gz")["cut"] == [3]
@@ -234,7 +234,7 @@ def test_only_what_has_changed_is_translated_again(model, text, tmp_path):
 
     write(text / "03.en", ["another"])
     (tmp_path / "out" / "02.en").unlink()
-    assert translate(model, text).startswith("2 shards translated, 11 were")
+    assert translate(model, text).startswith("2 shards translated, 11 already were")
     assert (tmp_path / "out" / "03.en").read_text() == "ANOTHER\n"
     assert (tmp_path / "out" / "02.en").exists()
 
@@ -243,7 +243,7 @@ def test_only_what_has_changed_is_translated_again(model, text, tmp_path):
     toy.batches.assign(7)
     signatures = {"serving_default": toy.translate}
     tf.saved_model.save(toy, str(other), signatures)
-    assert translate(other, text).startswith("13 shards translated, 0 were")
+    assert translate(other, text).startswith("13 shards translated, 0 already were")
 
 
 @pytest.mark.slow
@@ -277,7 +277,7 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
         "--output would overwrite": {"output": text},
         "--batch_size is 0, wanted 1 or more": {"batch_size": 0},
         "Unable to get filesystem": {"output": "none://where"},
-        "--beam_size is no flag": {"beam_size": 3},
+        "--beam_size is not a flag": {"beam_size": 3},
         "--input has a file reports": {"input": text / "more" / "reports"},
     }.items():
         given = {"model": model, "input": text / "*", "output": text / "out"}

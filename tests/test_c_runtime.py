@@ -32,7 +32,7 @@ from bahdanau_tf import (
     WordTokenizer,
 )
 from bahdanau_tf.serving.export import CORE_OPS, TEXT_OPS
-from bahdanau_tf.serving.requests import TARGET_INPUTS, Request, probes
+from bahdanau_tf.serving.requests import Request, probes, request as request_of
 
 EXPORT_SCRIPT = Path(__file__).resolve().parents[1] / "export" / "export.py"
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
@@ -199,13 +199,6 @@ def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:
     return (probes(translator.source_texts[0]), probes(translator.target_text)[::-1])
 
 
-def requests_of(signature: str, texts: list[bytes], targets: Any) -> Request:
-    inputs: dict[str, Any] = {"text": texts}
-    if signature in TARGET_INPUTS:
-        inputs[TARGET_INPUTS[signature]] = targets
-    return Request(signature, inputs)
-
-
 def assert_equal(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
     assert sorted(found) == sorted(wanted)
     for name, value in found.items():
@@ -223,9 +216,9 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
     loaded = tf.saved_model.load(str(version))
     names = sorted(loaded.signatures)
     alone = [(texts[row], targets[row]) for row in (3, 8, 10)]
-    asked = [requests_of(name, texts, targets) for name in names]
-    asked += [requests_of(name, [], []) for name in names]
-    asked += [requests_of(name, [text], [target]) for name in names for text, target in alone]
+    asked = [request_of(name, texts, targets) for name in names]
+    asked += [request_of(name, [], []) for name in names]
+    asked += [request_of(name, [text], [target]) for name in names for text, target in alone]
     answers, (facts,) = runtime.run(version, asked)
     for request, answer in zip(asked, answers, strict=True):
         assert answer.code == 0, answer.message
@@ -243,7 +236,7 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
 def test_a_refused_request_does_not_affect_others(exported, runtime):
     translator, version = exported
     texts, targets = rows_of(translator)
-    good = requests_of("greedy", texts[:2], targets[:2])
+    good = request_of("greedy", texts[:2], targets[:2])
     asked = [
         good,
         Request("greedy", {"text": texts[0]}),
@@ -266,7 +259,7 @@ def test_eight_threads_for_a_minute_give_equal_answers_in_constant_memory(
     version = translator.export(tmp_path, max_source_length=32)
     texts, targets = rows_of(translator)
     asked = [
-        requests_of(name, texts[begin:end], targets[begin:end])
+        request_of(name, texts[begin:end], targets[begin:end])
         for name in NAMES
         for begin, end in ((0, 1), (1, 4), (4, 17))
     ]
@@ -316,7 +309,7 @@ def test_no_request_within_the_limits_needs_60_megabytes(make, runtime, tmp_path
     version = make().export(tmp_path)
     for name in NAMES:
         small, *large = (
-            requests_of(name, [row] * count, [row] * count)
+            request_of(name, [row] * count, [row] * count)
             for row, count in ((b"w1 w2", 2), *((row, 32) for row in ADMITTED))
         )
         answers, _ = runtime.run(version, [small, small, *large])

@@ -1,10 +1,14 @@
-"""The callbacks of a user, called by `train` as Keras' `fit` calls them."""
+"""The callbacks of a user, as Keras' `fit` calls them, and those of the training itself."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,10 +16,13 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from letters import RECIPE, log_of, restarted, weights
 
 from bahdanau_tf import Translator
+from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training import loop, train
+from bahdanau_tf.training.callbacks import averaged
 from bahdanau_tf.training.dev import Evaluation
 
 files = letters.files  # the fixture
@@ -24,10 +31,10 @@ SEVENS = replace(RECIPE, epochs=2, evaluate_every=7)  # 20 updates: 7, 7, 6
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """A stand-in for the update; evaluations become better, then worse."""
+    """Stand-ins; evaluations become better, then worse."""
     found = [Evaluation(b, 9 - b, []) for b in (1.0, 5.0, 2.0, 1.5, 1.0)]
     found = itertools.chain(found, itertools.repeat(found[-1]))
-    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    letters.stand_in(monkeypatch)
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(found))
 
 
@@ -148,22 +155,210 @@ class Beginning(keras.callbacks.Callback):
         self.weights = [one.numpy() for one in self.model.trainable_weights]
 
 
-def test_a_callback_may_stop_within_an_epoch(files, tmp_path):
-    """Then the model is evaluated, as it is in `fit`."""
+@pytest.mark.parametrize(("method", "steps"), [("on_train_batch_end", 3), ("on_train_begin", 0)])
+def test_a_callback_may_stop_within_an_epoch_or_at_once(files, tmp_path, method, steps):
+    """Then the model is evaluated, as it is in `fit`, if there was an update."""
 
-    class Third(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            self.model.stop_training = batch == 2
+    def stop(batch_or_logs, logs=None):
+        callback.model.stop_training = batch_or_logs not in (0, 1)
 
-    result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Third()])
-    assert (result.stopped_by, result.steps) == ("callback", 3)
-    assert [record["step"] for record in log_of(tmp_path)] == [3]
+    callback = keras.callbacks.LambdaCallback(**{method: stop})
+    result = train(restarted(), files, SEVENS, tmp_path, callbacks=[callback])
+    assert (result.stopped_by, result.steps) == ("callback", steps)
+    if steps:
+        assert [record["step"] for record in log_of(tmp_path)] == [steps]
 
 
-def test_a_callback_may_stop_before_the_first_update(files, tmp_path):
-    class Never(keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            self.model.stop_training = True
+# The moving average of the weights, compared with NumPy.
 
-    result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Never()])
-    assert (result.stopped_by, result.steps) == ("callback", 0)
+DECAY = 0.8
+
+
+class Weights(keras.callbacks.Callback):
+    """Keeps the weights after each update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: list[list[np.ndarray]] = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.values.append([weight.numpy() for weight in self.model.trainable_weights])
+
+
+def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """In float64, from the weights after each update."""
+    mean = [np.float64(value) for value in values[0]]
+    for after in values[1:]:
+        mean = [DECAY * old + (1 - DECAY) * new for old, new in zip(mean, after, strict=True)]
+    return mean
+
+
+assert_close = functools.partial(all_close, atol=2e-6)
+
+
+def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeypatch):
+    """Over two runs. Training has the weights."""
+    monkeypatch.setattr(loop, "train_step", letters.applying_step)
+    evaluated = []
+
+    def evaluate(_, translator: Translator) -> Evaluation:
+        evaluated.append(weights(translator))
+        return Evaluation(float(len(evaluated)), 1.0, [])
+
+    monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
+    recipe = replace(RECIPE, average=DECAY, evaluate_every=7)
+    seen = Weights()
+    for epochs in (1.2, 2):  # 12 updates, then 8 more
+        translator = restarted()
+        recipe = replace(recipe, epochs=epochs)
+        train(translator, files, recipe, tmp_path, callbacks=[seen])
+        assert_close(weights(translator), seen.values[-1])
+        best = Translator.load(tmp_path / "best")
+        assert_close(weights(best), average(seen.values))
+    assert len(seen.values) == 20
+    # Evaluations after 7, 12, 14 and 20 updates.
+    for step, at_step in zip((7, 12, 14, 20), evaluated, strict=True):
+        assert_close(at_step, average(seen.values[:step]))
+    # It is another one than the weights.
+    for mean, weight in zip(evaluated[-1], seen.values[-1], strict=True):
+        assert np.abs(mean - weight).max() > 1e-4
+
+
+def test_an_error_gives_the_weights_back():
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    optimizer = Adam(0.1, use_ema=True, ema_momentum=0.5)
+    optimizer.build(model.trainable_variables)
+    before = model.get_weights()
+    with averaged(model, optimizer):
+        assert_close(model.get_weights(), before)  # no update yet
+    gradients = [tf.ones_like(one.value) for one in model.trainable_variables]
+    for _ in range(2):
+        optimizer.apply(gradients)
+    after = model.get_weights()
+    try:
+        with averaged(model, optimizer):
+            assert np.all(model.get_weights()[0] > after[0] + 0.01)
+            raise KeyError
+    except KeyError:
+        pass
+    assert_close(model.get_weights(), after)
+
+
+# Updates whose loss or gradient is not finite.
+
+RARE = replace(RECIPE, max_skipped=3, evaluate_every=10)
+
+
+@pytest.fixture
+def skipping(monkeypatch) -> Callable[..., list[tuple[list, list]]]:
+    """Lets updates fail: by their gradient if even, by their loss if odd.
+
+    Returns the ids of all batches.
+    """
+
+    def skip(*numbers: int) -> list[tuple[list, list]]:
+        batches: list[tuple[list, list]] = []
+
+        def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
+            update = letters.stand_in_step(model, optimizer)
+
+            def step(inputs: Any, target: tf.Tensor, *others: Any) -> Any:
+                batches.append(tuple(ids.numpy().tolist() for ids in (inputs["source"], target)))
+                number = len(batches)
+                if number not in numbers:
+                    return update(inputs, target, *others)
+                if number % 2:
+                    return tf.constant(np.inf)
+                optimizer.skipped_updates.assign_add(1)
+                return tf.constant(1.0)
+
+            return step
+
+        monkeypatch.setattr(loop, "train_step", make_step)
+        return batches
+
+    return skip
+
+
+def skipped(folder: Path) -> list[dict[str, Any]]:
+    return log_of(folder, "skipped.jsonl")
+
+
+def test_the_pairs_of_skipped_updates_are_written(files, tmp_path, skipping, capsys):
+    """Their text has the ids of the batch, and stands in the line named."""
+    batches = skipping(2, 13)
+    translator = restarted()
+    result = train(translator, files, RARE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    pairs = skipped(tmp_path)
+    assert [pair["step"] for pair in pairs] == [2] * 8 + [13] * 8
+    for side, name in enumerate(("source", "target")):
+        lines = Path(getattr(files, f"train_{name}")).read_text().split("\n")
+        assert all(lines[pair["line"] - 1] == pair[name] for pair in pairs)
+        rows = [row for number in (2, 13) for row in batches[number - 1][side]]
+        ids = getattr(translator, f"{name}_text").tokenize([pair[name] for pair in pairs])
+        assert ids.to_list() == [[word for word in row if word] for row in rows]
+    err = capsys.readouterr().err
+    assert err.count("was skipped, its loss or gradient is not finite") == 2
+    assert "\nupdate 13 was skipped" in err
+
+
+def test_training_stops_after_a_number_in_a_row_and_resumes(files, tmp_path, skipping):
+    """Two of three are not enough; each skipped pair is written once."""
+    skipping(3, 4, 6, 13, 14, 15)
+    with pytest.raises(ValueError, match=r"max_skipped is 3, and loss .*skipped\.jsonl\. The"):
+        train(restarted(), files, RARE, tmp_path)
+    assert [pair["step"] for pair in skipped(tmp_path)][::8] == [3, 4, 6, 13, 14, 15]
+    # The last checkpoint is that of update 10.
+    skipping(3)  # update 13 once more, and no other
+    resumed = restarted()
+    result = train(resumed, files, RARE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    assert [pair["step"] for pair in skipped(tmp_path)][::8] == [3, 4, 6, 13]
+    assert all(np.isfinite(weight).all() for weight in weights(resumed))
+
+
+GUESSED = math.log(11)  # of the letters and the special symbols
+
+
+@pytest.mark.parametrize(
+    ("losses", "after_first", "at_the_end"),
+    [
+        ([50.0, 50.0], "above that of guessing among the 11 ids", "50.00, abo"),
+        ([50.0, 1.0], "above that of guessing among the 11 ids", ""),
+        ([2.0, 50.0], "", "after update 20 is 50.00, above that of guessing"),
+        ([1.0, 2.0], "", "20 is 2.00, not below the 1.00 of the first"),
+        ([1.0, 1.0], "", "20 is 1.00, not below the 1.00 of the first"),
+        ([2.0, 1.0], "", ""),
+        ([GUESSED + 0.1], "2.50, above that of guessing", ""),
+        ([GUESSED - 0.1], "", ""),
+    ],
+)
+def test_a_training_that_learns_nothing_says_so(
+    files, tmp_path, monkeypatch, capsys, losses, after_first, at_the_end
+):
+    """Though all its losses are finite."""
+    of_words = itertools.chain(*([loss] * 10 for loss in losses))
+
+    def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
+        optimizer.build(model.trainable_variables)
+
+        def step(inputs: Any, target: tf.Tensor, weights: Any, *others: Any) -> Any:
+            optimizer.iterations.assign_add(1)
+            return next(of_words) * tf.reduce_sum(weights)
+
+        return step
+
+    of_dev = iter(losses)
+    monkeypatch.setattr(loop, "train_step", make_step)
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(of_dev), []))
+    result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
+    assert result.stopped_by == "epochs"
+    assert not (tmp_path / "skipped.jsonl").exists()
+    first, end = capsys.readouterr().err.split("update 10, ")[1], ""
+    if len(losses) > 1:
+        first, end = first.split("update 20, ")
+    for wanted, err in ((after_first, first), (at_the_end, end)):
+        assert wanted in err
+        assert ("above that" in err) == ("abo" in wanted)
+        assert ("not below" in err) == ("not below" in wanted)

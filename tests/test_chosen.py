@@ -15,8 +15,7 @@ from letters import stand_in_step
 
 from bahdanau_tf.commands import main as cli, train as command
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.commands.train import check
-from bahdanau_tf.commands.train_flags import choose, given_values, options
+from bahdanau_tf.commands.train import check, request_of
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.fitted import TYPICAL
@@ -96,8 +95,9 @@ def test_the_file_of_flags_means_the_same(trained):
     path = trained.folder / "train.flags"
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
-    assert choose(flags, TYPICAL) == []
-    text, model, recipe, dev_pairs, *_ = options(flags)
+    asked = request_of(flags)
+    assert asked.choose(TYPICAL) == []
+    text, model, recipe, dev_pairs, *_ = asked.options()
     assert (text.joint, model.units, dev_pairs) == (True, 8, 22)
     assert (model.maxout_units, model.tie_embeddings) == (8, True)
     settings = (trained.folder / "training.json").read_text()
@@ -120,7 +120,7 @@ def test_a_dev_text_of_an_earlier_run_counts_as_given(tmp_path):
     flags = cli.defined_flags("train")
     flags(["train", "--model_dir=m", "--epochs=2"])
     flags["dev_source"].value = "dev.en"  # as it is read from the folder
-    assert given_values(flags) == {"epochs": 2.0, "dev_source": "dev.en"}
+    assert request_of(flags).user_options == {"epochs": 2.0, "dev_source": "dev.en"}
 
 
 @pytest.mark.parametrize("own", [[], SMALL])

@@ -22,41 +22,23 @@ def history_of(tokens, step):
     return search.History(tokens, step, tf.range(tf.shape(tokens)[0]))
 
 
-def apply(constraint, logits, tokens, length, graph=False):
-    """Applies a constraint to `tokens`: per row, lists of equal length."""
-    padded = np.zeros([*np.shape(tokens)[:2], length], np.int32)
-    step = np.shape(tokens)[2]
+def arguments(tokens, vocabulary=4, length=8):
+    """Logits for `tokens` [B, K, step], these padded to `length`, and the step."""
+    batch, width, step = np.shape(tokens)
+    logits = np.random.default_rng(0).normal(size=[batch, width, vocabulary])
+    padded = np.zeros([batch, width, length], np.int32)
     padded[..., :step] = tokens
-    if not graph:
-        history = history_of(tf.constant(padded), tf.constant(step))
-        return constraint(tf.constant(logits, tf.float32), history).numpy()
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None, None]),
-            tf.TensorSpec([None, None, None], tf.int32),
-            tf.TensorSpec([], tf.int32),
-        ],
-        autograph=False,
-    )
-    def traced(logits, tokens, step):
-        return constraint(logits, history_of(tokens, step))
-
-    return traced(tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)).numpy()
+    return tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)
 
 
-def check(constraint, tokens, vocabulary, is_forbidden, length=8):
+def check(constraint, tokens, is_forbidden):
     """Checks which words are forbidden, and that other logits do not change."""
-    shape = np.shape(tokens)
-    logits = np.random.default_rng(0).normal(size=[*shape[:2], vocabulary])
-    logits = logits.astype(np.float32)
-    wanted = logits.copy()
+    logits, padded, step = arguments(tokens)
+    wanted = logits.numpy()
     for row, place, word in np.ndindex(*wanted.shape):
         if is_forbidden(row, list(tokens[row][place]), word):
             wanted[row, place, word] = -np.inf
-    for graph in (False, True):
-        found = apply(constraint, logits, tokens, length, graph)
-        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(constraint(logits, history_of(padded, step)), wanted)
 
 
 def histories(vocabulary=4, longest=6):
@@ -79,7 +61,7 @@ def test_no_repeated_ngrams_equals_its_definition(tokens, n):
         grams = [tuple(past[i : i + n]) for i in range(len(past) - n + 1)]
         return len(past) >= n and (*past[len(past) - n + 1 :], word) in grams
 
-    check(constraints.no_repeated_ngrams(n), tokens, 4, forbidden)
+    check(constraints.no_repeated_ngrams(n), tokens, forbidden)
 
 
 @PATIENT
@@ -88,27 +70,20 @@ def test_minimum_length_equals_its_definition(tokens, least):
     check(
         constraints.minimum_length(least, EOS),
         tokens,
-        4,
         lambda row, past, word: word == EOS and len(past) < least,
     )
-
-
-@PATIENT
-@given(histories())
-def test_minimum_length_may_differ_between_rows(tokens):
-    least = np.arange(tokens.shape[0], dtype=np.int32) * 2
+    rows = np.arange(tokens.shape[0], dtype=np.int32) * 2  # it may differ between rows
     check(
-        constraints.minimum_length(tf.constant(least), EOS),
+        constraints.minimum_length(tf.constant(rows), EOS),
         tokens,
-        4,
-        lambda row, past, word: word == EOS and len(past) < least[row],
+        lambda row, past, word: word == EOS and len(past) < rows[row],
     )
 
 
 @PATIENT
 @given(histories(), st.lists(st.integers(0, 3), max_size=4))
 def test_forbid_equals_its_definition(tokens, ids):
-    check(constraints.forbid(ids), tokens, 4, lambda row, past, word: word in ids)
+    check(constraints.forbid(ids), tokens, lambda row, past, word: word in ids)
 
 
 @PATIENT
@@ -126,7 +101,34 @@ def test_forced_prefix_equals_its_definition(tokens, data):
         words = [w for w in prefix[row] if w]
         return len(past) < len(words) and word != words[len(past)]
 
-    check(constraints.forced_prefix(prefix), tokens, 4, forbidden)
+    check(constraints.forced_prefix(prefix), tokens, forbidden)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        constraints.no_repeated_ngrams(1),
+        constraints.no_repeated_ngrams(2),
+        constraints.minimum_length(4, EOS),
+        constraints.minimum_length(tf.constant([3, 4]), EOS),
+        constraints.forbid([2, 3]),
+        constraints.forced_prefix([[2, 3, 1], [2, 1, 3]], [constraints.forbid([2])]),
+    ],
+)
+def test_a_graph_of_any_shape_forbids_the_same_words(constraint):
+    specs = [tf.TensorSpec([None] * 3), *(tf.TensorSpec([None] * n, tf.int32) for n in (3, 0))]
+    traced = tf.function(
+        lambda logits, tokens, step: constraint(logits, history_of(tokens, step)),
+        input_signature=specs,
+        autograph=False,
+    )
+    forbidden = 0
+    for tokens in (np.zeros([2, 1, 0]), [[[2, 3], [3, 2]], [[2, 2], [1, 3]]], [[[2, 3, 2, 3]]] * 2):
+        logits, padded, step = arguments(tokens)
+        wanted = constraint(logits, history_of(padded, step)).numpy()
+        forbidden += np.isinf(wanted).sum()
+        np.testing.assert_array_equal(traced(logits, padded, step), wanted)
+    assert forbidden
 
 
 def test_no_repeated_ngrams_refuses_a_length_of_zero():
@@ -240,7 +242,7 @@ def only(words):
 
 
 @pytest.mark.parametrize(
-    ("given", "left"),
+    ("every", "left"),
     [
         ([constraints.forbid(range(VOCABULARY))], []),
         (
@@ -254,9 +256,9 @@ def only(words):
         ),
     ],
 )
-def test_a_constraint_that_would_leave_no_word_is_ignored(given, left):
+def test_a_constraint_that_would_leave_no_word_is_ignored(every, left):
     """A hypothesis is always returned, and obeys those before it."""
-    found = [
+    result, wanted = (
         search.beam_search(
             step_of(bigrams(2)),
             tf.zeros([1, 1]),
@@ -266,11 +268,11 @@ def test_a_constraint_that_would_leave_no_word_is_ignored(given, left):
             beam_size=3,
             constraints=some,
         )
-        for some in (given, left)
-    ]
-    assert np.isfinite(found[0].scores.numpy()).all()
-    assert (found[0].lengths.numpy() > 0).all()
-    np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
+        for some in (every, left)
+    )
+    assert np.isfinite(result.scores.numpy()).all()
+    assert (result.lengths.numpy() > 0).all()
+    np.testing.assert_array_equal(result.tokens, wanted.tokens)
 
 
 @pytest.mark.parametrize("others", [[], [constraints.no_repeated_ngrams(2)]])

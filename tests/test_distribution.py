@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_equal
-from letters import log_of
+from letters import log_of, stand_in_evaluate
 from processes import LONGEST, variables
-from worker import evaluate, run
+from worker import run
 
 from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import defined_flags
@@ -129,7 +129,7 @@ def alone(folder) -> SimpleNamespace:
     """A training by this process on one device."""
     command = worker(folder, "alone")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DevSet, "evaluate", evaluate)
+        patch.setattr(DevSet, "evaluate", stand_in_evaluate)
         patch.delenv("TF_CONFIG", raising=False)
         run(**json.loads(command[-1]))
     return SimpleNamespace(saved=saved_by(command))

@@ -1,8 +1,8 @@
 """README.md and the pages of docs/ are correct.
 
-Their Python and shell blocks run, with a small corpus and small models. A block
-after the comment `<!-- not run: reason -->` is not run, but its commands, flags
-and files must exist. So must all links and files in the text.
+Their Python and shell blocks run, with a small corpus and small models. A block after the comment
+`<!-- not run: reason -->` is not run, but its commands, flags and files must exist. So must all
+links and files in the text.
 """
 
 import re
@@ -15,14 +15,16 @@ from typing import NamedTuple
 
 import pytest
 from comparisons import write_lines
+from letters import stand_in_step
 from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
+from toys import search_eagerly
 
 import bahdanau_tf
 from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
-from bahdanau_tf.commands.train_flags import choose, options, values_of
+from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.options.fitted import TYPICAL
+from bahdanau_tf.training import loop
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 # All pages of the site, whose links must work there and in the repository.
@@ -47,7 +49,7 @@ SIZES = {
     "vocabulary_size": 400,
     "train": 60,
     "steps_per_epoch": 2,
-    "minutes": 0.05,
+    "minutes": 0.01,
 }
 FLAGS = {
     "train": [
@@ -99,11 +101,8 @@ every_page_of_the_site = pytest.mark.parametrize(
 )
 with_python = pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, id=page.stem, marks=[] if page.stem == "README" else [pytest.mark.slow])
-        for page in PAGES
-        if any(block.language == "python" for block in blocks_of(page))
-    ],
+    [page for page in PAGES if any(block.language == "python" for block in blocks_of(page))],
+    ids=lambda page: page.stem,
 )
 
 
@@ -196,10 +195,17 @@ def small(text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @with_python
 def test_python_blocks_run(page, prepare):
     blocks = prepare(page, "python")
     run_blocks((block.name, small(block.text)) for block in blocks)
+
+
+def test_python_blocks_of_the_readme_run_with_a_stand_in_for_the_update(prepare, monkeypatch):
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    search_eagerly(monkeypatch, max_length=3)
+    test_python_blocks_run(PAGES[0], prepare)
 
 
 @pytest.mark.slow
@@ -268,8 +274,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
         _count_own("train", flags)
-        chosen = values_of(choose(flags, TYPICAL))
-        options(flags, chosen)  # raises if the model does not use a flag
+        request_of(flags).typical_options()  # raises if the model does not use a flag
 
 
 @every_page_of_the_site

@@ -111,8 +111,9 @@ def names(folder: Path) -> list[str]:
     ["", DIGEST, f"md5:{hashlib.md5(DATA, usedforsecurity=False).hexdigest()}"],
     ids=["none", "sha256", "md5"],
 )
-def test_a_file_is_downloaded_into_a_new_folder(remote, tmp_path, checksum):
+def test_a_file_is_downloaded_into_a_new_folder(remote, tmp_path, checksum, capsys):
     path = fetch(Download(remote.address(), checksum), tmp_path / "deep" / "er")
+    assert "512/512 kB of file" in capsys.readouterr().err
     assert path.read_bytes() == DATA
     assert names(path.parent) == ["file"]
 
@@ -126,11 +127,13 @@ def test_a_complete_file_is_not_fetched_again(remote, tmp_path):
     assert path.read_bytes() == DATA
 
 
-def test_a_broken_download_is_resumed(remote, tmp_path):
-    remote.replies = [cut_at(200_000), cut_at(300_000)]
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_broken_download_is_resumed_or_sent_again_without_ranges(remote, tmp_path, ranges):
+    remote.ranges = ranges
+    remote.replies = [cut_at(200_000), cut_at(300_000)][: 1 + ranges]
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
     assert path.read_bytes() == DATA
-    assert remote.asked == [None, "bytes=200000-", "bytes=300000-"]
+    assert remote.asked == [None, "bytes=200000-", "bytes=300000-"][: 2 + ranges]
 
 
 def test_a_broken_download_is_resumed_by_the_next_run(remote, tmp_path):
@@ -142,14 +145,6 @@ def test_a_broken_download_is_resumed_by_the_next_run(remote, tmp_path):
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
     assert path.read_bytes() == DATA
     assert remote.asked == ["bytes=200000-"]
-
-
-def test_a_server_without_ranges_sends_the_file_again(remote, tmp_path):
-    remote.replies = [cut_at(200_000)]
-    remote.ranges = False
-    path = fetch(Download(remote.address(), DIGEST), tmp_path)
-    assert path.read_bytes() == DATA
-    assert remote.asked == [None, "bytes=200000-"]
 
 
 def test_a_new_version_of_a_file_is_downloaded_from_the_start(remote, tmp_path):
@@ -297,11 +292,6 @@ def test_a_full_disk_is_reported(tmp_path):
         full.write(DATA)
 
 
-def test_progress_shows_the_bytes_received(remote, tmp_path, capsys):
-    fetch(Download(remote.address(), DIGEST), tmp_path)
-    assert "512/512 kB of file" in capsys.readouterr().err
-
-
 TEXT = b"one\ntwo\n"
 
 
@@ -346,11 +336,9 @@ def test_archives_are_read_and_never_unpacked(tmp_path, suffix):
     assert names(tmp_path) == [path.name, "inside"]
     with pytest.raises(ArchiveError, match="has no absent"):
         list(read_lines(path, "absent"))
-
-
-def test_names_in_tar_may_begin_with_dot_slash(tmp_path):
-    path = tar_of(tmp_path / "file.tgz", {"./folder/text": TEXT})
-    assert b"".join(read_lines(path, "folder/text")) == TEXT
+    if suffix != "zip":
+        path = make(inside / path.name, {"./folder/text": TEXT})
+        assert b"".join(read_lines(path, "folder/text")) == TEXT
 
 
 def test_links_and_folders_are_refused(tmp_path):
@@ -381,7 +369,7 @@ def pack(path: Path, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("suffix", ["zip", "tgz", "gz"])
-def test_damaged_archives_are_refused(tmp_path, suffix):
+def test_damaged_archives_and_bombs_are_refused(tmp_path, suffix):
     path = tmp_path / f"file.{suffix}"
     member = pack(path, hashlib.shake_256(b"noise").digest(50_000))
     data = path.read_bytes()
@@ -395,12 +383,7 @@ def test_damaged_archives_are_refused(tmp_path, suffix):
             continue  # the checksum is after the member; see test_registry.py
         with pytest.raises(ArchiveError, match=f"{re.escape(str(path))} "):
             list(read_lines(path, member))
-
-
-@pytest.mark.parametrize("suffix", ["zip", "tgz", "gz"])
-def test_zip_bombs_are_refused(tmp_path, suffix):
-    path = tmp_path / f"file.{suffix}"
-    member = pack(path, (b"0" * 1000 + b"\n") * 8000)
+    member = pack(path, (b"0" * 1000 + b"\n") * 8000)  # a zip bomb
     with pytest.raises(ArchiveError, match="times its own size"):
         for _ in read_lines(path, member):
             pass

@@ -11,7 +11,7 @@ from oracle import randomized
 
 from bahdanau_tf import RNNSearch, Seq2SeqLSTM, Translator, WordTokenizer
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import results
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bahdanau_tf.commands import evaluate
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.evaluation import measure
+from bahdanau_tf.evaluation import scores
 from bahdanau_tf.translation import Translation
 
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
@@ -266,7 +266,7 @@ def test_tokenize_and_ignore_case_apply_to_the_whole_table(corpus, tmp_path, cap
 
 def test_the_tokenizer_is_chosen_by_the_script_of_the_references(tmp_path, capsys, monkeypatch):
     """13a does not split Japanese, so that BLEU is 0."""
-    monkeypatch.setattr(measure, "find_spec", lambda name: None)
+    monkeypatch.setattr(scores, "find_spec", lambda name: None)
     files = {
         "reference": ["今日は天気がとても良いです。", "犬が公園を走っている。"],
         "ours": ["今日は天気が良いです。", "犬は公園を走っている。"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import itertools
 import math
 from collections import Counter
@@ -14,8 +16,10 @@ import sacrebleu
 from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation import scores
 from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
 from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, make_metric
+from bahdanau_tf.evaluation.tables import NOT_RUN, as_csv, as_text
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
 WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
@@ -85,15 +89,6 @@ def test_a_score_is_printed_with_its_signature():
     assert "tok:13a" in score.signature
     assert "case:mixed" in score.signature
     assert f"version:{sacrebleu.__version__}" in score.signature
-    metric = sacrebleu.BLEU()
-    peer = metric.corpus_score(ours, [theirs], n_bootstrap=50)
-    drawn = evaluation.bleu(ours, theirs, n_bootstrap=50)
-    signature = f"{metric.get_signature().format()}|norm:NFC"
-    assert str(drawn) == peer.format(signature=signature)
-    metric = sacrebleu.CHRF()
-    peer = metric.corpus_score(ours, [theirs])
-    signature = f"{metric.get_signature().format()}|norm:NFC"
-    assert str(evaluation.chrf(ours, theirs)) == peer.format(signature=signature)
 
 
 PEERS = {
@@ -136,11 +131,6 @@ def test_systems_are_compared_by_any_metric(name):
     assert other.p_value < 0.05
     assert other.score.name == METRICS[name].title
     assert other.score.score == evaluation.score_corpus(name, worse, theirs).score
-
-
-def test_an_unknown_metric_is_refused():
-    with pytest.raises(ValueError, match=r"'wer', wanted one of bleu, chrf, chrf\+\+, ter"):
-        evaluation.score_corpus("wer", ["a"], ["a"])
 
 
 def test_bleu_depends_on_tokenizer_and_case():
@@ -193,7 +183,9 @@ def test_different_numbers_of_lines_are_refused(function):
         function([], [])
 
 
-def test_an_unknown_tokenizer_is_refused():
+def test_an_unknown_metric_or_tokenizer_is_refused():
+    with pytest.raises(ValueError, match=r"'wer', wanted one of bleu, chrf, chrf\+\+, ter"):
+        evaluation.score_corpus("wer", ["a"], ["a"])
     with pytest.raises(ValueError, match="'14a', wanted one of none, zh"):
         evaluation.bleu(["a"], ["a"], tokenize="14a")
 
@@ -380,12 +372,6 @@ def test_pharaoh_files_are_written_and_read_back(tmp_path_factory, alignments):
     assert path.read_text().count("\n") == len(alignments)
 
 
-def test_alignments_are_packed_by_the_name_of_their_file(tmp_path):
-    path = tmp_path / "links.gz"
-    evaluation.write_pharaoh(path, [frozenset({(0, 1)}), frozenset()])
-    assert gzip.decompress(path.read_bytes()) == b"0-1\n\n"
-
-
 def test_pharaoh_format_of_other_programs_is_read(tmp_path):
     assert evaluation.format_pharaoh([(10, 1), (2, 3), (2, 3)]) == "2-3 10-1"
     assert evaluation.parse_pharaoh(" 0-0\t1-2 \n") == {(0, 0), (1, 2)}
@@ -393,6 +379,9 @@ def test_pharaoh_format_of_other_programs_is_read(tmp_path):
     path = tmp_path / "links"
     path.write_bytes(b"0-0 1-1\r\n\r\n2-0")
     assert evaluation.read_pharaoh(path) == [{(0, 0), (1, 1)}, set(), {(2, 0)}]
+    path = tmp_path / "links.gz"  # packed by its name
+    evaluation.write_pharaoh(path, [frozenset({(0, 1)}), frozenset()])
+    assert gzip.decompress(path.read_bytes()) == b"0-1\n\n"
 
 
 @pytest.mark.parametrize("item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"])
@@ -403,3 +392,142 @@ def test_a_bad_pharaoh_link_is_named_with_its_line(tmp_path, item):
     path.write_text(f"0-0\n1-1 {item}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2"):
         evaluation.read_pharaoh(path)
+
+
+# The tokenizer of BLEU, against sacreBLEU --------------------------------------
+
+JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
+TOKENIZED = ["今日 は 天気 が とても 良い です 。", "犬 が 公園 を 走 っ て いる 。"]
+CHINESE = ["今天天气非常好。", "那只狗在公园里跑。"]
+THAI = ["วันนี้อากาศดีมาก", "สุนัขกำลังวิ่งอยู่ในสวน"]
+
+
+@pytest.fixture(autouse=True)
+def no_mecab(monkeypatch):
+    """Simulates a machine without MeCab."""
+    monkeypatch.setattr(scores, "find_spec", lambda name: None)
+
+
+def sacrebleus(ours: list[str], theirs: list[str], tokenize: str) -> float:
+    return sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize, force=True).score
+
+
+@pytest.mark.parametrize(
+    ("references", "almost"),
+    [
+        (JAPANESE, ["今日は天気が良いです。", "犬は公園を走っている。"]),
+        (CHINESE, ["今天天气好。", "那只狗在公园里走。"]),
+        (THAI, ["วันนี้อากาศดี", "สุนัขวิ่งอยู่ในสวน"]),
+    ],
+)
+def test_similar_translations_have_a_high_bleu_with_the_chosen_tokenizer(references, almost):
+    chosen = evaluation.bleu_tokenizer("", references)
+    assert sacrebleus(almost, references, "13a") < 1e-9
+    assert sacrebleus(almost, references, chosen) > 50
+    assert sacrebleus(references, references, chosen) == pytest.approx(100)
+
+
+def test_words_of_tokenized_text_are_counted_unchanged():
+    almost = ["今日 は 天気 が 良い です 。", "犬 は 公園 を 走 っ て いる 。"]
+    chosen = evaluation.bleu_tokenizer("ja", TOKENIZED)
+    n_words = sum(len(line.split()) for line in TOKENIZED)
+    found = sacrebleu.corpus_bleu(almost, [TOKENIZED], tokenize=chosen)
+    assert (found.ref_len, found.totals[0]) == (n_words, n_words - 1)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences", "wanted"),
+    [
+        ("en", ["a dog runs"], "13a"),
+        ("", ["a dog runs"], "13a"),
+        ("ko", ["개가 공원에서 달린다."], "13a"),
+        ("ja", JAPANESE, "char"),
+        ("en", JAPANESE, "char"),  # the script is trusted
+        ("ja", ["inu ga hashiru"], "13a"),
+        ("ja", ["ﾊﾝｶｸｶﾅ"], "char"),
+        ("zh-TW", ["今天"], "zh"),
+        ("", ["今天 天气 好 。", "好"], "zh"),
+        ("ja", ["東京都"], "char"),  # Japanese without kana
+        ("", ["東京都"], "zh"),
+        ("", ["我们使用 TensorFlow 来训练。"], "zh"),
+        ("", ["これは TensorFlow で訓練された翻訳の模型です。"], "char"),
+        ("", ["A dog (犬) is running through the park."], "13a"),
+        ("", ["はい。", "いいえ。"], "char"),  # short, but not tokenized
+        ("", ["ฉัน รัก คุณ มาก", "วันนี้ อากาศ ดี มาก"], "none"),
+        # Thai puts spaces between clauses.
+        ("", ["ถ้าพรุ่งนี้อากาศดีมาก เราจะไปเดินเล่นในสวนสาธารณะ"], "char"),
+        ("", ["ຂ້ອຍຮັກເຈົ້າ"], "char"),
+        ("", ["ខ្ញុំស្រលាញ់អ្នក"], "char"),
+        ("", ["ငါမင်းကိုချစ်တယ်"], "char"),
+        ("", ["བཀྲ་ཤིས་བདེ་ལེགས། ཁྱེད་རང་།"], "char"),
+        ("th", [], "char"),  # only the language is known
+        ("zh", ["..."], "zh"),
+        ("", ["", "123"], "13a"),
+    ],
+)
+def test_the_tokenizer_follows_the_script_then_the_language(language, sentences, wanted):
+    assert evaluation.bleu_tokenizer(language, sentences) == wanted
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted"),
+    [
+        ({"MeCab", "ipadic"}, "ja-mecab"),
+        ({"MeCab"}, "char"),  # sacreBLEU also needs the dictionary
+        ({"ipadic"}, "char"),
+    ],
+)
+def test_mecab_is_used_for_japanese_if_installed(installed, wanted, monkeypatch):
+    monkeypatch.setattr(scores, "find_spec", lambda name: name in installed)
+    assert evaluation.bleu_tokenizer("ja", JAPANESE) == wanted
+    assert evaluation.bleu_tokenizer("ja", TOKENIZED) == "none"
+    assert evaluation.bleu_tokenizer("zh", CHINESE) == "zh"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "without_blanks"),
+    [
+        ("small_parallel_enja/dev.ja", "none", "char"),
+        ("small_parallel_enja/dev.en", "13a", "13a"),
+        ("korean-english-news/dev.ko", "13a", "13a"),
+        ("multi30k/val.fr", "13a", "13a"),
+    ],
+)
+def test_corpora_get_the_right_tokenizer(shared, name, wanted, without_blanks):
+    lines = shared(f"data/{name}").read_text("utf-8").split("\n")
+    assert evaluation.bleu_tokenizer("", lines) == wanted
+    joined = [line.replace(" ", "") for line in lines]
+    assert evaluation.bleu_tokenizer("", joined) == without_blanks
+
+
+@pytest.mark.parametrize(
+    ("sentences", "wanted"),
+    [
+        (["a dog runs"], True),
+        (["개가 공원에서 달린다."], True),
+        ([], True),
+        (TOKENIZED, True),
+        (["今天 天气 好 。"], True),
+        (JAPANESE, False),
+        (CHINESE, False),
+        (THAI, False),
+    ],
+)
+def test_has_blanks_is_true_if_spaces_separate_words(sentences, wanted):
+    assert evaluation.has_blanks(sentences) is wanted
+
+
+# Tables -----------------------------------------------------------------------
+
+
+def test_as_csv_quotes_and_rounds():
+    table = evaluation.Table("t", "T", ["a", "b"], [["x, y", 1.239], [NOT_RUN, "é\n"]])
+    rows = [*csv.reader(io.StringIO(as_csv(table)))]
+    assert rows == [["a", "b"], ["x, y", "1.24"], ["not run", "é\n"]]
+
+
+def test_as_text_aligns_columns():
+    rows = [["sentences", 1000, ""], ["a", 7.251, NOT_RUN]]
+    assert as_text(evaluation.Table("t", "T", ["", "BLEU", "p"], rows)) == (
+        "           BLEU        p\nsentences  1000\na          7.25  not run\n"
+    )

@@ -216,18 +216,15 @@ def test_clients_send_at_most_a_batch_per_request(client, model):
     assert [len(texts) for _, texts in model.calls] == [32, 32, 6]
 
 
-def test_clients_refuse_one_string(client):
+def test_clients_call_any_signature_and_refuse_what_is_no_list_of_texts(client):
+    outputs = client().predict("align", text=["a b", "c"])
+    assert np.asarray(outputs["weights"]).shape == (2, WIDTH, WIDTH)
+    assert np.asarray(outputs["source_offsets"])[0, :3].tolist() == [[0, 1], [2, 3], [3, 3]]
+    assert list(outputs["truncated"]) == [False, False]
     with pytest.raises(ValueError, match="one string"):
         client().translate("a b")
     with pytest.raises(ValueError, match="surrogates"):
         client().translate(["\ud83d"])
-
-
-def test_clients_call_any_signature(client):
-    found = client().predict("align", text=["a b", "c"])
-    assert np.asarray(found["weights"]).shape == (2, WIDTH, WIDTH)
-    assert np.asarray(found["source_offsets"])[0, :3].tolist() == [[0, 1], [2, 3], [3, 3]]
-    assert list(found["truncated"]) == [False, False]
 
 
 def test_clients_repeat_requests_to_a_busy_server(client, model):
@@ -239,23 +236,17 @@ def test_clients_repeat_requests_to_a_busy_server(client, model):
     assert len(model.calls) == 5
 
 
-def test_clients_do_not_repeat_a_bad_request(client, model):
+def test_clients_do_not_repeat_a_bad_request_nor_one_that_timed_out(client, model):
     assert '"nothing" not found' in error_of(client(), signature="nothing", text=["a"])
     assert len(model.calls) == 1
-
-
-def test_clients_do_not_repeat_a_request_that_timed_out(client, model):
+    message = error_of(client(model="other"))
+    assert re.search("404|NOT_FOUND", message)
+    assert "other" in message
     model.may_answer.clear()
     assert "no answer within 0.2 s" in error_of(client(timeout=0.2))
     model.may_answer.set()
     assert client().translate(["last"]) == ["LAST"]
-    assert len(model.calls) == 2
-
-
-def test_clients_name_a_missing_model(client):
-    message = error_of(client(model="other"))
-    assert re.search("404|NOT_FOUND", message)
-    assert "other" in message
+    assert len(model.calls) == 3
 
 
 def test_words_of_a_server_do_not_reach_a_terminal_raw():
@@ -760,14 +751,14 @@ def test_percentiles_equal_numpys():
 def test_load_stops_after_the_requests_or_the_time(rest, model):
     load = kit("load")
     client = kit("rest_client").RestClient(rest, attempts=1)
-    found = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
-    assert (len(found.latencies), found.errors) == (20, [])
+    measured = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
+    assert (len(measured.latencies), measured.errors) == (20, [])
     assert len(model.calls) == 20
-    assert "20 requests of 1 answered, 0 failed" in found.report(1)
+    assert "20 requests of 1 answered, 0 failed" in measured.report(1)
     model.refusals = [3] * 20
-    found = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
-    assert (found.latencies, len(found.errors)) == ([], 20)
-    assert "not now" in found.report(1)
+    measured = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
+    assert (measured.latencies, len(measured.errors)) == ([], 20)
+    assert "not now" in measured.report(1)
     assert not load.run_load(client.translate, [["a"]], 1, seconds=0).latencies
 
 
@@ -881,10 +872,13 @@ def test_model_config_has_the_model_name_of_the_clients():
     assert config.model_platform == "tensorflow"
 
 
-def test_compose_file_mounts_existing_files_read_only():
+def services_of(name: str) -> Any:
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
-    compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
-    services = compose["services"]
+    return yaml.safe_load((KIT / name).read_text("utf-8"))["services"]
+
+
+def test_compose_file_mounts_existing_files_read_only():
+    services = services_of("docker-compose.yml")
     assert list(services) == ["translator", "playground"]
     mounted = {}
     for service in services.values():
@@ -903,14 +897,13 @@ def test_compose_file_mounts_existing_files_read_only():
 
 
 def test_containers_have_no_privileges_and_write_no_files():
-    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
-    compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
-    for service in compose["services"].values():
+    services = services_of("docker-compose.yml")
+    for service in services.values():
         assert service["cap_drop"] == ["ALL"]
         assert "cap_add" not in service
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["read_only"] is True
-    playground = compose["services"]["playground"]
+    playground = services["playground"]
     assert playground["user"] == "nginx"  # so it listens above 1024
     (port,) = playground["ports"]
     listen = f"listen {port.split(':')[-1]};"
@@ -920,14 +913,10 @@ def test_containers_have_no_privileges_and_write_no_files():
 
 
 def test_compose_file_for_gpus_changes_only_the_model_server():
-    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
-    both = [
-        yaml.safe_load((KIT / f"docker-compose{kind}.yml").read_text("utf-8"))
-        for kind in ("", ".gpu")
-    ]
-    images = [one["services"]["translator"]["image"] for one in both]
-    assert images == [images[0], f"{images[0]}-gpu"]
-    assert list(both[1]["services"]) == ["translator"]
+    image = services_of("docker-compose.yml")["translator"]["image"]
+    services = services_of("docker-compose.gpu.yml")
+    assert list(services) == ["translator"]
+    assert services["translator"]["image"] == f"{image}-gpu"
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from toys import english, french
 
 from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.commands.main import main
+from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer
@@ -31,7 +32,7 @@ files = letters.files  # the fixture
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    letters.stand_in(monkeypatch)
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
 
 
@@ -204,13 +205,14 @@ def test_folders_without_a_model_are_refused(files, trained, tmp_path, capsys):
     assert not folder.exists()
 
 
-def test_words_are_not_sampled(files, trained, tmp_path):
+def test_words_are_not_sampled(files, trained, tmp_path, monkeypatch):
     plan = plan_of(files, tmp_path / "model", Start(str(trained)))
     plan = replace(plan, recipe=replace(RECIPE, sample_subwords=True))
     with pytest.raises(ValueError, match=r"--sample_subwords: .* has words"):
         plan.prepare()
     assert not (tmp_path / "model").exists()
     words = Translator.load(trained)
+    monkeypatch.setattr(loop, "stream_numbered_batches", stream_numbered_batches)
     with pytest.raises(ValueError, match="sample_subwords is True with a Word"):
         train(words, files, plan.recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()

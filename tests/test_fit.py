@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "train_step", stand_in_step)
 
 
-def test_three_lines_train_and_translate(corpus: Path) -> None:
+def test_three_lines_train_and_translate(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = str(corpus / "train.en"), corpus / "train.fr"
     translator = bahdanau_tf.fit(source, target, updates=4, units=8)
     (translation,) = translator.translate(["The cat sleeps."])
@@ -45,6 +45,9 @@ def test_three_lines_train_and_translate(corpus: Path) -> None:
     assert {len(column) for column in history.values()} == {len(history["updates"])}
     assert {*history} >= {"loss", "val_loss", "val_bleu", "learning_rate", "seconds"}
     assert translator.history.result.stopped_by == "updates"
+    messages = capsys.readouterr().err
+    assert "units=8" in messages or "chosen to fit" in messages
+    assert "--" not in messages  # no flags in Python
 
 
 @pytest.mark.usefixtures("quick")
@@ -126,10 +129,10 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"unit": 8}, r"fit: there is no option 'unit' \(did you mean units\?\)"),
         ({"units": 0}, "ModelOptions: units is 0, wanted"),
         ({"schedule": "NoSuchDecay"}, "has no class NoSuchDecay"),
-        ({"layers": 3}, "--layers is not used with --model=rnnsearch"),
-        ({"dev": ("dev.en", "dev.fr")}, "--dev_source: there is no file dev.en"),
+        ({"layers": 3}, 'layers is not used with model="rnnsearch"'),
+        ({"dev": ("dev.en", "dev.fr")}, "dev: there is no file dev.en"),
         ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
-        ({"risk_samples": 4}, "--risk_samples needs --init_from"),
+        ({"risk_samples": 4}, "risk_samples needs init_from"),
         ({"dev": [("a",)]}, "fit: dev has a .*, wanted pairs"),
         ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),
     ],
@@ -143,5 +146,5 @@ def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> 
 
 
 def test_a_text_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--train_source is missing"):
+    with pytest.raises(ValueError, match="source is missing"):
         bahdanau_tf.fit(model_dir=tmp_path / "model")

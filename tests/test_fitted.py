@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.commands.train_flags import choose, given_values, options, values_of
+from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fitted import (
     BESIDES,
@@ -29,6 +29,7 @@ from bahdanau_tf.options.fitted import (
     subwords,
     updates_per_epoch,
 )
+from bahdanau_tf.options.training import values_of
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -88,7 +89,7 @@ def parsed(*words: str) -> dict[str, Any]:
     """What is chosen for a typical text beside the flags of a command."""
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded(list(words), flags)])
-    return values_of(choose(flags, TYPICAL))
+    return values_of(request_of(flags).choose(TYPICAL))
 
 
 @given(FACTS, GIVEN)
@@ -507,11 +508,11 @@ def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded([f"--recipe={name}"], flags)])
-    assert {*values_of(fitted(TYPICAL, given_values(flags)))} <= {"patience"}
+    assert {*values_of(fitted(TYPICAL, request_of(flags).user_options))} <= {"patience"}
 
 
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded(["--recipe=paper"], flags)])
-    found = options(flags)
+    found = request_of(flags).options()
     assert found[:4] == (TextOptions(), ModelOptions(), Recipe(), 0)

@@ -19,10 +19,10 @@ import pytest
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.flags import required
 from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
-from bahdanau_tf.commands.train_flags import options
+from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
-from bahdanau_tf.training.rate import make_optimizer
+from bahdanau_tf.training.run import make_optimizer
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -400,7 +400,7 @@ def test_recipes_have_only_flags_that_are_used(name):
     flags = defined_flags("train")
     words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
     assert flags(["train", *words]) == ["train"]
-    assert options(flags).recipe.epochs == 3  # later flags override earlier ones
+    assert request_of(flags).options().recipe.epochs == 3  # later flags override earlier ones
     assert flags.recipe == name
 
 

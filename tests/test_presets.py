@@ -13,7 +13,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models import architecture
 from bahdanau_tf.training import Recipe
-from bahdanau_tf.training.rate import make_optimizer
+from bahdanau_tf.training.run import make_optimizer
 
 # Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
 # Vocabularies of 30,000 words, including the unknown word and the end symbol,

@@ -23,10 +23,8 @@ from bahdanau_tf.corpora.public.assembly import ArchiveError, get_corpus, held_o
 from bahdanau_tf.corpora.public.download import DownloadError
 from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, Download, Part, Text
 
-corpora = pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: corpus.name)
 
-
-@corpora
+@pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: corpus.name)
 def test_entries_are_complete(corpus):
     for text in (corpus.summary, corpus.licence, corpus.citation):
         assert len(text) >= 8
@@ -39,10 +37,8 @@ def test_entries_are_complete(corpus):
     assert len(corpus.files) == 2 * len(corpus.splits) >= 6
     assert set(corpus.checksums) <= set(corpus.files)
     assert re.fullmatch(r"[\w.-]+", corpus.name)
-
-
-@corpora
-def test_addresses_are_https_and_file_names_differ(corpus):
+    assert not corpus.tried
+    assert bool(corpus.held_out) == ("tatoeba" in corpus.name)
     names = [download.name for download in corpus.downloads]
     assert len(names) == len(set(names))
     for download in corpus.downloads:
@@ -55,10 +51,6 @@ def test_addresses_are_https_and_file_names_differ(corpus):
         if "github" in download.address:
             assert re.search(r"/[0-9a-f]{40}/", download.address)
             assert algorithm == "sha256"
-
-
-def test_addresses_are_marked_as_untried():
-    assert not any(corpus.tried for corpus in CORPORA.values())
 
 
 def test_wmt14_has_the_corpora_of_the_paper():
@@ -97,11 +89,6 @@ def test_the_recipe_names_files_of_its_corpus():
     wanted = re.findall(pattern, recipe.read_text(), flags=re.MULTILINE)
     assert len(wanted) == 4
     assert set(wanted) <= set(CORPORA["multi30k"].files)
-
-
-def test_only_tatoeba_is_split_by_the_package():
-    for corpus in CORPORA.values():
-        assert bool(corpus.held_out) == ("tatoeba" in corpus.name)
 
 
 LINES = {

@@ -20,13 +20,15 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import Table, diagonal_links
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import bahdanau, page, paper, sutskever, trainings
-from bahdanau_tf.report.claim import findings
+from bahdanau_tf.report import bahdanau, paper, sutskever, trainings, writing
+from bahdanau_tf.report.bahdanau import findings
 from bahdanau_tf.report.paper import Document, Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
 from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translator import Translator
+
+pytestmark = pytest.mark.usefixtures("eager_search")
 
 WORDS = ["red", "green", "blue", "cat", "dog", "sits", "runs", "on", "mat"]
 LENGTHS = [4, 9, 14, 19, 29, 44, 50, 58] * 6
@@ -152,29 +154,29 @@ def test_the_papers_claim_is_confirmed_if_it_holds():
 
 def test_the_share_that_is_kept_has_a_bootstrap_interval():
     draw = np.random.default_rng(0)
-    lengths = [length for length in (9, 12, 14, 44, 50) for _ in range(60)]
+    lengths = [length for length in (4, 5, 6, 11, 12) for _ in range(50)]
     references = sentences(lengths)
     texts = [
         " ".join("x" if draw.random() < 0.3 else w for w in line.split()) for line in references
     ]
     found = findings(
         results(
-            system("S", texts=texts, max_length=40),
-            system("E", "RNNencdec", texts, max_length=40),
+            system("S", texts=texts, max_length=10),
+            system("E", "RNNencdec", texts, max_length=10),
             test=Corpus(references, references),
             lengths=lengths,
             n_bootstrap=300,
         )
     )
     margin = re.search(r"S has .* keeps \d+ ± (\d+) %", found[1].text)[1]
-    short, long = np.array(lengths) <= 24, np.array(lengths) > 40
+    short, long = np.array(lengths) <= 6, np.array(lengths) > 10
 
     def score(mask):
         drawn = draw.choice(mask.nonzero()[0], mask.sum())
         theirs = [[references[n] for n in drawn]]
         return sacrebleu.corpus_bleu([texts[n] for n in drawn], theirs).score
 
-    shares = [score(long) / score(short) for _ in range(300)]
+    shares = [score(long) / score(short) for _ in range(200)]
     low, high = np.percentile(shares, [2.5, 97.5])
     assert float(margin) == pytest.approx(50 * (high - low), rel=0.2, abs=0.5)
 
@@ -491,7 +493,7 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
         [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]],
     )
     picture = Picture(tmp_path / "a.png", 'a "quoted" title')
-    html = page.as_html(
+    html = writing.as_html(
         Document(
             "A <title>",
             ["About"],
@@ -565,9 +567,19 @@ def test_a_report_may_have_only_external_systems(tmp_path):
     assert moses[:2] == ["Moses", bleu(noisy(0.1))]
 
 
+TRANSLATED = "--source={0} --reference={0} --hypotheses=moses={0} "
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        (f"{TRANSLATED}--nbest=a={{0}} --nbest=b={{0}}", "--nbest is given 2 times"),
+        (f"{TRANSLATED}--nbest={{0}}", "wanted NAME=PATH"),
+        (f"{TRANSLATED}--nbest=a=/nowhere", "--nbest"),
+        (f"{TRANSLATED}--nbest=a={{0}}", "line 1 is 'a b'"),
+        (f"{TRANSLATED}--nbest=a=/dev/null", "has no hypothesis for 1 of 1 sentences"),
+        (f"{TRANSLATED}--phrases=/nowhere", "--phrases"),
+        (f"{TRANSLATED}--phrases={{0}}", "has fewer than two sentences"),
         ("", "--quick, --full, --system or --hypotheses is missing"),
         ("--quick --full", "wanted one of them"),
         ("--quick --source=a", "--source is given, but training"),

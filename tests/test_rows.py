@@ -15,7 +15,7 @@ PARTS = st.sampled_from([b"a", b" ", b"\xc3\xa9", b"\xf0\x9d\x84\x9e", b"\xe3", 
 
 @given(st.lists(st.lists(PARTS, max_size=6), min_size=1, max_size=6))
 @settings(max_examples=50, deadline=None)
-def test_offsets_are_those_after_invalid_bytes_are_replaced(rows: list[list[bytes]]) -> None:
+def test_offsets_are_those_after_invalid_bytes_are_replaced(rows):
     offsets = [[sum(map(len, row[:n])) for n in range(len(row) + 1)] for row in rows]
     moved = replaced_offsets(
         tf.constant([b"".join(row) for row in rows]), tf.ragged.constant(offsets, tf.int32)
@@ -34,7 +34,7 @@ ROWS = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
 
 @given(ROWS, st.sampled_from([tf.int32, tf.int64]))
 @settings(max_examples=50)
-def test_row_ids_and_masked_equal_python_loops(rows: list[list[bool]], dtype: tf.DType) -> None:
+def test_row_ids_and_masked_equal_python_loops(rows, dtype):
     mask = tf.RaggedTensor.from_row_lengths(
         tf.constant([value for row in rows for value in row], tf.bool),
         tf.constant([len(row) for row in rows], dtype),
@@ -50,7 +50,7 @@ def test_row_ids_and_masked_equal_python_loops(rows: list[list[bool]], dtype: tf
     assert masked(places, mask).to_list() == expected
 
 
-def test_words_are_counted_as_python_splits_them() -> None:
+def test_words_are_counted_as_python_splits_them():
     """Also at blanks beyond ASCII, of which French has some before marks."""
     signs = [chr(code) for code in range(0x3100)]
     lines = [f"{sign}a{sign}b" for sign in signs]
@@ -59,9 +59,9 @@ def test_words_are_counted_as_python_splits_them() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_long_word_among_many_short_ones_needs_little_memory(reverse: bool) -> None:
-    """A dense table of all words times the longest would need 0.3 TB."""
-    count = 200_000
+def test_a_long_word_among_many_short_ones_needs_little_memory(reverse):
+    """A dense table of all words times the longest would need 80 GB."""
+    count = 100_000
     text = "x" * count + " a" * count
     words = WordTokenizer(Vocabulary([*SPECIAL, "a"]), reverse=reverse)
 

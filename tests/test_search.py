@@ -150,6 +150,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(seed, vocabulary, length, pen
     function, divisor = LENGTH_PENALTIES[penalty]
     width = len(finished) + len(unfinished)
     result = run(table, width, n_best=width, length_penalty=function)
+    best = run(table, width, length_penalty=function)
     for row in range(table.rows):
 
         def ranked(candidates, ends, row=row):
@@ -162,7 +163,6 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(seed, vocabulary, length, pen
 
         wanted = ranked(finished, True) + ranked(unfinished, False)
         assert_same(hypotheses(result, row), wanted)
-        best = run(table, width, length_penalty=function)
         assert_same(hypotheses(best, row), wanted[:1])
 
 

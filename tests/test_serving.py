@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
-from toys import ENGLISH, FRENCH, SPECIAL, toy_model, toy_translator
+from toys import ENGLISH, FRENCH, SPECIAL, toy_model
 
 import bahdanau_tf
 from bahdanau_tf import (
@@ -34,9 +34,9 @@ from bahdanau_tf.serving.export import CORE_OPS, check_operations, has_serving_a
 from bahdanau_tf.serving.limits import LimitedText, first_bytes
 from bahdanau_tf.serving.requests import Answers, probes
 from bahdanau_tf.serving.saved_model import write_saved_model
-from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.translation.result import Scored
 
+pytestmark = pytest.mark.usefixtures("eager_search")  # of the translator in memory
 LIMITS = Limits(max_source_length=24, max_target_length=20, n_best=3)
 SHORT = [
     "the cat sleeps.",
@@ -127,10 +127,10 @@ def served(version: Path) -> Callable[..., dict[str, np.ndarray]]:
         names = INPUTS.get(signature, ("text",))
         rows = [tf.constant(list(rows), tf.string) for rows in inputs]
         function = model.signatures[signature]
-        found = function(**dict(zip(names, rows, strict=True)))
-        return {name: value.numpy() for name, value in found.items()}
+        outputs = function(**dict(zip(names, rows, strict=True)))
+        return {name: value.numpy() for name, value in outputs.items()}
 
-    send.signatures = model.signatures
+    send.model = model
     return send
 
 
@@ -140,13 +140,16 @@ def expected(translator: Translator) -> list[Translation]:
 
 
 def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:
-    """Without limits; one decoding for all tests, because tracing is slow."""
-    decoding = dataclasses.replace(translator.decoding, n_best=3)
-    return translator.translate(rows, decoding)
+    """Without limits."""
+    return translator.translate(rows, n_best=3)
 
 
 def inputs_of(signature: str, rows: Sequence[Any]) -> list[Sequence[Any]]:
     return [rows, rows[::-1]] if signature in INPUTS else [rows]
+
+
+def all_of(translation: Translation) -> list[Translation]:
+    return [translation, *translation.alternatives]
 
 
 def decoded(values: np.ndarray) -> list[str]:
@@ -154,8 +157,8 @@ def decoded(values: np.ndarray) -> list[str]:
 
 
 def test_signatures_have_the_documented_inputs_and_outputs(served):
-    assert set(served.signatures) == set(OUTPUTS)
-    for name, function in served.signatures.items():
+    assert set(served.model.signatures) == set(OUTPUTS)
+    for name, function in served.model.signatures.items():
         _, inputs = function.structured_input_signature
         wanted = set(INPUTS.get(name, ["text"]))
         assert set(inputs) == wanted
@@ -173,8 +176,8 @@ def test_translations_equal_those_of_the_translator(served, expected):
         assert best["translation"][row].decode() == wanted.text
         assert best["score"][row] == pytest.approx(wanted.score, abs=1e-4)
         assert best["truncated"][row] != wanted.finished
-        texts = [one.text for one in (wanted, *wanted.alternatives)]
-        scores = [one.score for one in (wanted, *wanted.alternatives)]
+        texts = [x.text for x in all_of(wanted)]
+        scores = [x.score for x in all_of(wanted)]
         missing = 3 - len(texts)
         assert decoded(ranked["translations"][row]) == texts + [""] * missing
         np.testing.assert_allclose(ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4)
@@ -184,51 +187,49 @@ def test_translations_equal_those_of_the_translator(served, expected):
 
 def test_finished_says_which_translations_have_ended(served, expected):
     """Finished ones come first; within each kind the best first."""
-    found = served("n_best", SHORT)
+    outputs = served("n_best", SHORT)
     for row, wanted in enumerate(expected):
-        count = 1 + len(wanted.alternatives)
-        flags = [one.finished for one in (wanted, *wanted.alternatives)]
-        assert found["finished"][row].tolist() == flags + [False] * (3 - count)
+        flags = [x.finished for x in all_of(wanted)]
+        finished = outputs["finished"][row]
+        assert finished.tolist() == flags + [False] * (3 - len(flags))
         for kind in (True, False):
-            scores = found["scores"][row][found["finished"][row] == kind]
+            scores = outputs["scores"][row][finished == kind]
             assert sorted(scores, reverse=True) == scores.tolist()
         assert flags == sorted(flags, reverse=True)
-    assert 0 < found["finished"][:, 0].sum() < len(SHORT)
+    assert 0 < outputs["finished"][:, 0].sum() < len(SHORT)
     for signature in ("serving_default", "align"):
         first = served(signature, SHORT)["finished"]
-        assert first.tolist() == found["finished"][:, 0].tolist()
+        assert first.tolist() == outputs["finished"][:, 0].tolist()
 
 
 def test_scores_equal_the_softmax_of_the_logits(served, translator):
     targets = ["le chat dort.", "", "l'un", "zut", "un un", "le"]
-    found = served("score", SHORT, targets)
+    outputs = served("score", SHORT, targets)
     for row, (text, target) in enumerate(zip(SHORT, targets, strict=True)):
-        source, ids = (
-            tokenizer.tokenize(tf.constant([one])).to_tensor()
-            for tokenizer, one in ((translator.source_text, text), (translator.target_text, target))
-        )
+        source = translator.source_text.tokenize(tf.constant([text])).to_tensor()
+        ids = translator.target_text.tokenize(tf.constant([target])).to_tensor()
         logits = translator.model({"source": source, "target": ids})[0]
         logits = logits.numpy().astype(np.float64)
         log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         wanted = log_probs[np.arange(ids.shape[1]), ids[0]].sum()
-        assert found["log_prob"][row] == pytest.approx(wanted, abs=1e-4)
-        assert found["length"][row] == ids.shape[1]
-    assert not found["truncated"].any()
+        assert outputs["log_prob"][row] == pytest.approx(wanted, abs=1e-4)
+        assert outputs["length"][row] == ids.shape[1]
+    assert not outputs["truncated"].any()
 
 
 def test_completions_equal_those_of_the_translator(served, translator):
     prefixes = ["le Zyx", "le", "", "un", "Le chat " * 12, "x" * 300]
-    wanted = translator.translate(SHORT, prefixes=prefixes)
-    found = served("complete", SHORT, prefixes)
-    for row, one in enumerate(wanted[:4]):
-        assert found["translation"][row].decode() == one.text
-        assert found["score"][row] == pytest.approx(one.score, abs=1e-4)
-    assert found["translation"][0].startswith(b"le Zyx")
-    assert found["translation"][1] == b""
+    wanted = translator.translate(SHORT[:4], prefixes=prefixes[:4])
+    outputs = served("complete", SHORT, prefixes)
+    texts = outputs["translation"]
+    assert decoded(texts[:4]) == [x.text for x in wanted]
+    np.testing.assert_allclose(outputs["score"][:4], [x.score for x in wanted], atol=1e-4)
+    assert texts[0].startswith(b"le Zyx")
+    assert texts[1] == b""
     # A longer prefix is cut: after 19 words, or within a word.
-    assert found["translation"][4].startswith(b"Le chat " * 9 + b"Le")
-    assert found["translation"][5].startswith(b"x" * 256 + b" ")
-    assert found["truncated"][4:].all()
+    assert texts[4].startswith(b"Le chat " * 9 + b"Le")
+    assert texts[5].startswith(b"x" * 256 + b" ")
+    assert outputs["truncated"][4:].all()
 
 
 def test_offsets_and_weights_of_align_belong_to_the_strings(served, expected):
@@ -263,11 +264,11 @@ def test_long_rows_are_truncated_and_marked(served, translator):
     words = ["the", "red", "cat", "zzz"] * 2500
     begin = " ".join(words[: LIMITS.max_source_length - 1])
     rows = [" ".join(words), begin, "the cat " * 125_000]
-    found = served("serving_default", rows)
+    outputs = served("serving_default", rows)
     (wanted,) = in_memory(translator, [begin])
-    assert decoded(found["translation"])[:2] == [wanted.text] * 2
-    assert found["truncated"][[0, 2]].all()
-    assert found["truncated"][1] != wanted.finished
+    assert decoded(outputs["translation"])[:2] == [wanted.text] * 2
+    assert outputs["truncated"][[0, 2]].all()
+    assert outputs["truncated"][1] != wanted.finished
     cut = served("score", ["cat", "cat"], [rows[0], "le chat"])
     assert cut["truncated"].tolist() == [True, False]
     assert cut["length"].tolist() == [LIMITS.max_target_length, 3]
@@ -278,10 +279,10 @@ def test_a_long_word_is_cut_where_it_may_be_copied(served, translator):
     """The score of a sentence with one is that of all of it."""
     source = ["the cat " + 300 * "x"]
     assert served("serving_default", source)["truncated"].tolist() == [True]
-    found = served("score", source, ["le chat"])
-    assert found["truncated"].tolist() == [False]
+    outputs = served("score", source, ["le chat"])
+    assert outputs["truncated"].tolist() == [False]
     (wanted,) = translator.score(source, ["le chat"])
-    assert found["log_prob"][0] == pytest.approx(wanted.log_prob, abs=1e-4)
+    assert outputs["log_prob"][0] == pytest.approx(wanted.log_prob, abs=1e-4)
 
 
 @pytest.mark.parametrize("signature", OUTPUTS)
@@ -320,10 +321,9 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
 
 
 def test_requests_with_unequal_rows_are_refused(served):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
-        served("score", ["cat", "dog"], ["le chat"])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
-        served("complete", ["cat", "dog"], ["le"])
+    for signature in ("score", "complete"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
+            served(signature, ["cat", "dog"], ["le chat"])
 
 
 def test_an_export_contains_no_path_of_this_machine(version):
@@ -377,10 +377,8 @@ def test_the_first_words_are_kept(reverse):
     rows = tf.constant(["the red cat sees a dog", "a cat", "the red cat", ""])
     begin = tf.constant(["the red cat", "a cat", "the red cat", ""])
     assert limited.tokenize(rows).to_list() == text.tokenize(begin).to_list()
-    for found, wanted in zip(
-        limited.tokenize_with_offsets(rows), text.tokenize_with_offsets(begin), strict=True
-    ):
-        assert found.to_list() == wanted.to_list()
+    for cut, wanted in zip(limited.read(rows), text.read(begin), strict=True):
+        assert cut.to_list() == wanted.to_list()
     assert limited.read_ids(rows)[1].numpy().tolist() == [True, False, False, False]
     assert limited.read_ids(tf.constant([" " * 257]))[1].numpy().all()
 
@@ -638,28 +636,29 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         assert [said in one for one in complaints] == [True] * (said is not None)
 
 
-def test_a_model_that_is_not_finite_gives_no_translation(corpus, tmp_path):
+def test_a_model_that_is_not_finite_gives_no_translation(served):
     """Not an empty one of score 0, as a row without words has."""
-    translator = toy_translator(
-        *(WordTokenizer.train([corpus], 60) for _ in range(2)), Decoding(beam_size=2, max_length=4)
-    )
-    for weight in translator.model.trainable_weights:
-        weight.assign(tf.fill(weight.shape, np.nan))
-    found = signatures(translator.graph, Limits())["n_best"](tf.constant(["a dog"]))
-    assert found["scores"].numpy().tolist() == [[-1e9, -1e9]]
-    assert not found["finished"].numpy().any()
-    assert found["truncated"].numpy().tolist() == [True]
+    variables = list(served.model.used)
+    weights = [variable.numpy() for variable in variables]
+    try:
+        for variable, values in zip(variables, weights, strict=True):
+            variable.assign(np.full_like(values, np.nan))
+        outputs = served("n_best", ["the cat"])
+    finally:
+        for variable, values in zip(variables, weights, strict=True):
+            variable.assign(values)
+    assert outputs["scores"].tolist() == [[-1e9] * 3]
+    assert not outputs["finished"].any()
+    assert outputs["truncated"].tolist() == [True]
 
 
 def test_greedy_search_is_served(served, translator):
     wanted = translator.translate(SHORT, translator.decoding.greedy())
-    found = served("greedy", SHORT)
-    texts = [text.decode() for text in found["translation"]]
-    assert texts == [one.text for one in wanted]
-    scores = [one.score for one in wanted]
-    np.testing.assert_allclose(found["score"], scores, atol=1e-4)
+    outputs = served("greedy", SHORT)
+    assert decoded(outputs["translation"]) == [x.text for x in wanted]
+    np.testing.assert_allclose(outputs["score"], [x.score for x in wanted], atol=1e-4)
     best = served("serving_default", SHORT)["score"]
-    assert (best > found["score"] + 1e-3).any()  # a beam finds better ones
+    assert (best > outputs["score"] + 1e-3).any()  # a beam finds better ones
 
 
 def test_the_form_of_outputs_is_checked():
@@ -705,12 +704,15 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_round_to_half_rounds_weights_to_float16():
+def test_round_to_half_rounds_weights_to_float16_and_names_those_too_large():
     model = with_large_weights(RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4))
     weights = model.get_weights()
     round_to_half(model)
-    for one, other in zip(model.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(one, np.float32(np.float16(other)))
+    for half, whole in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(half, np.float32(np.float16(whole)))
+    model.readout.output_bias.assign(np.full(12, 70_000.0))
+    with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
+        round_to_half(model)
 
 
 def test_weights_exact_in_float16_are_stored_in_float16(translator, version):
@@ -724,19 +726,6 @@ def test_weights_exact_in_float16_are_stored_in_float16(translator, version):
             whole += [] if exact else [values]
     (table,) = whole
     np.testing.assert_array_equal(table, translator.model.source_embedding.embeddings.numpy())
-
-
-def test_float16_weights_give_the_same_scores(served, translator):
-    found = served("score", SHORT, SHORT[::-1])
-    wanted = translator.score(SHORT, SHORT[::-1])
-    np.testing.assert_allclose(found["log_prob"], [one.log_prob for one in wanted], rtol=1e-5)
-
-
-def test_weights_too_large_for_float16_are_named(translator):
-    model = RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4)
-    model.readout.output_bias.assign(np.full(12, 70_000.0))
-    with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
-        round_to_half(model)
 
 
 @pytest.mark.parametrize(
@@ -821,9 +810,9 @@ def test_examine_finds_another_model_and_a_broken_file(tmp_path, translator, ver
         translator.target_text,
         translator.decoding,
     )
-    found = examine(other.graph, version, LIMITS).differences
+    differences = examine(other.graph, version, LIMITS).differences
     for name in OUTPUTS:
-        assert any(one.startswith(f"{name}: row") for one in found)
+        assert any(x.startswith(f"{name}: row") for x in differences)
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "saved_model.pb").write_bytes(b"\0")

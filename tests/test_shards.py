@@ -15,7 +15,7 @@ from test_translate import Shouter
 
 from bahdanau_tf.commands import translate
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.commands.shards import Shard
+from bahdanau_tf.commands.translate import Shard
 from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
 
 

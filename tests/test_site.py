@@ -1,8 +1,7 @@
 """The site's reference has every public name; equations keep what they say.
 
-The site itself is built by `make site`, where a warning is an error: a page
-that no contents name, a link without a target, a docstring that is not
-understood.
+The site itself is built by `make site`, where a warning is an error: a page that no contents name,
+a link without a target, a docstring that is not understood.
 """
 
 import inspect

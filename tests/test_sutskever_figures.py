@@ -25,6 +25,8 @@ from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
 from bahdanau_tf.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 WORDS = ["a", "b", "c", "d", "e", "f"]
 LINES = [" ".join(random.Random(n).choices(WORDS, k=9)) for n in range(20)]
 
@@ -217,29 +219,6 @@ def test_groups_of_the_built_in_corpus_differ_in_order_alone():
         assert {*words[0]} <= known
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ("--nbest=a={0} --nbest=b={0}", "--nbest is given 2 times"),
-        ("--nbest={0}", "wanted NAME=PATH"),
-        ("--nbest=a=/nowhere", "--nbest"),
-        ("--nbest=a={0}", "line 1 is 'a b'"),
-        ("--nbest=a=/dev/null", "has no hypothesis for 1 of 1 sentences"),
-        ("--phrases=/nowhere", "--phrases"),
-        ("--phrases={0}", "has fewer than two sentences"),
-    ],
-)
-def test_bad_files_are_refused_in_a_sentence(tmp_path, capfd, flags, sentence):
-    path = tmp_path / "text"
-    path.write_text("a b\n")
-    given = f"--source={path} --reference={path} --hypotheses=moses={path}"
-    words = ["report", f"--out_dir={tmp_path / 'out'}", *given.split()]
-    assert main([*words, *flags.format(path).split()]) == 2
-    err = capfd.readouterr().err
-    assert sentence in err
-    assert "Traceback" not in err
-
-
 def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
     """Sentences of another length than the tokenizer's."""
     folders = {}
@@ -250,11 +229,11 @@ def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
         (folders[name] / "training.json").write_text(record)
     test = Corpus(["a, b, c."], ["a"])
     scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [7, None]
     assert (found.lengths, found.unit) == ([3], "words between spaces")
     del folders["a"]
-    found = measure(folders, {}, test, scoring, {}, [])
+    found = measure(folders, {}, test, scoring, {})
     assert [one.max_length for one in found.systems] == [9]
     assert (found.lengths, found.unit) == ([6], "tokens")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import keras
 import letters
 import numpy as np
 import pytest
 import tensorflow as tf
 import toys
+from oracle import randomized
+from processes import LONGEST, output_of
+from worker import mean_model
 
-from bahdanau_tf import Recipe, RNNSearch, Translator
+from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
@@ -29,7 +29,6 @@ from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.sentences import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-LONGEST = 300  # seconds that a process may take
 
 
 @pytest.mark.parametrize(
@@ -78,12 +77,7 @@ def test_parts_of_batches_train_as_the_whole() -> None:
     """Of 7, 12 and 2 rows, which three parts do not divide, or are short of."""
     found = []
     for count in (1, 3):
-        keras.utils.set_random_seed(1)
-        model = RNNSearch(
-            *(20, 20),
-            **{"units": 8, "embedding_dim": 6, "attention_units": 8},
-            **{"maxout_units": 4, "kernel_initializer": "glorot_uniform"},
-        )
+        model = randomized(mean_model(20))
         step = train_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
         random = np.random.default_rng(2)
         losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
@@ -123,58 +117,42 @@ def test_threads_are_those_that_tensorflow_takes(
         assert asked() == (wanted or len(available_cores()))
 
 
-def said_by_a_process(program: str, cores: list[int] | None = None, **variables: str) -> str:
-    """What a new process writes; without variables for threads, if not given.
-
-    Args:
-        program: Its text.
-        cores: The cores that it may use.
-        **variables: Environment variables.
-    """
-    own = {n: v for n, v in os.environ.items() if n not in VARIABLES}
-    own["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    if cores is not None:
-        program = f"import os; os.sched_setaffinity(0, {cores})\n{program}"
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env=own | {"TF_CPP_MIN_LOG_LEVEL": "3"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return ended.stdout
-
-
-USED = """
+# Each case is a process of its own, by a fork before TensorFlow has run.
+CASES = f"""
+import os, sys
+[os.environ.pop(name, None) for name in {VARIABLES}]
 from bahdanau_tf.system import device
 import tensorflow as tf
-device.use_threads({})
-tf.zeros([]).numpy()
-{}
-print(device.threads(), device.operations_at_once())
+
+for case in sys.argv[1:]:
+    if os.fork():
+        os.wait()
+        continue
+    exec(case)
+    tf.zeros([]).numpy()
+    try:
+        device.use_threads(2 if "use_threads(3)" in case else None)
+    except ValueError as error:
+        print(error)
+    print(device.threads(), device.operations_at_once(), flush=True)
+    os._exit(0)
 """
 
 
-def test_threads_are_those_asked_for_until_tensorflow_runs() -> None:
-    other = "try: device.use_threads(2)\nexcept ValueError as e: print(e)"
-    told, used = said_by_a_process(USED.format(3, other)).splitlines()
-    assert used == "1 3"
-    assert told.startswith("use_threads: threads is 2, but TensorFlow is al")
-
-
-def test_threads_are_those_of_the_environment() -> None:
-    """Unless others are asked for; later calls that ask for none do nothing."""
-    given = dict.fromkeys(VARIABLES, "5")
-    for count, used in (("", "5 5"), ("2", "1 2")):
-        program = USED.format(count, "device.use_threads()")
-        assert said_by_a_process(program, **given).strip() == used
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux has affinities")
-def test_threads_are_those_of_the_cores_that_a_process_may_use() -> None:
-    (core, *_) = available_cores()
-    assert said_by_a_process(USED.format("", ""), [core]).strip() == "1 1"
+def test_threads_are_those_asked_for_then_of_the_environment_then_the_cores() -> None:
+    """Until TensorFlow runs; later calls that ask for none do nothing."""
+    environment = f"os.environ.update({dict.fromkeys(VARIABLES, '5')}); "
+    cases = {
+        "device.use_threads(3)": "1 3",
+        f"{environment}device.use_threads()": "5 5",
+        f"{environment}device.use_threads(2)": "1 2",
+    }
+    if hasattr(os, "sched_setaffinity"):
+        core = available_cores()[0]
+        cases[f"os.sched_setaffinity(0, [{core}]); device.use_threads()"] = "1 1"
+    error, *used = output_of("-c", CASES, *cases).splitlines()
+    assert error.startswith("use_threads: threads is 2, but TensorFlow is al")
+    assert used == [*cases.values()]
 
 
 @pytest.fixture
@@ -249,8 +227,9 @@ def test_a_deterministic_training_by_two_threads_repeats(tmp_path: Path) -> None
         }
         words = [f"--{name}={value}" for name, value in flags.items()]
         words = ["train", *words, "--deterministic"]
-        program = f"from bahdanau_tf.commands.main import main; print(main({words}))"
-        return said_by_a_process(program, cores)
+        program = f"import os; os.sched_setaffinity(0, {cores})\n"
+        program += f"from bahdanau_tf.commands.main import main; print(main({words}))"
+        return output_of("-c", program)
 
     cores = available_cores()
     for name, ours in (("both", cores[:2]), ("one", cores[:1])):

@@ -32,6 +32,8 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.tracing import Step, gate_convention, trace, update as gates_of_update
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 SOURCE = WordTokenizer(Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en")
 TARGET = WordTokenizer(
@@ -96,14 +98,20 @@ def case(request) -> Case:
     translator = translator_of(VARIANTS[request.param]())
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
     wanted = reference_forward(translator.model, x, y)
-    found = trace(translator, TEXT, GIVEN, candidates=3)
-    assert found.source_tokens == TEXT.split()
-    return Case(translator.model, x, y, wanted, found.steps)
+    traced = trace(translator, TEXT, GIVEN, candidates=3)
+    assert traced.source_tokens == TEXT.split()
+    return Case(translator.model, x, y, wanted, traced.steps)
 
 
 def translator_of(model: Any, source: Any = SOURCE) -> Translator:
     randomized(model, scale=0.6)
     return Translator(model, source, TARGET, Decoding(max_length=9))
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """Its model is the paper's."""
+    return translator_of(search())
 
 
 def ids_of(tokenizer: WordTokenizer, text: str) -> np.ndarray:
@@ -188,24 +196,20 @@ def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
     embedded = previous_of(model, x, y)
     for i, step in enumerate(steps):
         assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
-        context = None if wanted.contexts is None else wanted.contexts[0, i]
-        given = {"state": states[i], "previous": embedded[i]}
-        if context is not None:
-            given["context"] = context
+        inputs = {"state": states[i], "previous": embedded[i], "context": None}
+        if wanted.contexts is not None:
+            inputs["context"] = wanted.contexts[0, i]
 
-        def logit(scales: dict[str, float], given=given, i=i) -> float:
-            s, e, c = (
-                None if name not in given else given[name] * scales.get(name, 1)
-                for name in ("state", "previous", "context")
-            )
-            scores = reference.readout(s, e, c, p["readout"], parts["activation"])
+        def logit(inputs: dict[str, Any], i=i) -> float:
+            scores = reference.readout(*inputs.values(), p["readout"], parts["activation"])
             return scores[y[0, i]]
 
-        for name in given:
-            slope = (logit({name: 1 + 1e-7}) - logit({name: 1 - 1e-7})) / 2e-7
+        for name, value in inputs.items():
+            slope = 0.0
+            if value is not None:
+                more, less = (inputs | {name: value * factor} for factor in (1 + 1e-7, 1 - 1e-7))
+                slope = (logit(more) - logit(less)) / 2e-7
             assert getattr(step.contributions, name) == pytest.approx(slope, abs=2e-5)
-        if context is None:
-            assert step.contributions.context == 0
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,7 @@ def test_gates_equal_the_equations(order, kind):
     p = model_parameters(model)
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
     memory, state = model.encode(x)
-    found = trace(translator, TEXT, GIVEN)
+    traced = trace(translator, TEXT, GIVEN)
     annotations = array(memory.attended.source.annotations)[0]
     embedded = (p["E_y"] + p["b_Ey"])[y[0]]
     s = array(state.states[0])[0]
@@ -231,9 +235,9 @@ def test_gates_equal_the_equations(order, kind):
     cell = reference.gru_step
     if kind is layers.GRUResetAfterCell:
         cell = reference.gru_reset_after_step
-        assert found.gate_convention.startswith("s' = update ∘ s + (1 -")
+        assert traced.gate_convention.startswith("s' = update ∘ s + (1 -")
     else:
-        assert found.gate_convention.startswith("s' = (1 - update) ∘ s +")
+        assert traced.gate_convention.startswith("s' = (1 - update) ∘ s +")
     gates = []
     for i in range(4):
         c, _ = reference.additive_attention(
@@ -255,9 +259,9 @@ def test_gates_equal_the_equations(order, kind):
         )
         s = cell(inputs[None], s[None], decoder, c)[0]
     if order == "original":
-        assert found.steps[0].gates == {}
+        assert traced.steps[0].gates == {}
         gates = [None, *gates[:-1]]
-    for step, both in zip(found.steps, gates, strict=True):
+    for step, both in zip(traced.steps, gates, strict=True):
         for name, gate in zip(("update", "reset"), both or (), strict=False):
             assert step.gates[name].mean == pytest.approx(gate.mean(), abs=1e-5)
             assert step.gates[name].norm == pytest.approx(np.sqrt((gate**2).sum()), abs=2e-5)
@@ -268,9 +272,9 @@ def test_gates_of_a_conditional_decoder_equal_the_equations():
     model = translator.model
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
     wanted = reference_forward(model, x, y)
-    found = trace(translator, TEXT, GIVEN)
-    assert found.step_order == "conditional"
-    case = Case(model, x, y, wanted, found.steps)
+    traced = trace(translator, TEXT, GIVEN)
+    assert traced.step_order == "conditional"
+    case = Case(model, x, y, wanted, traced.steps)
     cell = model_parameters(model)["decoder"]
     for word, p, inputs, states in (
         ("word", cell, previous_of(model, x, y), queries_of(wanted)),
@@ -285,13 +289,13 @@ def test_gates_of_a_conditional_decoder_equal_the_equations():
 def test_gates_of_a_deep_lstm_equal_the_equations():
     translator = translator_of(Seq2SeqLSTM(8, 9, layers=2, **SIZES))
     model = translator.model
-    found = trace(translator, TEXT, GIVEN)
-    assert found.gate_convention.startswith("m' = forget ∘ m + input")
+    traced = trace(translator, TEXT, GIVEN)
+    assert traced.gate_convention.startswith("m' = forget ∘ m + input")
     memory, state = model.encode(ids_of(SOURCE, TEXT))
     top_h, top_m, low_h, low_m = (array(s) for s in state.states)
     cells = [cell_parameters(cell) for cell in model.decoder.cell.cells]
     inputs = array(memory.first_input)
-    for step, word in zip(found.steps, ids_of(TARGET, GIVEN)[0], strict=True):
+    for step, word in zip(traced.steps, ids_of(TARGET, GIVEN)[0], strict=True):
         for layer, (x, h) in enumerate(((inputs, low_h), (None, top_h))):
             p = cells[layer]
             if layer:
@@ -311,32 +315,25 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
     assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
 
 
-def test_the_best_translation_is_traced():
-    translator = translator_of(search())
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_best_translation_is_traced_with_the_source_in_reading_order(translator, reverse):
+    source = WordTokenizer(SOURCE.vocabulary, language="en", reverse=reverse)
+    translator = Translator(translator.model, source, TARGET, translator.decoding)
     (best,) = translator.translate([TEXT])
-    found = trace(translator, TEXT)
-    tokens = column(found.steps, "token")
+    traced = trace(translator, TEXT)
+    assert traced.source_tokens == TEXT.split()
+    tokens = column(traced.steps, "token")
     assert tokens[: len(best.tokens)] == best.tokens
     assert len(tokens) == len(best.weights)
-    np.testing.assert_allclose(column(found.steps, "weights"), best.weights, atol=1e-5)
-    log_prob = np.log(column(found.steps, "probability")).sum()
+    np.testing.assert_allclose(column(traced.steps, "weights"), best.weights, atol=1e-5)
+    log_prob = np.log(column(traced.steps, "probability")).sum()
     assert log_prob == pytest.approx(best.log_prob, abs=1e-4)
 
 
-@pytest.mark.slow
-def test_a_reversed_source_is_shown_in_reading_order():
-    backwards = WordTokenizer(SOURCE.vocabulary, language="en", reverse=True)
-    translator = translator_of(search(), backwards)
-    (best,) = translator.translate([TEXT])
-    found = trace(translator, TEXT)
-    assert found.source_tokens == TEXT.split()
-    np.testing.assert_allclose(column(found.steps, "weights"), best.weights, atol=1e-5)
-
-
-def test_a_trace_can_be_written_as_json():
-    found = trace(translator_of(search()), TEXT, GIVEN, candidates=2)
-    written = json.loads(json.dumps(asdict(found), allow_nan=False))
-    assert written["steps"][1]["gates"]["update"]["mean"] == (found.steps[1].gates["update"].mean)
+def test_a_trace_can_be_written_as_json(translator):
+    traced = trace(translator, TEXT, GIVEN, candidates=2)
+    written = json.loads(json.dumps(asdict(traced), allow_nan=False))
+    assert written["steps"][1]["gates"]["update"]["mean"] == traced.steps[1].gates["update"].mean
     assert len(written["steps"][0]["candidates"]) == 2
 
 
@@ -367,13 +364,13 @@ def test_parts_of_ones_own_that_compute_otherwise_are_not_split(tmp_path):
 
     readout = Least(TARGET.vocabulary_size, 3)
     model = search(readout=readout, attention=Uniform())
-    found = trace(translator_of(model), TEXT, GIVEN)
-    for step in found.steps:
+    traced = trace(translator_of(model), TEXT, GIVEN)
+    for step in traced.steps:
         assert step.contributions is None
         assert step.energies is None
         assert step.weights == pytest.approx([1 / 6] * 6)
     path = tmp_path / "trace.png"
-    plot_trace(found, path)
+    plot_trace(traced, path)
     assert path.stat().st_size > 10_000
 
 
@@ -400,8 +397,7 @@ def test_layers_whose_gates_differ_have_an_equation_each():
     assert gate_convention(layers.TanhCell(3)) == ""
 
 
-def test_texts_without_words_are_traced():
-    translator = translator_of(search())
+def test_texts_without_words_are_traced(translator):
     assert trace(translator, "  ").steps == []
     assert trace(translator, "").source_tokens == []
     (only,) = trace(translator, TEXT, "").steps
@@ -411,8 +407,7 @@ def test_texts_without_words_are_traced():
     assert len(only.candidates) == 9
 
 
-def test_bad_arguments_of_trace_are_refused():
-    translator = translator_of(search())
+def test_bad_arguments_of_trace_are_refused(translator):
     with pytest.raises(ValueError, match="text is a list, wanted one string"):
         trace(translator, [TEXT])
     with pytest.raises(ValueError, match="candidates is 0, wanted 1"):

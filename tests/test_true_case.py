@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
@@ -47,11 +43,11 @@ PLAIN = [
         ("E\u0301COLE FERME\u0301E", "E\u0301cole ferme\u0301e"),
     ],
 )
-def test_lines_in_capitals_become_sentences(text: str, wanted: str) -> None:
+def test_lines_in_capitals_become_sentences(text, wanted):
     assert true_cased(tf.constant([text])).numpy()[0].decode() == wanted
 
 
-def test_other_lines_do_not_change() -> None:
+def test_other_lines_do_not_change():
     strings = tf.constant(PLAIN)
     assert true_cased(strings).numpy().tolist() == strings.numpy().tolist()
     assert true_cased(strings[:0]).shape == 0
@@ -59,7 +55,7 @@ def test_other_lines_do_not_change() -> None:
 
 @given(st.lists(st.text(st.characters(categories=["Lu", "M", "Zs"]))))
 @settings(max_examples=50)
-def test_each_character_keeps_its_length_in_bytes(texts: list[str]) -> None:
+def test_each_character_keeps_its_length_in_bytes(texts):
     strings = tf.constant(texts, tf.string)
     for text, result in zip(texts, true_cased(strings).numpy(), strict=True):
         pairs = list(zip(text, result.decode(), strict=True))
@@ -68,9 +64,7 @@ def test_each_character_keeps_its_length_in_bytes(texts: list[str]) -> None:
 
 
 @pytest.fixture(scope="module", params=["word", "bpe"])
-def learn(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Any]:
+def learn(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text"
     path.write_text(20 * "A big dog sells the umbrella.\n", "utf-8")
     if request.param == "word":
@@ -78,7 +72,7 @@ def learn(
     return lambda **options: SubwordTokenizer.train([path], 290, **options)
 
 
-def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
+def test_ids_equal_those_of_the_sentence(learn):
     texts = ["A BIG DOG  SELLS THE UMBRELLA.", "NATO", *PLAIN]
     tokenizer, plain = learn(true_case=True), learn()
     ids = plain.tokenize(["A big dog  sells the umbrella.", *texts[1:]])
@@ -92,19 +86,19 @@ def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
         assert row == [text[a:b] for a, b in zip(first, last, strict=True)]
 
 
-def test_true_case_is_saved_and_loaded(learn: Callable[..., Any], tmp_path: Path) -> None:
+def test_true_case_is_saved_and_loaded(learn, tmp_path):
     for true_case in (True, False):
         learn(true_case=true_case).save(tmp_path)
         assert load_text(tmp_path).true_case is true_case
 
 
 @pytest.mark.parametrize("name", ["train.en", "train.fr"])
-def test_multi30k_does_not_change(shared: Callable[[str], Path], name: str) -> None:
+def test_multi30k_does_not_change(shared, name):
     lines = shared(f"data/multi30k/{name}").read_bytes().split(b"\n")
     assert true_cased(tf.constant(lines)).numpy().tolist() == lines
 
 
-def test_graphs_have_only_ops_of_stock_servers(learn: Callable[..., Any]) -> None:
+def test_graphs_have_only_ops_of_stock_servers(learn):
     tokenizer = learn(true_case=True)
     graph = tf.function(
         lambda strings: (

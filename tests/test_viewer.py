@@ -228,32 +228,36 @@ def test_any_text_is_shown_completely(source, text):
     assert found == [one.replace("·", "") for one in wanted]
 
 
-def test_tokens_that_share_characters_are_joined():
+@pytest.mark.parametrize(
+    ("text", "offsets", "end", "parts"),
+    [
+        ("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4, [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]),
+        # The bytes of a character, as byte subwords may split it.
+        ("猫a", [(0, 1), (1, 3), (3, 4)], 3, [(0, 1, (0, 1)), (1, 2, (2,))]),
+        # Spaces are not part of a subword; one at the end is not the end symbol.
+        ("a cat ", [(0, 1), (1, 6)], 2, [(0, 1, (0,)), (2, 5, (1,))]),
+        ("a  b", [(0, 1), (1, 3), (3, 4)], 3, [(0, 1, (0,)), (3, 4, (1, 2))]),
+        ("a ", [(0, 1), (1, 2)], 3, [(0, 1, (0,)), (2, 2, (1,)), (2, 2, (2,))]),
+        # They are in the order of the text.
+        ("a b", [(2, 3), (0, 1)], 2, [(0, 1, (1,)), (2, 3, (0,))]),
+    ],
+)
+def test_parts_are_tokens_with_characters_of_their_own(text, offsets, end, parts):
+    assert parts_of(text, offsets, end) == parts
+
+
+def test_shares_of_joined_tokens_are_their_mean():
     parts = parts_of("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4)
-    assert parts == [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]
-    # The bytes of one character, as byte subwords may split it.
-    assert parts_of("猫a", [(0, 1), (1, 3), (3, 4)], 3) == [(0, 1, (0, 1)), (1, 2, (2,))]
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
     both = parts_of("ab", [(0, 2), (1, 2)], 2)
     np.testing.assert_allclose(shares_of(weights, both, parts), [[0.5, 0.25, 0.25]])
 
 
-def test_spaces_are_not_part_of_a_subword():
-    assert parts_of("a cat ", [(0, 1), (1, 6)], 2) == [(0, 1, (0,)), (2, 5, (1,))]
-    assert parts_of("a  b", [(0, 1), (1, 3), (3, 4)], 3) == [(0, 1, (0,)), (3, 4, (1, 2))]
-    # A space at the end is not the end symbol.
-    assert parts_of("a ", [(0, 1), (1, 2)], 3)[1:] == [(2, 2, (1,)), (2, 2, (2,))]
-
-
-def test_parts_are_in_the_order_of_the_text():
-    assert parts_of("a b", [(2, 3), (0, 1)], 2) == [(0, 1, (1,)), (2, 3, (0,))]
-
-
 def test_without_attention_both_texts_and_a_note_are_shown():
-    seen = Seen(Translation("the cat", "le chat", ["le", "chat"])._repr_html_())
+    html = Translation("the cat", "le chat", ["le", "chat"])._repr_html_()
+    seen = Seen(html)
     assert seen.texts == ["le chat", "the cat"]
     assert not seen.words
-    html = Translation("the cat", "le chat", ["le", "chat"])._repr_html_()
     assert "No alignment" in html
     assert "No alignment" not in Translation("  ")._repr_html_()
 

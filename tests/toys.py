@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,9 +61,18 @@ def translated(translator: Translator, decoding: Decoding, sentences: Sequence[s
     return graph.translate(source, decoding, reading.words)
 
 
-def search_eagerly(patch: pytest.MonkeyPatch) -> None:
-    """Translators search and score without tracing a graph.
+def search_eagerly(patch: pytest.MonkeyPatch, max_length: int | None = None) -> None:
+    """Translators search and score without tracing a graph, maybe up to a length.
 
     For a few short sentences tracing costs more than the search.
     """
     patch.setattr(TranslationGraph, "function", lambda graph, key, function, *inputs: function)
+    search = TranslationGraph.search
+
+    def short_search(
+        graph: Any, source: Any, decoding: Decoding, *more: Any, **options: Any
+    ) -> Any:
+        return search(graph, source, replace(decoding, max_length=max_length), *more, **options)
+
+    if max_length is not None:
+        patch.setattr(TranslationGraph, "search", short_search)

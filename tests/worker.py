@@ -32,7 +32,7 @@ from test_minimal_model import block
 from bahdanau_tf import Recipe, StepwiseModel, Translator, Vocabulary, WordTokenizer, train
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training.cluster import strategy_of_environment
-from bahdanau_tf.training.dev import DevSet, Evaluation
+from bahdanau_tf.training.dev import DevSet
 
 
 class Recorder(keras.callbacks.Callback):
@@ -51,13 +51,6 @@ class Recorder(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.found.append((logs["val_loss"], logs["val_bleu"]))
-
-
-def evaluate(dev: DevSet, translator: Translator) -> Evaluation:
-    """Stands in for search: numbers that depend on the weights."""
-    weights = translator.model.trainable_weights
-    total = float(sum(np.abs(one.numpy()).sum() for one in weights))
-    return Evaluation(total % 7, total, [])
 
 
 def mean_model(size: int) -> StepwiseModel:
@@ -118,5 +111,5 @@ def run(
 
 
 if __name__ == "__main__":
-    DevSet.evaluate = evaluate
+    DevSet.evaluate = letters.stand_in_evaluate
     run(**json.loads(sys.argv[1]))

@@ -25,7 +25,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import Group
-from bahdanau_tf.commands.train_flags import DATA_VARIABLE
+from bahdanau_tf.commands.train import DATA_VARIABLE
 from bahdanau_tf.corpora.public.assembly import get_corpus, missing_files
 from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, find_corpus
 from bahdanau_tf.options.fields import OptionGroup, option

@@ -15,7 +15,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.flags import Group, from_flags, require
-from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.plotting import plot_alignment

@@ -216,7 +216,7 @@ def tokenizer_for(
             None.
         references: The reference translations.
     """
-    from bahdanau_tf.evaluation.measure import fitting_tokenizer
+    from bahdanau_tf.evaluation.scores import fitting_tokenizer
 
     if flags.tokenize is not None:
         return str(flags.tokenize)

@@ -63,8 +63,8 @@ def run(flags: absl_flags.FlagValues) -> int:
     from bahdanau_tf.data.dataset import make_dataset
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.translation import Lexicon, learn_lexicon
-    from bahdanau_tf.translation.saved import best_folder
-    from bahdanau_tf.translator import LEXICON, Translator
+    from bahdanau_tf.translation.saved import LEXICON, best_folder
+    from bahdanau_tf.translator import Translator
 
     use_threads(flags.threads)
     folder = best_folder(flags.model_dir)

@@ -32,6 +32,7 @@ from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import RECIPES, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
+from bahdanau_tf.system.imports import imported, is_shortage
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import (
     StatusLine,
@@ -134,8 +135,6 @@ def _run(name: str, arguments: list[str]) -> int:
         if getattr(command, "NEEDS_TENSORFLOW", True):
             _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
-            from bahdanau_tf.models.named import imported
-
             imported(module, f"modules is {module!r}")
         with _short_warnings(name):
             status = command.run(*inputs)
@@ -144,8 +143,8 @@ def _run(name: str, arguments: list[str]) -> int:
     except absl_flags.Error as error:
         return _fail(f"{name}: {_of_parsing(error, flags)}")
     except Exception as error:
-        if not _is_expected(error):
-            raise
+        if not (isinstance(error, (ValueError, OSError, ImportError)) or is_shortage(error)):
+            raise  # a bug, not the user's input or machine
         if isinstance(error, OSError):
             _forget_unwritten()
         if isinstance(error, BrokenPipeError):
@@ -171,18 +170,6 @@ def _short_warnings(name: str) -> Iterator[None]:
         yield
 
 
-def _is_expected(error: Exception) -> bool:
-    """Whether an error is due to the user's input or machine, not a bug."""
-    kinds = (ValueError, OSError, ImportError)
-    return isinstance(error, kinds) or _is_shortage(error)
-
-
-def _is_shortage(error: Exception) -> bool:
-    """Whether memory or disk is full, without importing TensorFlow."""
-    name = type(error).__name__
-    return isinstance(error, MemoryError) or name == "ResourceExhaustedError"
-
-
 def defined_flags(name: str) -> absl_flags.FlagValues:
     """The flags of a subcommand, including those of all subcommands."""
     flags = absl_flags.FlagValues()
@@ -205,7 +192,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     """
     if isinstance(error, OSError) and error.strerror:
         return _of_system(error)
-    if _is_shortage(error):
+    if is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
     message = str(error)

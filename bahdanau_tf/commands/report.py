@@ -29,13 +29,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import train
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
 from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, refuse, require
-from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
@@ -181,6 +179,7 @@ def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
         yield name, path
 
 
+TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 
 
@@ -206,8 +205,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     if suite is not None and suite.pairs:
         StatusLine().note("generating the built-in corpus")
         kind = "full" if flags.full else "quick"
-        files = suite.write_corpus(out_dir / "data" / kind)
-        about.append(suite.about_corpus())
+        files = write_corpus(suite, out_dir / "data" / kind)
+        about.append(
+            f"Data: the built-in English-French grammar, {suite.pairs['train']:,} pairs of up to "
+            f"{suite.longest} words for training, test sentences of up to {TEST_LENGTH}."
+        )
         phrases = phrases or grammar.phrases()
     test = _test(files)
     _check_words(suite, test.sources)
@@ -251,6 +253,26 @@ def _suite(flags: absl_flags.FlagValues) -> trainings.Suite | None:
     if not flags.full:
         return None
     return trainings.FULL if flags.train_source else trainings.FULL_GRAMMAR
+
+
+def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
+    """Writes the built-in corpus, with longer sentences in the test set.
+
+    Files that exist in `folder` are not written again.
+    """
+    from bahdanau_tf.report import trainings
+
+    train, test = (folder / f"up-to-{words}" for words in (suite.longest, TEST_LENGTH))
+    for path, words, absent in (
+        (train, suite.longest, {"test": 0}),
+        (test, TEST_LENGTH, {"train": 0, "dev": 0}),
+    ):
+        if not (path / "train.fr").is_file():
+            grammar.write_corpus(path, **{**suite.pairs, **absent}, max_words=words)
+    return trainings.Files(
+        *(str(train / name) for name in ("train.en", "train.fr", "dev.en", "dev.fr")),
+        *(str(test / f"test.{end}") for end in ("en", "fr", "align")),
+    )
 
 
 def _plans(
@@ -301,10 +323,11 @@ def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
                 "train, wanted another name"
             )
         flags = absl_flags.FlagValues()
-        train.define(flags)
+        for group in train.GROUPS:
+            group.define(flags)
         try:
             rest = flags(["train", *plan.flags])[1:]
-            options(flags, values_of(choose(flags, TYPICAL)))
+            train.request_of(flags).typical_options()
         except (absl_flags.Error, ValueError) as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if rest:

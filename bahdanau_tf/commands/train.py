@@ -16,18 +16,22 @@ training.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import Group, Modules, Threads, require
-from bahdanau_tf.commands.train_flags import DATA_VARIABLE, request_of
+from bahdanau_tf.commands.flags import Group, Modules, Threads, is_given, require
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.training import KINDS, TEXTS
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.training.request import Request, recall_texts
 
 CHOSEN = fitted.CHOSEN
+DATA_VARIABLE = "BAHDANAU_TF_DATA"
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,6 @@ GROUPS = (
 )
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    for group in GROUPS:
-        group.define(flags)
-
-
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before any text is read.
 
@@ -114,3 +112,25 @@ def run(flags: absl_flags.FlagValues) -> int:
         if result.stopped_by == "minutes":
             StatusLine().note("the same command with more --minutes continues the training")
     return 130 if result.stopped_by == "signal" else 0
+
+
+def request_of(flags: absl_flags.FlagValues) -> Request:
+    """What the user asks; without any text, those of the training in --model_dir."""
+    model_dir = Path(flags.model_dir or "")
+    if all(flags[name].value is None for name in TEXTS):
+        for name, path in recall_texts(model_dir).items():
+            flags[name].value = path
+    if flags.init_from:
+        # A run that resumes may have another current folder.
+        flags["init_from"].value = str(Path(flags.init_from).absolute())
+    folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
+    if flags.corpus and (folder / flags.corpus).is_dir():
+        folder /= flags.corpus
+    # `folder / path` is `path` if that is absolute.
+    values = {name: flags[name].value for name in TEXTS}
+    texts = {name: str(folder / path) for name, path in values.items() if path is not None}
+    user_options = {name: flags[name].value for name in KINDS if is_given(flags, name)}
+    if flags.dev_source is not None:  # given by the user, or in an earlier run
+        user_options["dev_source"] = flags.dev_source
+    defaults = {name: flags[name].value for name in KINDS if name not in user_options}
+    return Request(texts, model_dir, user_options, flags.recipe, defaults, flags.modules)

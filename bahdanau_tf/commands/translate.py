@@ -32,14 +32,16 @@ lines, by another model or with other flags is refused.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from absl import flags as absl_flags
@@ -63,9 +65,8 @@ from bahdanau_tf.commands.flags import (
     check_output,
     require,
 )
-from bahdanau_tf.commands.shards import Shard
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import checksum, found_directory
+from bahdanau_tf.system.files import checksum, found_directory, read_object, write_atomically
 from bahdanau_tf.system.lines import count_lines, read_lines, written
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
@@ -79,6 +80,9 @@ CHANGE_NO_LINE = (
     *("output", "shard", "threads", "batch_size", "window"),
     *("flagfile", "help", "traceback"),
 )
+SLOW = 5000  # characters of a line that takes seconds: it is reported first
+SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
+PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,40 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_output("output", shard.file(flags.output), read)
 
 
+class Shard(NamedTuple):
+    """One of several parts of a text, whose numbers of lines differ by 1."""
+
+    number: int  # which part, from 1
+    parts: int  # how many there are
+
+    @classmethod
+    def of(cls, text: str) -> Shard:
+        """Reads "i/n".
+
+        Raises:
+            ValueError: It is something else, or i is not a number from 1 to n.
+        """
+        match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
+        return cls(int(match[1]), int(match[2]))
+
+    def lines(self, total: int) -> tuple[int, int]:
+        """The numbers of lines before this part and up to its end, of `total`."""
+        return total * (self.number - 1) // self.parts, total * self.number // self.parts
+
+    def file(self, path: str) -> str:
+        """The file of this part of `path`; parts sort by name."""
+        ending = ".gz" if Path(path).suffix == ".gz" else ""
+        number = str(self.number).zfill(len(str(self.parts)))
+        return f"{path.removesuffix(ending)}-{number}-of-{self.parts}{ending}"
+
+
+def _note(part: str) -> Path:
+    """The hidden file beside that of a part, written before it: what the part is made of."""
+    return Path(part).with_name(f".{Path(part).name}.json")
+
+
 def already_done(flags: absl_flags.FlagValues) -> str | None:
     """Returns a sentence if an earlier run has written the part of --shard.
 
@@ -135,13 +173,17 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
         ValueError: It was made of other lines, by another model, or with other
             flags.
     """
-    if flags.shard is None:
+    part = None if flags.shard is None else Shard.of(flags.shard).file(flags.output)
+    if part is None or not os.path.isfile(part):
         return None
-    shard = Shard.of(flags.shard)
-    if not shard.is_there(flags.output):
-        return None
-    shard.check(flags.output, made_of(flags))
-    part = shard.file(flags.output)
+    if _note(part).is_file():  # an earlier version wrote none
+        before, now = read_object(_note(part)), made_of(flags)
+        others = [f"--{name}" for name in {**now, **before} if before.get(name) != now.get(name)]
+        if others:
+            raise ValueError(
+                f"--shard: {part} was made with another {' and another '.join(others)}; remove "
+                "it, or name another --output"
+            )
     return f"{part} is complete; remove it to translate this part again"
 
 
@@ -151,11 +193,13 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
     Raises:
         ValueError: A line is not UTF-8.
     """
-    shard = Shard.of(flags.shard)
     values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
     for name in ("input", "prefixes"):
         if (path := flags[name].value) is not None:
-            values[name] = shard.checksum(path)
+            digest = hashlib.sha256()
+            for line in read_lines(path, *Shard.of(flags.shard).lines(count_lines(path))):
+                digest.update(f"{line}\n".encode())
+            values[name] = digest.hexdigest()
     if flags.dictionary:
         values["dictionary"] = checksum(Path(flags.dictionary).read_bytes())
     values["model_dir"] = [*map(_model_checksum, flags.model_dir)]
@@ -171,13 +215,8 @@ def _model_checksum(folder: str) -> str:
     return checksum("".join(parts).encode())
 
 
-SLOW = 5000  # characters of a line that takes seconds: it is reported first
-SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
-PROMPT = "type a sentence and press Enter; Ctrl-D ends"
-
-
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf.translation.long_lines import translate_lines
 
     part = _Part.of(flags)
@@ -188,53 +227,39 @@ def run(flags: absl_flags.FlagValues) -> int:
             "--prefixes needs a model that writes the first word first; this one writes the last "
             "word first"
         )
-    to_lines = _Format.of(flags, translator)
-    lines, numbers = part.lines(flags), itertools.count(part.first)
+    to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
     typed = flags.input is None and sys.stdin.isatty()
-    size = 1 if typed else flags.window
     quiet = part.output is None and sys.stdout.isatty()
     with (
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
         kept_lines_named(part.output, lambda: counter.done),
         written(part.output) as output,
     ):
-        part.note(flags)
+        if part.output is not None and part.made_of:  # no other process writes it now
+            write_atomically(_note(part.output), json.dumps(part.made_of).encode())
         if typed:
             counter.note(PROMPT)
-        for window in windows(lines, size):
-            sources = [line for line, _ in window]
+        for window in windows(part.lines(flags), 1 if typed else flags.window):
+            sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
             result = translate_lines(
-                translator,
-                sources,
-                limit,
-                flags.split_long,
-                flags.batch_size,
-                [prefix for _, prefix in window],
+                translator, sources, limit, flags.split_long, flags.batch_size, prefixes
             )
             for translation in result.translations:
                 output.writelines(to_lines(next(numbers), translation))
             output.flush()
             _report(counter, sources, result, too_long, flags.split_long)
             counter.advance(len(window))
-    return 0
 
 
 class _Part(NamedTuple):
-    """The lines that are translated: all, or those of --shard.
+    """The lines that are translated: all, or those of --shard."""
 
-    Attributes:
-        output: The file that is written; None for standard output.
-        first: How many lines are before them.
-        last: The number of the last one; None for all lines.
-        made_of: What the contents of the part of --shard depend on, by flag.
-    """
-
-    output: str | None
-    first: int = 0
-    last: int | None = None
-    made_of: Mapping[str, object] = MappingProxyType({})
+    output: str | None  # the file that is written; None for standard output
+    first: int = 0  # how many lines are before them
+    last: int | None = None  # the number of the last one; None for all lines
+    made_of: Mapping[str, object] | None = None  # what the part of --shard depends on
 
     @classmethod
     def of(cls, flags: absl_flags.FlagValues) -> _Part:
@@ -245,24 +270,16 @@ class _Part(NamedTuple):
         """
         if flags.shard is None:
             return cls(flags.output)
-        shard = Shard.of(flags.shard)
-        total = count_lines(flags.input)
+        shard, total = Shard.of(flags.shard), count_lines(flags.input)
         if flags.prefixes is not None:
-            prefixes = count_lines(flags.prefixes)
-            check_equal("--prefixes", prefixes, "--input", total)
+            check_equal("--prefixes", count_lines(flags.prefixes), "--input", total)
         return cls(shard.file(flags.output), *shard.lines(total), made_of(flags))
-
-    def note(self, flags: absl_flags.FlagValues) -> None:
-        """Records what the part is made of, once no other process writes it."""
-        if flags.shard is not None:
-            Shard.of(flags.shard).note(flags.output, self.made_of)
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
         """Each line with the prefix of its translation."""
-        bounds = (self.first, self.last)
         if flags.prefixes is None:
-            return ((line, "") for line in read_lines(flags.input, *bounds))
-        return line_pairs(flags, "input", "prefixes", *bounds)
+            return ((line, "") for line in read_lines(flags.input, self.first, self.last))
+        return line_pairs(flags, "input", "prefixes", self.first, self.last)
 
 
 def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
@@ -308,51 +325,32 @@ def _report(
     counter.report("translation is empty", empty)
 
 
-class _Format(NamedTuple):
-    """Formats a translation as lines.
+def _formatter(
+    flags: absl_flags.FlagValues, translator: Translator
+) -> Callable[[int, Translation], Iterator[str]]:
+    """Returns a function that yields the lines of a sentence, by its number from 0.
 
-    Attributes:
-        name: "text", "moses" or "json".
-        alignments: Whether alignments are written.
-        feature: The name of the log-probability in Moses' format.
+    Raises:
+        ValueError: The model has no attention, which --alignments needs.
     """
+    from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
-    name: str
-    alignments: bool
-    feature: str
+    model = type(translator.model).__name__
+    if flags.alignments and not translator.model.has_alignment:
+        raise ValueError(f"--alignments needs a model with attention; this is a {model}")
 
-    @classmethod
-    def of(cls, flags: absl_flags.FlagValues, translator: Translator) -> _Format:
-        """Reads the flags; with --n_best "text" becomes "moses".
-
-        Raises:
-            ValueError: The model has no attention, which --alignments needs.
-        """
-        if flags.alignments and not translator.model.has_alignment:
-            raise ValueError(
-                "--alignments needs a model with attention; this is a "
-                f"{type(translator.model).__name__}"
-            )
-        n_best = flags.format == "text" and flags.n_best > 1
-        return cls(
-            "moses" if n_best else flags.format,
-            flags.alignments,
-            f"{type(translator.model).__name__}0=",
-        )
-
-    def __call__(self, number: int, translation: Translation) -> Iterator[str]:
-        """Yields the lines of sentence `number`, from 0."""
-        from bahdanau_tf.translation.rescoring import Hypothesis, fields
-
-        if self.name == "json":
-            yield json_line(translation, self.alignments)
+    def to_lines(number: int, translation: Translation) -> Iterator[str]:
+        if flags.format == "json":
+            yield json_line(translation, flags.alignments)
             return
         for hypothesis in (translation, *translation.alternatives):
-            links = (hypothesis.pharaoh,) if self.alignments else ()
-            if self.name == "text":
+            links = (hypothesis.pharaoh,) if flags.alignments else ()
+            if flags.format == "text" and flags.n_best == 1:
                 # Without links the text is the whole line.
                 yield (fields(hypothesis.line, *links) if links else hypothesis.line) + "\n"
                 return
-            feature = f"{self.feature} {hypothesis.log_prob:.4f}"
+            feature = f"{model}0= {hypothesis.log_prob:.4f}"
             line = Hypothesis(number, hypothesis.line, feature, hypothesis.score, links)
             yield f"{line}\n"
+
+    return to_lines

@@ -1,14 +1,8 @@
 """From parallel text files to batches of ids, with tf.data.
 
-An epoch is a list of line numbers, shuffled or not. Its lines are read and
-tokenised in chunks; pairs that are too long are dropped; the others are
-collected in pools, which are sorted by length and cut into batches (the paper's
-appendix B.2).
-
-If a thread of tf.data calls Python while the interpreter shuts down, it waits
-for ever, and the shutdown waits for that thread: a script that ends with a
-dataset half read would sometimes hang. So all generators are ended before the
-shutdown begins, and with them the threads that prefetch from them.
+An epoch is a list of line numbers, shuffled or not. Its lines are read and tokenised in chunks;
+pairs that are too long are dropped; the others are collected in pools, which are sorted by length
+and cut into batches (the paper's appendix B.2).
 """
 
 from __future__ import annotations
@@ -27,7 +21,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Position, cut
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
@@ -45,8 +38,7 @@ def longer_sides(
 ) -> np.ndarray:
     """int64 [pairs]: the tokens of the longer side, 0 if a side has none.
 
-    Of a large text it is a sample, evenly spread. The end symbol does not
-    count.
+    Of a large text it is a sample, evenly spread. The end symbol does not count.
     """
     rows = corpus.rows[:: -(-len(corpus) // MEASURED)]
     lengths = []
@@ -61,12 +53,9 @@ def longer_sides(
 
 
 def fitting(lengths: np.ndarray, pairs: int, max_length: int) -> str:
-    """Says how many pairs fit, and what to do if many do not.
+    """Says how many of the text's pairs fit, and what to do if many do not.
 
-    Args:
-        lengths: Those of `longer_sides`.
-        pairs: Number of pairs of the text.
-        max_length: As in `Batching`.
+    `lengths` are those of `longer_sides`.
     """
     fit = int(np.count_nonzero((lengths > 0) & (lengths <= max_length)))
     count = f"{fit:,}"
@@ -99,13 +88,16 @@ Item = TypeVar("Item")
 
 
 class _End(Enum):
-    """What stands behind the last item."""
-
-    END = 0
+    END = 0  # follows the last item
 
 
 class _Steps:
-    """Counts the steps of all generators, and stops them at exit."""
+    """Counts the steps of all generators, and stops them at exit.
+
+    If a thread of tf.data calls Python while the interpreter shuts down, it waits for ever, and
+    the shutdown waits for that thread: a script that ends with a dataset half read would sometimes
+    hang. So all generators are ended before, and the threads that prefetch from them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,24 +157,30 @@ CHUNK_SIGNATURE = (PAIRS, PAIRS, LINES, LINES)
 Batch = tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]
 
 
+class Position(NamedTuple):
+    """A position between two batches, from which a stream can start.
+
+    An epoch dropped the length of the corpus minus its last `pairs`.
+    """
+
+    epoch: int = 0  # complete passes over the corpus before it
+    line: int = 0  # where the current pool begins in the epoch's order of lines
+    batch: int = 0  # batches of the pool before it
+    pairs: int = 0  # sentence pairs of the epoch before it
+
+
 class Pool(NamedTuple):
     """Sentence pairs that fit.
 
-    Attributes:
-        places: int64 [P], their places in the order of the epoch.
-        lines: int64 [P], the numbers of their lines in the files, from 0.
-        source: ragged int32 [P, (T_x)], ids.
-        target: ragged int32 [P, (T_y)], ids.
-        lengths: int64 [P], tokens of the longer side, end symbol included, as
-            it is split without sampling: so draws move no pair to another
-            batch.
+    `lengths` are the tokens of the longer side, end symbol included, without sampling: so draws
+    move no pair to another batch.
     """
 
-    places: tf.Tensor
-    lines: tf.Tensor
-    source: tf.RaggedTensor
-    target: tf.RaggedTensor
-    lengths: tf.Tensor
+    places: tf.Tensor  # int64 [P], in the order of the epoch
+    lines: tf.Tensor  # int64 [P], in the files, from 0
+    source: tf.RaggedTensor  # int32 [P, (T_x)]
+    target: tf.RaggedTensor  # int32 [P, (T_y)]
+    lengths: tf.Tensor  # int64 [P]
 
 
 def make_dataset(
@@ -193,27 +191,26 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
-    The number of batches is unknown before the first epoch ends, so Keras then
-    warns that the data ran out. To set it in advance, `apply`
-    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but
-    with `token_budget` and the shuffle "each_epoch" epochs differ in it.
+    The number of batches is unknown before the first epoch ends, so Keras then warns that the data
+    ran out. To set it in advance, `apply`
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but with `token_budget`
+    and the shuffle "each_epoch" epochs differ in it.
 
     Args:
-        corpus: the corpus; or its source and target, each a path or a list of
-            sentences.
+        corpus: the corpus; or its source and target, each a path or a list of sentences.
         source_text: tokenizer of the source.
         target_text: tokenizer of the target.
         **options: those of `Batching`, such as `batch_size`.
 
     Returns:
-        Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
-        target, token_weights float32 [B, T_y]). Both sides end with their end
-        symbol and are padded with 0; weights are 1 on tokens, 0 on padding.
+        Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]}, target, token_weights
+        float32 [B, T_y]). Both sides end with their end symbol and are padded with 0; weights are
+        1 on tokens, 0 on padding.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the files do not match (see `ParallelCorpus`), or an option
-            is unknown or out of range.
+        ValueError: the files do not match (see `ParallelCorpus`), or an option is unknown or out
+            of range.
     """
     if unknown := options.keys() - {field.name for field in fields(Batching)}:
         raise ValueError(f"make_dataset: {min(unknown)} is not an option of Batching")
@@ -236,22 +233,13 @@ def stream_batches(
     batching: Batching = Batching(),
     start: Position = Position(),
 ) -> tf.data.Dataset:
-    """Batches of epoch after epoch, without end, from any position.
+    """Batches of epoch after epoch, without end, each with the `Position` after it.
 
-    Args:
-        corpus: the corpus.
-        source_text: tokenizer of the source.
-        target_text: tokenizer of the target.
-        batching: how pairs become batches.
-        start: a position that came with a batch; the stream continues after
-            that batch as if it had never stopped.
-
-    Returns:
-        Dataset of pairs: the batch, as from `make_dataset`; the `Position`
-        after it, four int64 [].
+    From a position that came with a batch, the stream continues after that batch as if it had
+    never stopped. Batches are those of `make_dataset`; a position is four int64 [].
 
     Raises:
-        ValueError: no pair of the corpus has an allowed length.
+        ValueError: No pair of the corpus has an allowed length.
     """
     numbered = stream_numbered_batches(corpus, source_text, target_text, batching, start)
     return numbered.map(lambda *element: element[:2])
@@ -305,8 +293,8 @@ class _Stream:
 
     def epoch(self, epoch: tf.Tensor, start: Position = Position()) -> tf.data.Dataset:
         """(batch, position after it, lines) of one epoch."""
-        go_on = tf.cast(epoch == start.epoch, tf.int64)
-        line, batch, pairs = (go_on * part for part in start[1:])
+        resumes = tf.cast(epoch == start.epoch, tf.int64)
+        line, batch, pairs = (resumes * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
             self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
         )
@@ -363,27 +351,17 @@ class _Stream:
         if self.batching.max_words is not None:
             fits &= count_words(source) <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
-        ids = [
-            self._drawn(text, strings, rows, epoch)
-            for (text, strings), rows in zip(sides, usual, strict=True)
-        ]
+        ids = usual
+        if self.batching.sample_subwords:
+            sample = {"sample": True}  # an option of sub-word tokenizers alone, not of all
+
+            def drawn() -> list[tf.RaggedTensor]:
+                return [text.tokenize(strings, **sample) for text, strings in sides]
+
+            until = self.batching.sampled_epochs
+            ids = drawn() if until is None else tf.cond(epoch < until, drawn, lambda: usual)
         parts = (places, lines, *ids, lengths)
         return Pool(*(tf.gather(part, kept) for part in parts))
-
-    def _drawn(
-        self, text: Tokenizer, strings: tf.Tensor, usual: tf.RaggedTensor, epoch: tf.Tensor
-    ) -> tf.RaggedTensor:
-        """The ids: the usual ones, or sub-words that are drawn."""
-        batching = self.batching
-        if not batching.sample_subwords:
-            return usual
-        # An option of sub-word tokenizers alone, not of all.
-        sample = {"sample": True}
-        if batching.sampled_epochs is None:
-            return text.tokenize(strings, **sample)
-        return tf.cond(
-            epoch < batching.sampled_epochs, lambda: text.tokenize(strings, **sample), lambda: usual
-        )
 
     def batches(self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
@@ -401,7 +379,7 @@ class _Stream:
 
     @until_exit
     def cut(self, lengths: np.ndarray, epoch: int, line: int) -> Iterator[np.ndarray]:
-        """The pairs of each batch of the pool that begins at `line`."""
+        """The pairs of each batch of the pool that begins at `line`, int64 [B]."""
         seed = [self.batching.seed, epoch, line]
         return iter(cut(lengths, self.batching, np.random.RandomState(seed)))
 
@@ -410,18 +388,31 @@ class _Stream:
             first = tf.constant(0, tf.int64)
             if len(self.fitting(*map(tf.constant, chunk), first).places):
                 return
-        longest = self.batching.max_length
-        limit = f"1 to max_length={longest} tokens"
-        words = self.batching.max_words
+        longest, words = self.batching.max_length, self.batching.max_words
         other = f", and at most max_words={words} source words" if words else ""
-        what_helps = ""
         if longest is not None:
-            lengths = longer_sides(self.corpus, *self.texts)
-            what_helps = advice(lengths, longest)
+            other += advice(longer_sides(self.corpus, *self.texts), longest)
         raise ValueError(
             f"Batching: none of the {len(self.corpus):,} sentence pairs has "
-            f"{limit} on both sides{other}{what_helps}"
+            f"1 to max_length={longest} tokens on both sides{other}"
         )
+
+
+def cut(lengths: np.ndarray, batching: Batching, random: np.random.RandomState) -> list[np.ndarray]:
+    """Sorts a pool by its lengths, int64 [P]; returns the indices of each batch, int64 [B]."""
+    order = np.argsort(lengths, kind="stable")
+    size, budget = batching.batch_size, batching.token_budget
+    cuts = [*range(size, len(order), size)]
+    if budget is not None:  # rows times longest stay in it
+        cuts, first = [], 0
+        for place, length in enumerate(lengths[order].tolist()):
+            if place > first and (place - first + 1) * length > budget:
+                cuts.append(place)
+                first = place
+    batches = np.split(order, cuts)
+    if batching.shuffle_pool:
+        return [batches[i] for i in random.permutation(len(batches))]
+    return batches
 
 
 @until_exit
@@ -483,8 +474,8 @@ def measure(dataset: tf.data.Dataset) -> Statistics:
         dataset: a finite dataset as from `make_dataset`.
 
     Returns:
-        `Statistics`; the length of the corpus minus its `pairs` is the number
-        of pairs that were dropped for their length.
+        `Statistics`; the length of the corpus minus its `pairs` is the number of pairs that were
+        dropped for their length.
     """
     statistics = Statistics()
     for batch in dataset:

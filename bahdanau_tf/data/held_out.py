@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
 from bahdanau_tf.options.fitted import Facts, Side
 from bahdanau_tf.system.files import replaced_directory
 
@@ -27,30 +25,12 @@ def source_keys(corpus: ParallelCorpus) -> np.ndarray:
     return np.fromiter(keys, np.uint64, len(corpus))
 
 
-def _longer_sides(corpus: ParallelCorpus) -> np.ndarray:
-    """int64 [pairs]: the bytes of the longer line of each pair."""
-    longer = (
-        max(map(len, pair))
-        for sides in corpus.read_in_chunks(corpus.rows)
-        for pair in zip(*sides, strict=True)
-    )
-    return np.fromiter(longer, np.int64, len(corpus))
-
-
 def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None) -> np.ndarray:
-    """Chooses pairs to hold out, by a hash of their source lines.
+    """Chooses pairs to hold out, by a hash of their source lines: uint32 [rows], ascending.
 
-    Pairs with the same source line are held out together, so that none of them
-    is trained on. A line that occurs in more than 5 % of the pairs is not held
-    out.
-
-    Args:
-        corpus: The text.
-        pairs: Number of pairs; a few more if the last line occurs repeatedly.
-        longest: Bytes of the longest line that is held out; any if None.
-
-    Returns:
-        uint32 [rows], numbers of lines, ascending.
+    Pairs with the same source line are held out together, so that none of them is trained on;
+    there may be a few more than `pairs`. A line that occurs in more than 5 % of the pairs is not
+    held out, nor one of more than `longest` bytes on either side.
 
     Raises:
         ValueError: There are too few pairs.
@@ -59,7 +39,12 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
     lines, counts = np.unique(keys, return_counts=True)
     is_rare = counts <= max(len(keys) // LARGEST, 1)
     if longest is not None:
-        is_rare &= ~np.isin(lines, keys[_longer_sides(corpus) > longest])
+        is_long = [
+            max(map(len, pair)) > longest
+            for sides in corpus.read_in_chunks(corpus.rows)
+            for pair in zip(*sides, strict=True)
+        ]
+        is_rare &= ~np.isin(lines, keys[is_long])
     lines, counts = lines[is_rare], counts[is_rare]
     # np.unique sorts, so the lines come in the order of their hashes.
     needed = int(np.searchsorted(np.cumsum(counts), pairs)) + 1
@@ -76,14 +61,10 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
 def hold_out(
     corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str], longest: int | None = None
 ) -> int:
-    """Divides a text into a smaller training text and a dev text.
+    """Divides a text into a smaller training text and a dev text of `held_out_rows`.
 
-    Args:
-        corpus: The text.
-        pairs: Number of pairs to hold out, see `held_out_rows`.
-        folder: Gets the files train.source, train.target, dev.source and
-            dev.target, or none of them.
-        longest: See `held_out_rows`.
+    The folder gets the files train.source, train.target, dev.source and dev.target, or none of
+    them.
 
     Returns:
         The number of pairs held out.
@@ -96,15 +77,12 @@ def hold_out(
     rest = np.setdiff1d(np.arange(corpus.lines, dtype=np.uint32), dev)
     with replaced_directory(folder) as new:
         for name, rows in (("train", rest), ("dev", dev)):
-            _write(corpus, rows, new / f"{name}.source", new / f"{name}.target")
+            source, target = (new / f"{name}.{side}" for side in SIDES)
+            with open(source, "wb") as sources, open(target, "wb") as targets:
+                for sides in corpus.read_in_chunks(rows):
+                    for file, lines in zip((sources, targets), sides, strict=True):
+                        file.writelines(line + b"\n" for line in lines)
     return len(dev)
-
-
-def _write(corpus: ParallelCorpus, rows: np.ndarray, *paths: Path) -> None:
-    with open(paths[0], "wb") as source, open(paths[1], "wb") as target:
-        for sides in corpus.read_in_chunks(rows):
-            for file, lines in zip((source, target), sides, strict=True):
-                file.writelines(line + b"\n" for line in lines)
 
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
@@ -152,11 +130,11 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
         is_tokenized=is_tokenized(starts),
         size=size,
         characters=len(characters),
-        length=_most(map(len, lines)),
-        words=_most(len(line.split()) for line in lines),
+        length=_most([len(line) for line in lines]),
+        words=_most([len(line.split()) for line in lines]),
     )
 
 
-def _most(lengths: Iterator[int]) -> int:
+def _most(lengths: list[int]) -> int:
     """The length that most lines do not exceed."""
-    return int(np.quantile([*lengths], MOST, method="higher"))
+    return int(np.quantile(lengths, MOST, method="higher"))

@@ -28,25 +28,24 @@ _IN_SPACES = np.isin(np.arange(256), list(_SPACES.encode()))
 
 
 class TextFile:
-    """The lines of a text, by number.
+    """The lines of a text, by number; those of `read_lines`.
 
-    The lines are those of `read_lines`. Only the offset of every 16th line is
-    kept in memory. A gzip file is unpacked to a temporary file without a name,
-    which exists as long as this object; a list is written to one.
+    Only the offset of every 16th line is kept in memory. A gzip file is unpacked to a temporary
+    file without a name, which exists as long as this object; a list is written to one.
 
     Args:
-        text: a UTF-8 file, or a list of sentences.
-        side: names a list in messages.
+        text: A UTF-8 file, or a list of sentences.
+        side: Names a list in messages.
 
     Attributes:
-        name: the path, or `side`.
+        name: The path, or `side`.
         is_blank: bool [lines], True for lines of white space only.
         digest: BLAKE2b digest of the text.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not UTF-8, a line is too long, it is a damaged gzip
-            file, or a pipe; or a sentence is not a string of one line.
+        OSError: The file cannot be read.
+        ValueError: It is not UTF-8, a line is too long, it is a damaged gzip file, or a pipe; or a
+            sentence is not a string of one line.
     """
 
     def __init__(self, text: Text, side: str = "text") -> None:
@@ -142,25 +141,23 @@ def _is_blank(block: bytes, starts: np.ndarray) -> np.ndarray:
 class ParallelCorpus:
     """Two texts whose lines are translations of each other.
 
-    The constructor reads both once to index them; afterwards only the requested
-    lines are read. Memory is about 5 bytes per line.
+    The constructor reads both once to index them; afterwards only the requested lines are read.
+    Memory is about 5 bytes per line.
 
     Args:
-        source: the text to translate, a UTF-8 file, plain or .gz, or a list of
-            sentences.
+        source: the text to translate, a UTF-8 file, plain or .gz, or a list of sentences.
         target: its translation.
 
     Attributes:
         lines: number of lines of each file.
-        `blank`: number of pairs of lines of which one or both have only white
-            space; they do not count as pairs.
+        `blank`: number of pairs of lines of which one or both have only white space; they do not
+            count as pairs.
         rows: uint32 [pairs], the numbers of the other lines.
         checksum: BLAKE2b digest of both texts, in hexadecimal digits.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the files differ in length, have no sentence pair, or are
-            not valid UTF-8.
+        ValueError: the files differ in length, have no sentence pair, or are not valid UTF-8.
     """
 
     def __init__(self, source: Text, target: Text) -> None:
@@ -216,15 +213,7 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def check_is_text(flag: str, path: str) -> None:
-    """Raises if a file is named after a format that holds both sides.
-
-    Args:
-        flag: "train_source" and the like.
-        path: The file.
-
-    Raises:
-        ValueError: The message says how to make two text files of it.
-    """
+    """Raises a ValueError if a file is named after a format that holds both sides."""
     if how := OTHERS.get(_ending(path)):
         raise ValueError(
             f"--{flag}: {path} is not plain text, wanted a sentence of one side in each line; {how}"
@@ -237,27 +226,17 @@ def _ending(path: str | os.PathLike[str]) -> str:
 
 def column_paths(model_dir: Path, name: str) -> dict[str, str]:
     """Where `write_columns` writes the two columns, by flag."""
-    folder = _folder(model_dir, name)
-    return {f"{name}_{side}": str(folder / side) for side in SIDES}
-
-
-def _folder(model_dir: Path, name: str) -> Path:
-    return model_dir / f"{name}_columns"
+    return {f"{name}_{side}": str(model_dir / f"{name}_columns" / side) for side in SIDES}
 
 
 def write_columns(table: str, model_dir: Path, name: str) -> None:
-    """Writes the columns of a table as two text files.
-
-    Args:
-        table: The file.
-        model_dir: The folder of the training.
-        name: "train" or "dev".
+    """Writes the columns of a table as two text files; the name is "train" or "dev".
 
     Raises:
         ValueError: A line has not two columns, or is not UTF-8.
         OSError: A file cannot be read or written.
     """
-    with replaced_directory(_folder(model_dir, name)) as new:
+    with replaced_directory(model_dir / f"{name}_columns") as new:
         source, target = (new / side for side in SIDES)
         with (
             open(source, "w", encoding="utf-8", newline="\n") as sources,

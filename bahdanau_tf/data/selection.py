@@ -27,14 +27,7 @@ def split_words(line: str) -> list[str]:
 
 
 class WordList:
-    """Words and their ids; the id of an unlisted word is `UNKNOWN`.
-
-    Args:
-        words: the words, each once.
-
-    Attributes:
-        size: number of ids, including `BEGIN`, `END` and `UNKNOWN`.
-    """
+    """Words and their ids, `size` of them with `BEGIN`, `END` and `UNKNOWN`."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._ids = {word: id_ for id_, word in enumerate(words, SPECIAL)}
@@ -49,37 +42,25 @@ class WordList:
         return cls(word for word, count in counts.items() if count > 1)
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
-        """The ids of all lines, one after another.
-
-        Returns:
-            int64 [T], for each line `BEGIN`, its words, `END`.
-        """
+        """int64 [T]: for each line `BEGIN`, the ids of its words, `END`."""
         ids: list[int] = []
-        find = self._ids.get
         for line in lines:
-            ids.append(BEGIN)
-            ids.extend([find(word, UNKNOWN) for word in split_words(line)])
-            ids.append(END)
+            words = (self._ids.get(word, UNKNOWN) for word in split_words(line))
+            ids += [BEGIN, *words, END]
         return np.array(ids, np.int64)
 
 
 class _Level(NamedTuple):
     """The n-grams of one length, as a level of a trie.
 
-    The number of an n-gram is its index in `keys`; its history is the n-gram
-    without the last word. Number -1 stands for an unseen n-gram, so the last
-    entries of `share` and `rest` are for those.
-
-    Attributes:
-        keys: int64 [G], sorted: the history's number times the number of ids,
-            plus the last word.
-        share: float64 [G + 1], the n-gram's own part of the probability, the
-            first term of the equation in `NGramModel`.
-        rest: float64 [H + 1], for each history, the factor of the shorter
-            n-gram's probability in that equation.
+    The number of an n-gram is its index in `keys`; its history is the n-gram without the last
+    word. Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for
+    those.
+    In the equation of `NGramModel`, `share` is the first term, float64 [G + 1], and `rest` the
+    factor of the shorter n-gram's probability for each history, float64 [H + 1].
     """
 
-    keys: np.ndarray
+    keys: np.ndarray  # int64 [G], sorted: the history's number times that of ids, plus the word
     share: np.ndarray
     rest: np.ndarray
 
@@ -91,20 +72,12 @@ class _Level(NamedTuple):
 
 
 class _Grams(NamedTuple):
-    """The distinct n-grams of one length in a text of T ids.
+    """The distinct n-grams of one length in a text of T ids."""
 
-    Attributes:
-        keys: int64 [G], as in `_Level`.
-        last: int64 [G], a position in the text where each ends.
-        counts: int64 [G], the number of times each occurs.
-        numbers: int64 [T], for each position of the text the number of the
-            n-gram that ends there, -1 for none.
-    """
-
-    keys: np.ndarray
-    last: np.ndarray
-    counts: np.ndarray
-    numbers: np.ndarray
+    keys: np.ndarray  # int64 [G], as in `_Level`
+    last: np.ndarray  # int64 [G], a position in the text where each ends
+    counts: np.ndarray  # int64 [G], the number of times each occurs
+    numbers: np.ndarray  # int64 [T], of the n-gram that ends at each position, -1 for none
 
 
 class NGramModel:
@@ -112,13 +85,11 @@ class NGramModel:
 
         p(w | h) = (c(hw) − D) / c(h·) + D · N₁₊(h·) / c(h·) · p(w | h′)
 
-    where h′ is h without its first word and N₁₊(h·) is the number of different
-    words seen after h. For n-grams of the highest order, and those that begin
-    a sentence, c is the number of occurrences; for shorter ones it is the
-    number of different words seen before them. Unigrams are interpolated with
-    1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are the
-    numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it
-    is never 0 or 1.
+    where h′ is h without its first word and N₁₊(h·) is the number of different words seen after h.
+    For n-grams of the highest order, and those that begin a sentence, c is the number of
+    occurrences; for shorter ones it is the number of different words seen before them. Unigrams
+    are interpolated with 1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are
+    the numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it is never 0 or 1.
 
     Memory is proportional to the length of the text.
 
@@ -131,8 +102,8 @@ class NGramModel:
         ValueError: `order` is below 1.
 
     Reference:
-        Chen and Goodman, 1998: An empirical study of smoothing techniques for
-        language modeling, section 2.7.
+        Chen and Goodman, 1998: An empirical study of smoothing techniques for language modeling,
+        section 2.7.
     """
 
     def __init__(self, ids: np.ndarray, size: int, order: int) -> None:
@@ -156,14 +127,7 @@ class NGramModel:
             histories_seen = len(level.keys)
 
     def probabilities(self, ids: np.ndarray) -> np.ndarray:
-        """p(wᵢ | the words before it in its sentence).
-
-        Args:
-            ids: int64 [T], sentences that begin with `BEGIN`.
-
-        Returns:
-            float64 [T], 1 for `BEGIN`.
-        """
+        """p(wᵢ | the words before it in its sentence), 1 for `BEGIN`: float64 [T]."""
         histories = np.zeros_like(ids)
         probability = np.full(len(ids), 1 / (self._size - 1))  # BEGIN never follows
         for length, level in enumerate(self._levels, 1):
@@ -173,14 +137,7 @@ class NGramModel:
         return np.where(ids == BEGIN, 1.0, probability)
 
     def cross_entropy(self, ids: np.ndarray) -> np.ndarray:
-        """−1/N · Σᵢ log₂ p(wᵢ | h) of each sentence, `END` among its N words.
-
-        Args:
-            ids: int64 [T], from `WordList.encode`.
-
-        Returns:
-            float64 [sentences], in bits per word.
-        """
+        """−1/N · Σᵢ log₂ p(wᵢ | h), `END` among the N words: float64 [sentences]."""
         begins = np.flatnonzero(ids == BEGIN)
         bits = np.add.reduceat(-np.log2(self.probabilities(ids)), begins)
         mean: np.ndarray = bits / (np.diff(begins, append=len(ids)) - 1)
@@ -245,20 +202,11 @@ SEED = 2011  # seed of the corpus sample
 class CrossEntropyDifference:
     """H_in(x) − H_out(x), in bits per word: low if x is like in-domain text.
 
-    Both models are n-gram models over the words that occur twice or more in
-    the in-domain text.
-
-    Args:
-        in_domain: lines of the wanted kind, UTF-8.
-        out_domain: about as many lines of the whole corpus, UTF-8.
-        order: length of the longest n-grams.
-
-    Raises:
-        ValueError: `order` is below 1.
+    Both models are n-gram models over the words that occur twice or more in the in-domain text;
+    the second is of about as many lines of the whole corpus.
 
     Reference:
-        Moore and Lewis, 2010: Intelligent selection of language model training
-        data.
+        Moore and Lewis, 2010: Intelligent selection of language model training data.
     """
 
     def __init__(
@@ -290,24 +238,18 @@ def score_pairs(
 
         [H_in(x) − H_out(x)] + [H_in(y) − H_out(y)]
 
-    The models of H_out are made from a random sample of the corpus, with as
-    many pairs as `in_domain`. The corpus is read in parts; `in_domain` and the
-    sample are kept in memory. Progress is written to standard error.
-
-    Args:
-        corpus: the pairs to score.
-        in_domain: pairs of the wanted kind.
-        order: length of the longest n-grams.
+    The models of H_out are made from a random sample of the corpus, with as many pairs as
+    `in_domain`. The corpus is read in parts; `in_domain` and the sample are kept in memory.
+    Progress is written to standard error.
 
     Returns:
         float32 [pairs], for the pairs of `corpus.rows`.
 
     Raises:
-        ValueError: `order` is below 1.
+        ValueError: `order`, the length of the longest n-grams, is below 1.
 
     Reference:
-        Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data
-        selection.
+        Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data selection.
     """
     size = min(len(in_domain), len(corpus))
     generator = np.random.default_rng(SEED)
@@ -325,14 +267,7 @@ def score_pairs(
 
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the lowest scores, ascending.
-
-    Args:
-        scores: float [N].
-        count: number of scores; among equal ones the first are taken.
-
-    Returns:
-        int64 [count].
+    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first.
 
     Raises:
         ValueError: `count` is below 1 or above N.

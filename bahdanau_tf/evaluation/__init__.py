@@ -13,20 +13,20 @@ from bahdanau_tf.evaluation.alignments import (
     read_pharaoh,
     write_pharaoh,
 )
-from bahdanau_tf.evaluation.measure import bleu_tokenizer
-from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import (
     METRICS,
     Comparison,
     Score,
     ScoreOptions,
     bleu,
+    bleu_tokenizer,
     chrf,
     compare,
     score_corpus,
 )
 from bahdanau_tf.evaluation.subsets import (
     LengthBin,
+    References,
     bin_title,
     bleu_by_length,
     bleu_by_rank,

@@ -35,8 +35,8 @@ def alignment_error_rate(
     Raises:
         ValueError: the numbers of sentences differ.
 
-    Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical
-    Alignment Models", section 5.
+    Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models",
+    section 5.
     """
     possible = [frozenset()] * len(sure) if possible is None else possible
     check_counts(
@@ -112,7 +112,7 @@ def read_pharaoh(path: str | Path) -> list[Links]:
     """Reads a file of alignments, one sentence per line; see `parse_pharaoh`.
 
     Raises:
-        ValueError: a line holds something else. The message has its number.
+        ValueError: a line holds something else; the message has its number.
     """
     alignments = []
     for number, line in enumerate(read_lines(path), start=1):

@@ -1,8 +1,4 @@
-"""Scores of translations by sacreBLEU, of composed text, with its signature.
-
-METRICS has an entry for each metric; `bleu`, `chrf`, `compare`, the subsets of a
-corpus and `evaluate --metrics` use it.
-"""
+"""Scores of translations by sacreBLEU, of composed text, with its signature."""
 
 from __future__ import annotations
 
@@ -12,7 +8,10 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bahdanau_tf.text.script import is_tokenized, unspaced_script
 
 if TYPE_CHECKING:  # the command line reads METRICS without it
     from sacrebleu.metrics.base import Metric, Signature
@@ -24,15 +23,13 @@ class ScoreOptions:
     """How translations are scored.
 
     Attributes:
-        tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces
-            between words (Japanese without spaces has BLEU 0), "none" for text
-            that is tokenized already, "char", "intl", "zh", "ja-mecab",
-            "ko-mecab"... `bleu_tokenizer` chooses one.
+        tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces between words
+            (Japanese without spaces has BLEU 0), "none" for text that is tokenized already,
+            "char", "intl", "zh", "ja-mecab", "ko-mecab"... `bleu_tokenizer` chooses one.
         lowercase: Whether case is ignored.
-        nfc: Whether both texts are written in composed characters (NFC) before:
-            the same text may come decomposed (NFD), and no word would match.
-        n_bootstrap: Number of bootstrap samples for an interval; less than 2 for
-            none.
+        nfc: Whether both texts are written in composed characters (NFC) before: the same text may
+            come decomposed (NFD), and no word would match.
+        n_bootstrap: Number of bootstrap samples for an interval; less than 2 for none.
     """
 
     tokenize: str = "13a"
@@ -48,8 +45,8 @@ class Score:
     Attributes:
         name: "BLEU", "chrF2", "chrF2++" or "TER".
         score: From 0 to 100; TER, of which less is better, may be larger.
-        signature: The settings that the score depends on; sacreBLEU's, and
-            "norm:NFC" if the texts were composed before.
+        signature: The settings that the score depends on; sacreBLEU's, and "norm:NFC" if the texts
+            were composed before.
         mean: Mean over bootstrap samples, None if none were drawn.
         margin: Half the width of their 95 % interval, None if none were drawn.
         detail: BLEU's n-gram precisions, brevity penalty and lengths.
@@ -86,8 +83,7 @@ def bleu_metric(options: ScoreOptions, **more: Any) -> BLEU:
     """Makes sacreBLEU's BLEU, with more of its settings.
 
     Raises:
-        ValueError: The tokenizer is unknown, or its package is not installed. The
-            message lists the tokenizers, or says how to install it.
+        ValueError: The tokenizer is unknown, or its package is not installed.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -120,12 +116,7 @@ def _ter(options: ScoreOptions) -> Metric:
 
 
 class Kind(NamedTuple):
-    """A metric.
-
-    Attributes:
-        title: The name of its scores.
-        make: Makes sacreBLEU's metric.
-    """
+    """A metric: the name of its scores, and what makes sacreBLEU's metric."""
 
     title: str
     make: Callable[[ScoreOptions], Metric]
@@ -142,12 +133,11 @@ METRICS: Mapping[str, Kind] = {
 def make_metric(name: str, options: ScoreOptions) -> Metric:
     """Makes sacreBLEU's metric.
 
-    All of a kind share a tokenizer. It keeps what it has tokenized, up to
-    65,536 lines, so references that are evaluated again are kept once.
+    All of a kind share a tokenizer. It keeps what it has tokenized, up to 65,536 lines, so
+    references that are evaluated again are kept once.
 
     Raises:
-        ValueError: There is no such metric; the tokenizer is unknown, or its package
-            is not installed. The message lists them, or says how to install it.
+        ValueError: There is no such metric; the rest as in `bleu_metric`.
     """
     if name not in METRICS:
         raise ValueError(f"evaluation: metric is {name!r}, wanted one of {', '.join(METRICS)}")
@@ -175,11 +165,10 @@ def score_corpus(
         options: How to score.
 
     Raises:
-        ValueError: There are no sentences, their numbers differ, there is no such
-            metric, the tokenizer is unknown or its package is not installed.
+        ValueError: As in `bleu`; or there is no such metric.
     """
     scorer = make_metric(metric, options)
-    check_corpus(metric, "hypotheses", hypotheses, references)
+    _check_corpus(metric, "hypotheses", hypotheses, references)
     score = scorer.corpus_score(
         as_scored(hypotheses, options.nfc),
         [as_scored(references, options.nfc)],
@@ -205,12 +194,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -
     Args:
         hypotheses: Translations, one string per sentence.
         references: One reference per sentence.
-        **options: The fields of `ScoreOptions`: `tokenize`, `lowercase`, `nfc`,
-            `n_bootstrap`.
+        **options: The fields of `ScoreOptions`: `tokenize`, `lowercase`, `nfc`, `n_bootstrap`.
 
     Raises:
-        ValueError: There are no sentences, their numbers differ, the tokenizer
-            is unknown or its package is not installed.
+        ValueError: There are no sentences, their numbers differ, the tokenizer is unknown or its
+            package is not installed.
     """
     return score_corpus("bleu", hypotheses, references, ScoreOptions(**options))
 
@@ -222,9 +210,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -
 
 def as_scored(lines: Iterable[str], nfc: bool) -> list[str]:
     """Translations or references as sacreBLEU gets them, composed if `nfc`."""
-    if not nfc:
-        return [*lines]
-    return [unicodedata.normalize("NFC", line) for line in lines]
+    return [unicodedata.normalize("NFC", line) if nfc else line for line in lines]
 
 
 def signature_text(signature: Signature, nfc: bool) -> str:
@@ -232,10 +218,9 @@ def signature_text(signature: Signature, nfc: bool) -> str:
     return signature.format() + ("|norm:NFC" if nfc else "")
 
 
-def check_corpus(
+def _check_corpus(
     function: str, name: str, hypotheses: Sequence[str], references: Sequence[str]
 ) -> None:
-    """Raises ValueError if there are no sentences, or the numbers differ."""
     check_counts(function, {name: hypotheses, "references": references})
     if not len(hypotheses):
         raise ValueError(f"{function}: there are no sentences to score.")
@@ -249,6 +234,40 @@ def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None
         raise ValueError(f"{function}: {counts}; wanted equal numbers.")
 
 
+def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
+    """Chooses the tokenizer with which BLEU counts words.
+
+    The script of the sentences decides; the language does where the script fits several languages,
+    and where there are no letters:
+
+    - "13a" for text with spaces between words;
+    - "zh" for Chinese, with or without spaces;
+    - "none" for other text without spaces in its script that is tokenized;
+    - "ja-mecab" for Japanese, if mecab-python3 and ipadic are installed;
+    - "char" for Japanese without them, Thai, Lao, Khmer and the like.
+
+    Args:
+        language: Code of the language, such as "ja" or "zh-TW"; "" if it is not known.
+        sentences: References, or other text of that language.
+
+    Returns:
+        The name of a tokenizer of sacreBLEU, for `bleu`.
+    """
+    script = unspaced_script(sentences, language)
+    if script == "han":
+        return "zh"
+    if script and is_tokenized(sentences):
+        return "none"
+    if script == "kana" and find_spec("MeCab") and find_spec("ipadic"):
+        return "ja-mecab"
+    return "char" if script else "13a"
+
+
+def fitting_tokenizer(text: object, references: Sequence[str]) -> str:
+    """`bleu_tokenizer` for a target tokenizer, which may know the language, or None."""
+    return bleu_tokenizer(getattr(text, "language", ""), references)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A system compared with the first one.
@@ -256,8 +275,8 @@ class Comparison:
     Attributes:
         system: The name of the system.
         score: Its score, with a bootstrap interval.
-        p_value: That of the paired bootstrap test. None for the first system;
-            1 for translations identical to the first one's.
+        p_value: That of the paired bootstrap test. None for the first system; 1 for translations
+            identical to the first one's.
     """
 
     system: str
@@ -283,13 +302,13 @@ def compare(
         **options: The other fields of `ScoreOptions`, as in `bleu`.
 
     Returns:
-        A `Comparison` for each system, in the order given.
+        A `Comparison` for each system, in their order.
 
     Raises:
         ValueError: As in `bleu`; or there are no systems or no samples.
 
-    Reference: Koehn 2004, "Statistical Significance Tests for Machine
-    Translation Evaluation"; the test is sacreBLEU's.
+    Reference: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation"; the
+    test is sacreBLEU's.
     """
     from sacrebleu.significance import PairedTest
 
@@ -299,7 +318,7 @@ def compare(
             "wanted 1 or more of both."
         )
     for name, lines in systems.items():
-        check_corpus("compare", f"lines of {name!r}", lines, references)
+        _check_corpus("compare", f"lines of {name!r}", lines, references)
     how = ScoreOptions(**options)
     scorer, title = make_metric(metric, how), METRICS[metric].title
     test = PairedTest(

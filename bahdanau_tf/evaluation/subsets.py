@@ -1,4 +1,4 @@
-"""Parts of a corpus: sentences under a mask, those without unknown words."""
+"""The references of a test set, and scores by them of all its sentences or some."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bahdanau_tf.evaluation.scores import Score, ScoreOptions, check_counts, score_corpus
+from bahdanau_tf.evaluation.scores import (
+    Comparison,
+    Score,
+    ScoreOptions,
+    as_scored,
+    bleu_metric,
+    check_counts,
+    compare,
+    score_corpus,
+)
 from bahdanau_tf.evaluation.tables import Cell
 
 if TYPE_CHECKING:
-    import tensorflow as tf
+    from bahdanau_tf.text.tokenizer import Tokenizer
+
+Mask = Sequence[bool]
 
 
 def without_unknown_words(
@@ -22,12 +33,12 @@ def without_unknown_words(
     """Finds the sentences that have no unknown word on any side.
 
     Args:
-        *sides: pairs of tokenized sentences and a function that returns whether
-            a word is known, such as `set(words).__contains__`. For the paper's
-            "No UNK" the sides are source and reference.
+        *sides: pairs of tokenized sentences and a function that returns whether a word is known,
+            such as `set(words).__contains__`. For the paper's "No UNK" the sides are source and
+            reference.
 
     Returns:
-        A mask for `select`, one entry per sentence.
+        A mask for `select`.
 
     Raises:
         ValueError: the numbers of sentences differ.
@@ -38,25 +49,14 @@ def without_unknown_words(
     return [all(row) for row in zip(*masks, strict=True)]
 
 
-class _Text(Protocol):
-    """As `bahdanau_tf.text.tokenizer.Tokenizer`, with `settings`."""
-
-    @property
-    def unk_id(self) -> int: ...
-
-    def settings(self) -> dict[str, object]: ...
-
-    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor: ...
-
-
 class _Translator(Protocol):
     """As `bahdanau_tf.Translator`."""
 
     @property
-    def source_texts(self) -> Sequence[_Text]: ...
+    def source_texts(self) -> Sequence[Tokenizer]: ...
 
     @property
-    def target_text(self) -> _Text: ...
+    def target_text(self) -> Tokenizer: ...
 
 
 def known_sentences(
@@ -65,17 +65,17 @@ def known_sentences(
     """Finds the sentences that have only words that all models know.
 
     Args:
-        translators: Objects with the tokenizers of each model, as
-            `source_texts` and `target_text`.
+        translators: Objects with the tokenizers of each model, as `source_texts` and
+            `target_text`.
         sources: The source sentences.
-        references: Their translations, which are checked as well.
+        references: Their translations, whose words are checked, too.
 
     Returns:
-        A mask for `select`, one entry per sentence.
+        A mask for `select`.
     """
     import tensorflow as tf
 
-    sides: dict[str, tuple[_Text, Sequence[str]]] = {}
+    sides: dict[str, tuple[Tokenizer, Sequence[str]]] = {}
     for translator in translators:
         texts = [(text, sources) for text in translator.source_texts]
         for text, lines in [*texts, (translator.target_text, references)]:
@@ -83,29 +83,18 @@ def known_sentences(
             sides[key] = (text, lines)
     if not sides:
         return [True] * len(sources)
-    return without_unknown_words(
-        *(
-            (
-                text.tokenize(tf.constant(lines, tf.string)).to_list(),
-                partial(operator.ne, text.unk_id),
-            )
-            for text, lines in sides.values()
-        )
-    )
+    ids = [
+        (text.tokenize(tf.constant(lines, tf.string)).to_list(), partial(operator.ne, text.unk_id))
+        for text, lines in sides.values()
+    ]
+    return without_unknown_words(*ids)
 
 
-def select(mask: Sequence[bool], *columns: Sequence[str]) -> list[list[str]]:
+def select(mask: Mask, *columns: Sequence[str]) -> list[list[str]]:
     """Takes the sentences where the mask is True out of each column.
 
-    Args:
-        mask: one entry per sentence.
-        *columns: hypotheses, references, sources, and the like.
-
-    Returns:
-        A list for each column.
-
     Raises:
-        ValueError: a column and the mask have different lengths.
+        ValueError: A column and the mask have different lengths.
     """
     named = {f"column {i}": column for i, column in enumerate(columns, start=1)}
     check_counts("select", {"mask": mask, **named})
@@ -141,8 +130,8 @@ def bleu_by_length(
         hypotheses: Translations, one string per sentence.
         references: One reference per sentence.
         source_lengths: Number of words of each source sentence.
-        width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
-            on. An empty sentence is in the first bin.
+        width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so on. An empty
+            sentence is in the first bin.
         metric: A name in `METRICS`, for another score than BLEU.
         n_bootstrap: Number of samples for intervals, as in `ScoreOptions`.
         **options: The other fields of `ScoreOptions`, as in `bleu`.
@@ -176,18 +165,7 @@ def length_bins(
     n_bootstrap: int = 0,
     **options: Any,
 ) -> list[LengthBin]:
-    """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
-
-    Args:
-        hypotheses: The translations.
-        references: The reference translations.
-        lengths: Number of words of each source sentence.
-        n_bootstrap: Number of samples for intervals, as in `ScoreOptions`.
-        **options: As in `bleu_by_length`.
-
-    Returns:
-        The bins that hold sentences.
-    """
+    """`bleu_by_length` of the sentences of 1 to 10 words, of 11 to 20, ..., over 60."""
     lengths = [min(length, LONGEST + 1) for length in lengths]
     return bleu_by_length(hypotheses, references, lengths, n_bootstrap=n_bootstrap, **options)
 
@@ -200,14 +178,11 @@ def bin_title(lengths: LengthBin) -> str:
 
 
 def length_rows(curves: Mapping[str, Sequence[LengthBin]]) -> tuple[list[str], list[list[Cell]]]:
-    """A table of BLEU by length.
-
-    Args:
-        curves: The bins of each system.
+    """A table of BLEU by length, from the bins of each system.
 
     Returns:
-        The titles of the bins, and the rows below: the number of sentences,
-        then the scores of each system.
+        The titles of the bins, and the rows below: the number of sentences, then the scores of
+        each system.
     """
     bins = next(iter(curves.values()), [])
     rows: list[list[Cell]] = [["sentences", *(lengths.sentences for lengths in bins)]]
@@ -227,17 +202,17 @@ def bleu_by_rank(
     """Computes BLEU of sentences that are sorted by the rank of their words.
 
     Args:
-        hypotheses: The translations.
-        references: The reference translations.
-        ranks: The mean frequency rank of each sentence's words; sentences of
-            the same rank keep their order.
-        count: Largest number of bins. All have the same number of sentences,
-            except the last one, which may have fewer.
+        hypotheses: Translations, one string per sentence.
+        references: One reference per sentence.
+        ranks: The mean frequency rank of each sentence's words; sentences of the same rank keep
+            their order.
+        count: Largest number of bins. All have the same number of sentences, except the last one,
+            which may have fewer.
         **options: As in `bleu_by_length`.
 
     Returns:
-        The bins, sentences with the most frequent words first; `shortest` and
-        `longest` are places among the sorted sentences, from 1.
+        The bins, sentences with the most frequent words first; `shortest` and `longest` are places
+        among the sorted sentences, from 1.
 
     Raises:
         ValueError: As in `bleu`; or `count` is less than 1.
@@ -256,3 +231,90 @@ def bleu_by_rank(
 def by_rank(ranks: Sequence[float]) -> list[int]:
     """The numbers of the sentences, those with the smallest rank first."""
     return sorted(range(len(ranks)), key=ranks.__getitem__)
+
+
+@dataclass(frozen=True)
+class References:
+    """The reference translations of a test set.
+
+    Translations of it are a string for each of its sentences; a mask as for `select` says which of
+    them count. `tokenize`, `lowercase` and `nfc` are those of `ScoreOptions`.
+    """
+
+    lines: Sequence[str]
+    tokenize: str = "13a"
+    lowercase: bool = False
+    nfc: bool = True
+
+    def score(
+        self, metric: str, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0
+    ) -> Score:
+        """The score of a metric, by its name in `METRICS`."""
+        (texts,), lines = self._where(where, [texts])
+        how = ScoreOptions(n_bootstrap=n_bootstrap, **self._options)
+        return score_corpus(metric, texts, lines, how)
+
+    def bleu(self, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0) -> Score:
+        """BLEU, as of the function `bleu`."""
+        return self.score("bleu", texts, where, n_bootstrap)
+
+    def chrf(self, texts: Sequence[str]) -> Score:
+        """chrF2, as of the function `chrf`."""
+        return self.score("chrf", texts)
+
+    def compare(
+        self,
+        systems: Mapping[str, Sequence[str]],
+        where: Mask | None = None,
+        n_bootstrap: int = 1000,
+        metric: str = "bleu",
+    ) -> list[Comparison]:
+        """Compares systems, as the function `compare`."""
+        columns, lines = self._where(where, [*systems.values()])
+        texts = dict(zip(systems, columns, strict=True))
+        return compare(texts, lines, metric=metric, n_bootstrap=n_bootstrap, **self._options)
+
+    def by_length(
+        self,
+        texts: Sequence[str],
+        lengths: Sequence[int],
+        n_bootstrap: int = 0,
+        metric: str = "bleu",
+    ) -> list[LengthBin]:
+        """Scores by source length, as of the function `length_bins`."""
+        return length_bins(
+            texts, self.lines, lengths, n_bootstrap=n_bootstrap, metric=metric, **self._options
+        )
+
+    def by_rank(
+        self, texts: Sequence[str], ranks: Sequence[float], n_bootstrap: int = 0
+    ) -> list[LengthBin]:
+        """BLEU by rarity of words, as of the function `bleu_by_rank`."""
+        return bleu_by_rank(texts, self.lines, ranks, n_bootstrap=n_bootstrap, **self._options)
+
+    def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
+        """The text of each n-best list with the best BLEU of its own."""
+        how = ScoreOptions(**self._options)
+        metric = bleu_metric(how, effective_order=True, force=True)
+
+        def score(text: str, reference: str) -> float:
+            text, reference = as_scored([text, reference], self.nfc)
+            return metric.sentence_score(text, [reference]).score
+
+        return [
+            max(texts, key=lambda text: score(text, reference))
+            for texts, reference in zip(lists, self.lines, strict=True)
+        ]
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The fields of `ScoreOptions` that all its scores share."""
+        return {"tokenize": self.tokenize, "lowercase": self.lowercase, "nfc": self.nfc}
+
+    def _where(
+        self, where: Mask | None, columns: Sequence[Sequence[str]]
+    ) -> tuple[list[Sequence[str]], Sequence[str]]:
+        if where is None:
+            return [*columns], self.lines
+        *chosen, lines = select(where, *columns, self.lines)
+        return [*chosen], lines

@@ -15,14 +15,9 @@ Cell = str | int | float | None
 
 
 class Table(NamedTuple):
-    """A table.
+    """A table; `name` is that of its file.
 
-    Attributes:
-        name: The name of its file.
-        title: What it shows.
-        columns: Heads of the columns.
-        rows: Cells; `NOT_RUN` is written as "not run", `NOTHING` as "".
-        notes: What a reader must know.
+    A cell `NOT_RUN` is written as "not run", `NOTHING` as "".
     """
 
     name: str

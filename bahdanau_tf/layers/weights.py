@@ -127,21 +127,6 @@ def stay_frozen(layer: keras.layers.Layer) -> None:
         layer.trainable = False
 
 
-def check_tracked(layer: keras.layers.Layer) -> None:
-    """Checks that TensorFlow finds all weights: it saves those in checkpoints.
-
-    Raises:
-        ValueError: It misses one, for example of a layer in a list.
-    """
-    tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
-    for weight in layer.weights:
-        if id(weight) not in tracked:
-            raise ValueError(
-                f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
-                "each layer as an attribute of its own, made in __init__, and not in a list"
-            )
-
-
 def serialized(part: object) -> object:
     """The config of a layer or initializer; a tuple as a list; other values as they are."""
     if part is None or isinstance(part, (str, int, float, type)):

@@ -22,8 +22,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.system.arrays import read_arrays
-from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.files import check_regular, read_arrays
 from bahdanau_tf.system.tensors import Nest
 
 Parameters = dict[str, np.ndarray]

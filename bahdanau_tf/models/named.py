@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, replace
 from difflib import get_close_matches
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import keras
@@ -14,12 +11,13 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.cells import as_cell
-from bahdanau_tf.layers.weights import accepted, check_tracked
+from bahdanau_tf.layers.weights import accepted
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.options.model import WITHOUT, ModelOptions
+from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.system.imports import blamed, imported, is_shortage
 
 LAYERS = "bahdanau_tf.layers"
 _CLASSES: dict[str, type[EncoderDecoder]] = {
@@ -38,7 +36,7 @@ def make_model(
     Raises:
         ValueError: `attention` or `cell` does not name such a class.
     """
-    left_out = {"model", *WITHOUT[options.model]}
+    left_out = {"model", *options.unused()}
     arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"
@@ -110,7 +108,7 @@ def _failure(options: ModelOptions) -> Exception | None:
     try:
         try_model(make_model(options, 3, 3))
     except Exception as error:  # a user's class may raise anything
-        if _is_shortage(error):
+        if is_shortage(error):
             raise
         return error
     return None
@@ -153,23 +151,6 @@ def _class(field: str, name: str) -> type:
     return owner
 
 
-def imported(module: str, what: str) -> ModuleType:
-    """Imports a module that the user names by `what`, such as "cell is 'my_module.MyCell'".
-
-    Raises:
-        ValueError: There is no such module, or it fails.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"ModelOptions: {what}, but there is no module {error.name}; add "
-            "its folder to PYTHONPATH if you trust it"
-        ) from error
-    except (Exception, SystemExit) as error:  # a user's module may raise anything
-        raise blamed(error, f"{what}, but {module} cannot be imported") from error
-
-
 def try_model(model: StepwiseModel) -> None:
     """Runs a model as training and search will: over a sentence, and stepwise.
 
@@ -190,19 +171,16 @@ def try_model(model: StepwiseModel) -> None:
     check_tracked(model)
 
 
-def blamed(error: BaseException, what: str) -> ValueError:
-    """The error of a user's part, after what failed: "cell is 'MyCell', which does not run".
+def check_tracked(layer: keras.layers.Layer) -> None:
+    """Checks that TensorFlow finds all weights: it saves those in checkpoints.
 
     Raises:
-        Exception: The error itself, if memory is short.
+        ValueError: It misses one, for example of a layer in a list.
     """
-    if _is_shortage(error):
-        raise error
-    # Without Keras' appendices, on one line.
-    text = re.split("Arguments received|Full object config", str(error))[0]
-    words = " ".join(re.sub(r"\x1b\[\d*m", "", text).split())
-    return ValueError(f"ModelOptions: {what}: {type(error).__name__}: {words}")
-
-
-def _is_shortage(error: BaseException) -> bool:
-    return isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError))
+    tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
+    for weight in layer.weights:
+        if id(weight) not in tracked:
+            raise ValueError(
+                f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
+                "each layer as an attribute of its own, made in __init__, and not in a list"
+            )

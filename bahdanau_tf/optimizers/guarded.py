@@ -2,18 +2,17 @@
 
 Before an update, in `fit` as in `train`:
 
-* repeated rows of an embedding's gradient are summed, and so are the gradients
-  of replicas;
+* repeated rows of an embedding's gradient are summed, and so are the gradients of replicas;
 * all gradients together are scaled to a global norm of at most `max_norm`;
 * an update whose norm is not finite is skipped and counted.
 
-Keras' own `global_clipnorm` does not merge repeated rows and clips the gradient
-of each replica separately, and nothing in Keras skips an update.
+Keras' own `global_clipnorm` does not merge repeated rows and clips the gradient of each replica
+separately, and nothing in Keras skips an update.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -27,26 +26,23 @@ Variable: TypeAlias = "keras.Variable | tf.Variable"
 class Guarded(keras.optimizers.Optimizer):
     """Mixin of an optimizer: clips, and skips updates that are not finite.
 
-    If the norm is not finite, the original code uses a tenth of the parameters
-    as the gradient. We skip the update instead: that rule shrinks all weights
-    and changes Adadelta's running means. What Keras does without gradients,
-    weight decay and the moving average of weights, is not skipped.
+    If the norm is not finite, the original code uses a tenth of the parameters as the gradient. We
+    skip the update instead: that rule shrinks all weights and changes Adadelta's running means.
+    What Keras does without gradients, weight decay and the moving average of weights, is not
+    skipped.
 
-    With `gradient_accumulation_steps` k, as in Keras, an update follows every
-    k-th step and uses the mean of k gradients; it is this mean that is clipped
-    and checked. With a loss that is a sum, k batches then are like one batch
-    whose loss is divided by k. `iterations`, and so a learning rate schedule,
-    counts updates.
+    With `gradient_accumulation_steps` k, as in Keras, an update follows every k-th step and uses
+    the mean of k gradients; it is this mean that is clipped and checked. With a loss that is a sum,
+    k batches then are like one batch whose loss is divided by k. `iterations`, and so a learning
+    rate schedule, counts updates.
 
     Attributes:
-        gradient_norm: float32 scalar, the norm before clipping at the last
-            update.
+        gradient_norm: float32 scalar, the norm before clipping at the last update.
         skipped_updates: int64 scalar, the number of skipped updates.
 
     Raises:
-        ValueError: `max_norm` is not positive, or
-            `gradient_accumulation_steps` is less than 2; or, when it is built,
-            weights and optimizer are not of the same `strategy.scope()`.
+        ValueError: `max_norm` is not positive, or `gradient_accumulation_steps` is less than 2; or,
+            when it is built, weights and optimizer are not of the same `strategy.scope()`.
     """
 
     def __init__(
@@ -118,7 +114,7 @@ class Guarded(keras.optimizers.Optimizer):
                 )
             with tf.init_scope():
                 self.build(trainable_variables)
-        dense, replicas = _summed([_dense(g) for g in grads])
+        dense, replicas = _summed([g if g is None else tf.convert_to_tensor(g) for g in grads])
         if self.accumulation_steps is None:
             self._update(dense, trainable_variables, replicas)
         elif replicas > 1:
@@ -174,14 +170,20 @@ class Guarded(keras.optimizers.Optimizer):
         iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
         self.iterations.assign(iterations)
 
-    def unless_skipped(self, update: Callable[[], object]) -> None:
-        """Updates a weight, unless this update is to be skipped."""
+    def update_step(
+        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
+    ) -> None:
+        """Keras' update of a weight by `update_weight`, unless this update is to be skipped."""
 
-        def updated() -> tf.Tensor:
-            update()
+        def update() -> tf.Tensor:
+            self.update_weight(gradient, variable, learning_rate)
             return tf.constant(True)
 
-        tf.cond(self.is_finite, updated, lambda: tf.constant(False))
+        tf.cond(self.is_finite, update, lambda: tf.constant(False))
+
+    def update_weight(self, gradient: tf.Tensor, variable: Variable, rate: tf.Tensor) -> None:
+        """The update of a weight by Keras' optimizer; or the same in one pass over memory."""
+        super().update_step(gradient, variable, rate)
 
     def _slot(self, name: str, variable: Variable) -> tf.Tensor:
         """Handle of the optimizer's variable of that name for a weight."""
@@ -221,10 +223,6 @@ def _variable(variable: Variable) -> tf.Variable:
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _dense(gradient: tf.Tensor | tf.IndexedSlices | None) -> tf.Tensor | None:
-    return None if gradient is None else tf.convert_to_tensor(gradient)
-
-
 def _summed(gradients: Sequence[tf.Tensor | None]) -> tuple[list[tf.Tensor | None], int]:
     """The gradients summed over the replicas, and the number of replicas."""
     replica = tf.distribute.get_replica_context()
@@ -249,8 +247,8 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         Δ     = g √(E[Δ²] + ε) / √(E[g²] + ε)
         E[Δ²] ← ρ E[Δ²] + (1 - ρ) Δ²,   θ ← θ - Δ
 
-    The defaults are the paper's: ρ = 0.95, ε = 1e-6, learning rate 1 (that of
-    Keras is 0.001), gradients clipped to norm 1.
+    The defaults are the paper's: ρ = 0.95, ε = 1e-6, learning rate 1 (that of Keras is 0.001),
+    gradients clipped to norm 1.
 
     Args:
         learning_rate: Factor of Δ.
@@ -275,22 +273,17 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
             learning_rate=learning_rate, rho=rho, epsilon=epsilon, max_norm=max_norm, **kwargs
         )
 
-    def update_step(self, grad: tf.Tensor, variable: Variable, learning_rate: tf.Tensor) -> None:
-        """Keras' update of a weight in one pass over memory, not in ten."""
+    def update_weight(self, gradient: tf.Tensor, variable: Variable, rate: tf.Tensor) -> None:
         dtype = variable.dtype
-
-        def update() -> None:
-            tf.raw_ops.ResourceApplyAdadelta(
-                var=handle(variable),
-                accum=self._slot("accumulated_grad", variable),
-                accum_update=self._slot("accumulated_delta_var", variable),
-                lr=tf.cast(learning_rate, dtype),
-                rho=tf.cast(self.rho, dtype),
-                epsilon=tf.cast(self.epsilon, dtype),
-                grad=tf.cast(grad, dtype),
-            )
-
-        self.unless_skipped(update)
+        tf.raw_ops.ResourceApplyAdadelta(
+            var=handle(variable),
+            accum=self._slot("accumulated_grad", variable),
+            accum_update=self._slot("accumulated_delta_var", variable),
+            lr=tf.cast(rate, dtype),
+            rho=tf.cast(self.rho, dtype),
+            epsilon=tf.cast(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
+        )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -310,31 +303,23 @@ class Adam(Guarded, keras.optimizers.Adam):
         super()._update(*args)
         self.beta_1_power = self.beta_2_power = None
 
-    def update_step(
-        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
-    ) -> None:
-        """Keras' update of a weight in one pass over memory, not in ten."""
+    def update_weight(self, gradient: tf.Tensor, variable: Variable, rate: tf.Tensor) -> None:
         if self.amsgrad:
-            plain = super().update_step
-            self.unless_skipped(lambda: plain(gradient, variable, learning_rate))
+            super().update_weight(gradient, variable, rate)
             return
         dtype = variable.dtype
-
-        def update() -> None:
-            tf.raw_ops.ResourceApplyAdam(
-                var=handle(variable),
-                m=self._slot("momentum", variable),
-                v=self._slot("velocity", variable),
-                beta1_power=tf.cast(self.beta_1_power, dtype),
-                beta2_power=tf.cast(self.beta_2_power, dtype),
-                lr=tf.cast(learning_rate, dtype),
-                beta1=tf.cast(self.beta_1, dtype),
-                beta2=tf.cast(self.beta_2, dtype),
-                epsilon=tf.cast(self.epsilon, dtype),
-                grad=tf.cast(gradient, dtype),
-            )
-
-        self.unless_skipped(update)
+        tf.raw_ops.ResourceApplyAdam(
+            var=handle(variable),
+            m=self._slot("momentum", variable),
+            v=self._slot("velocity", variable),
+            beta1_power=tf.cast(self.beta_1_power, dtype),
+            beta2_power=tf.cast(self.beta_2_power, dtype),
+            lr=tf.cast(rate, dtype),
+            beta1=tf.cast(self.beta_1, dtype),
+            beta2=tf.cast(self.beta_2, dtype),
+            epsilon=tf.cast(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
+        )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -345,10 +330,3 @@ class SGD(Guarded, keras.optimizers.SGD):
         max_norm: Largest global gradient norm; None for no clipping.
         **kwargs: As in `keras.optimizers.SGD`.
     """
-
-    def update_step(
-        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
-    ) -> None:
-        """Keras' update of a weight."""
-        plain = super().update_step
-        self.unless_skipped(lambda: plain(gradient, variable, learning_rate))

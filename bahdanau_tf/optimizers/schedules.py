@@ -17,10 +17,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         peak: The highest rate.
-        total_steps: Number of updates; later the rate stays the last one. It
-            may be a variable, if the end is not known yet.
-        warmup_steps: Number of updates in which the rate rises from 0; or a
-            variable.
+        total_steps: Number of updates; later the rate stays the last one. It may be a variable, if
+            the end is not known yet.
+        warmup_steps: Number of updates in which the rate rises from 0; or a variable.
         constant_share: Share of `total_steps` after which the rate falls.
         final_share: The last rate as a share of the peak.
     """
@@ -69,12 +68,10 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         peak: The highest rate, that of update w.
-        warmup_steps: Number of updates in which the rate rises from 0; 0
-            counts as 1.
+        warmup_steps: Number of updates in which the rate rises from 0; 0 counts as 1.
 
     Reference:
-        Vaswani et al. 2017, arXiv 1706.03762, equation 3, where the peak is
-        (d_model w)^-1/2.
+        Vaswani et al. 2017, arXiv 1706.03762, equation 3, where the peak is (d_model w)^-1/2.
     """
 
     def __init__(self, peak: float, warmup_steps: int = 200) -> None:
@@ -94,14 +91,13 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """Sutskever et al.'s rate: constant, then halved every half epoch.
 
-    "After 5 epochs, we begun halving the learning rate every half epoch": it is
-    first halved right after the fifth epoch, so that their 7.5 epochs end with
-    1/32 of the rate.
+    "After 5 epochs, we begun halving the learning rate every half epoch": it is first halved right
+    after the fifth epoch, so that their 7.5 epochs end with 1/32 of the rate.
 
     Args:
         initial_rate: The rate of the first epochs.
-        steps_per_epoch: Number of updates in an epoch; with batches whose
-            gradients are accumulated it need not be whole.
+        steps_per_epoch: Number of updates in an epoch; with batches whose gradients are accumulated
+            it need not be whole.
         constant_epochs: Number of epochs before the rate is first halved.
 
     Raises:

@@ -13,8 +13,6 @@ _POSITIVE = Range(0, 1000, above_low=True)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
-
-
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,14 +39,9 @@ def option(
             values are separated by commas otherwise.
         kw_only: Whether the constructor takes it by name only.
     """
-    known = {
-        "text": text,
-        "within": within,
-        "used_if": used_if or {},
-        "required": required,
-        "repeated": repeated,
-    }
-    return dataclasses.field(default=default, metadata=known, kw_only=kw_only)
+    about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}
+    about |= {"required": required, "repeated": repeated}
+    return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
 
 
 def as_flag(name: str, value: object) -> str:
@@ -53,6 +49,23 @@ def as_flag(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
     return f"--{name}={value}"
+
+
+# The keywords of `fit` for the flags that are named otherwise.
+_KEYWORDS = {"train_source": "source", "train_target": "target", "dev_source": "dev"}
+
+
+def with_keywords(message: str) -> str:
+    """A message that names flags, for a user in Python: --units=8 becomes units=8."""
+
+    def keyword(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        name = _KEYWORDS.get(name, name)
+        if value is None or re.fullmatch(r"[-+.\de]+", value):
+            return f"{name}{'' if value is None else f'={value}'}"
+        return f'{name}="{value}"'
+
+    return re.sub(r"(?<![\w-])--(\w+)(?:=([^\s,;:)]+))?", keyword, message)
 
 
 @dataclass(frozen=True)
@@ -81,8 +94,7 @@ class OptionGroup:
 
     def __post_init__(self) -> None:
         fields = dataclasses.fields(self)
-        ranges = {field.name: field.metadata["within"] for field in fields}
-        check_values(self, **{name: one for name, one in ranges.items() if one})
+        check_values(self, **{f.name: within for f in fields if (within := f.metadata["within"])})
 
     def unused(self) -> dict[str, str]:
         """The options that have no effect, and the flag that is the reason."""

@@ -21,89 +21,103 @@ from bahdanau_tf.system.terminal import amount
 
 @dataclass(frozen=True)
 class Side:
-    """One language of a parallel text, in composed characters (NFC).
+    """One language of a parallel text, in composed characters (NFC)."""
 
-    Attributes:
-        script: Its script, as `evaluation.script` names it.
-        has_blanks: Whether spaces separate its words.
-        is_tokenized: Whether spaces separate its punctuation, too.
-        size: Number of characters.
-        characters: Number of different characters; those of the source also
-            count as they are in a line that `true_cased` has changed.
-        length: Number of characters that 99.5 % of its lines do not exceed.
-        words: The same in words between spaces.
-    """
-
-    script: str
-    has_blanks: bool
-    is_tokenized: bool
-    size: int
+    script: str  # as `evaluation.script` names it
+    has_blanks: bool  # whether spaces separate its words
+    is_tokenized: bool  # whether spaces separate its punctuation, too
+    size: int  # number of characters
+    # Number of different ones; in the source also as in a line that `true_cased` has changed.
     characters: int
-    length: int
-    words: int
+    length: int  # number of characters that 99.5 % of its lines do not exceed
+    words: int  # the same in words between spaces
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether one or two characters are a word."""
+        return self.script in ("kana", "han", "hangul") or not self.has_blanks
+
+    @property
+    def tokens(self) -> float:
+        """Number of sub-words or words, estimated by its characters."""
+        return self.size / (_SYLLABLES if self.is_dense else _LETTERS)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A parallel text.
+    """A parallel text."""
 
-    Attributes:
-        pairs: Number of sentence pairs.
-        different: Number of different source lines.
-        characters: Number of different characters of both sides together.
-        source: The side to translate.
-        target: Its translation.
-    """
-
-    pairs: int
-    different: int
-    characters: int
+    pairs: int  # number of sentence pairs
+    different: int  # number of different source lines
+    characters: int  # number of different characters of both sides together
     source: Side
     target: Side
 
 
+class Choice(NamedTuple):
+    """Options that are chosen together."""
+
+    values: dict[str, Any]  # by the names of their flags
+    reason: str  # a line to print: the values, and why they were chosen
+
+    def without(self, names: Collection[str]) -> Choice:
+        """The choice without some of its values."""
+        kept = {n: v for n, v in self.values.items() if n not in names}
+        return self._replace(values=kept)
+
+
+Options = Mapping[str, Any]
+Rule = Callable[[Facts, Options], Choice]
+
 # Stands for the text when flags are checked before a text is read.
-TYPICAL = Facts(
-    pairs=30_000,
-    different=30_000,
-    characters=100,
-    source=Side("latin", True, False, 2_000_000, 90, 150, 30),
-    target=Side("latin", True, False, 2_000_000, 90, 150, 30),
-)
+_TYPICAL_SIDE = Side("latin", True, False, 2_000_000, 90, 150, 30)
+TYPICAL = Facts(30_000, 30_000, 100, _TYPICAL_SIDE, _TYPICAL_SIDE)
 
-
-SPECIAL = 260  # bytes, special symbols and the space among the sub-words
 SMALL = 256  # units
 MEASURED = 29_000  # lines of the text by which the rules were found
 # Different lines of a text, the units that fit it, and Adam's learning rate.
 UNITS = ((5_000, 128, 2e-3), (500_000, 256, 2e-3), (5_000_000, 512, 1e-3), (math.inf, 1000, 5e-4))
 
+# The options that are chosen unless the user sets them.
+CHOSEN = (
+    *("tokenizer", "joint", "source_vocabulary_size", "target_vocabulary_size", "reverse_source"),
+    *("units", "embedding_dim", "attention_units", "maxout_units", "layers", "step_order"),
+    *("factored_output", "product_dtype", "tie_embeddings", "initialization"),
+    *("embedding_dropout", "annotation_dropout", "readout_dropout", "label_smoothing"),
+    *("optimizer", "learning_rate", "schedule", "warmup_steps", "constant_share"),
+    *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
+    *("patience", "epochs", "minutes", "evaluate_every"),
+)
 
-def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
-    """Number of sub-words for a text.
 
-    Args:
-        lines: Number of different source lines; repeated ones teach no words.
-        is_joint: Whether both sides share the sub-words.
-        size: Number of characters of the text.
-        characters: Number of different characters.
+def fitted(
+    facts: Facts, user_options: Options, rules: Sequence[Rule] | None = None
+) -> list[Choice]:
+    """Chooses the options that the user did not set, consistent with those.
+
+    `user_options` has the latter by the names of their flags, "dev_source" and
+    "dev_lines" if there is a dev text, and what `seconds_per_epoch` reads about
+    the machine. `rules` are in order; None stands for `RULES`.
     """
-    needed = SPECIAL + characters  # SentencePiece refuses less
-    share = lines / MEASURED
-    wanted = 8000 * share ** (1 / 3) if is_joint else 4000 * math.sqrt(share)
-    wanted = between(500, wanted, 32_000)
-    wanted = max(rounded(wanted), needed + rounded(wanted / 4))
-    return min(wanted, needed + size // 20)
+    options, choices = dict(user_options), []
+    for rule in rules or RULES:
+        choice = rule(facts, options)
+        unused = _unused({**choice.values, **options})
+        choice = choice.without({*options, *unused})
+        if choice.values:
+            choices.append(choice)
+            options |= choice.values
+    return choices
 
 
-def rate_of(units: int) -> float:
-    """The learning rate of Adam for a new model of so many units."""
-    return next((rate for _, most, rate in UNITS if units <= most), UNITS[-1][2])
-
-
-def by_lines(facts: Facts) -> tuple[float, int, float]:
-    """The row of `UNITS` for a text."""
-    return next(row for row in UNITS if facts.different < row[0])
+def _unused(options: Options) -> set[str]:
+    """Options that have no effect together with those that are set."""
+    names = ("tokenizer", "joint", "model", "schedule")
+    unused: set[str] = set()
+    for owner in (TextOptions, ModelOptions, Recipe):
+        own = {n: options[n] for n in names if n in options and n in owner.__dataclass_fields__}
+        unused |= owner(**own).unused().keys()
+    return unused
 
 
 def between(low: float, value: float, high: float) -> float:
@@ -116,6 +130,8 @@ def rounded(number: float) -> int:
     unit: int = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return round(number / unit) * unit
 
+
+# How long a training takes, and how often it sees each pair.
 
 # Operations per second of a training on one core, and the seconds for 80 pairs
 # besides: together 3,050 target tokens per second of Multi30k with its recipe
@@ -137,7 +153,7 @@ _LETTERS = 3.9  # of an alphabet, spaces included, in a sub-word or short word
 _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
 
-def seconds_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
+def seconds_per_epoch(facts: Facts, options: Options) -> float:
     """Estimates the time of an epoch.
 
     With n units, n annotations a direction and embeddings as wide, a source
@@ -148,17 +164,15 @@ def seconds_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
     back-propagation takes twice as many again. Those of the output are faster.
     With `risk_samples` so many translations are drawn of each pair.
 
-    Args:
-        facts: The text.
-        options: Options with "units" and the vocabulary sizes; and about the
-            machine the number of "cores" (default 1), the "product_rate" of a
-            core (default `PRODUCT_RATE`) and "has_gpu" (default false).
+    `options` has "units" and the vocabulary sizes; about the machine the number
+    of "cores" (default 1), the "product_rate" of a core (default `PRODUCT_RATE`)
+    and "has_gpu" (default false).
     """
     units: int = max(1, min(options["units"], 10**6))  # not checked yet
     rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]
     squares = 24 if options.get("step_order") == "conditional" else 21
-    multiplications = estimated_tokens(facts.source) * 14 * units**2
-    multiplications += estimated_tokens(facts.target) * (squares * units**2 + OUTPUT * units * rows)
+    multiplications = facts.source.tokens * 14 * units**2
+    multiplications += facts.target.tokens * (squares * units**2 + OUTPUT * units * rows)
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
     if samples := options.get("risk_samples"):
         one_core *= RISK * samples
@@ -169,7 +183,7 @@ def seconds_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
     return one_core / speed / math.pow(cores, SPREAD)
 
 
-def cores_of(facts: Facts, options: Mapping[str, Any]) -> int:
+def cores_of(facts: Facts, options: Options) -> int:
     """The number of cores that a training uses, or can use without a batch size."""
     batch: int = options.get("batch_size") or batch_of(facts, BATCH_TOKENS)
     cores: int = options.get("cores", 1)
@@ -178,7 +192,7 @@ def cores_of(facts: Facts, options: Mapping[str, Any]) -> int:
 
 def batch_of(facts: Facts, tokens: float) -> int:
     """The number of pairs, from 16 to 80, that have so many target tokens."""
-    share = tokens / max(estimated_tokens(facts.target), 1)
+    share = tokens / max(facts.target.tokens, 1)
     return int(between(16, 8 * round(share * facts.pairs / 8), 80))
 
 
@@ -187,26 +201,22 @@ def parts_of(batch_size: int) -> int:
     return max(1, min(batch_size // PART_ROWS, MOST_PARTS))
 
 
-def estimated_tokens(side: Side) -> float:
-    """Number of sub-words or words of one side, estimated by its letters."""
-    is_short = side.script in ("kana", "han", "hangul") or not side.has_blanks
-    return side.size / (_SYLLABLES if is_short else _LETTERS)
-
-
-def limits(facts: Facts, options: Mapping[str, Any]) -> tuple[float, float]:
+def limits(facts: Facts, options: Options) -> tuple[float, float]:
     """The largest numbers of epochs, and of minutes, 0 for any.
 
     Both leave room for the number of updates, if that is set.
     """
     updates = options.get("updates")
     is_free = "epochs" in options or updates or options.get("deterministic")
+    fewer = math.sqrt(MEASURED / facts.pairs)
+    epochs = float(round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100)))
     return (
-        options.get("epochs", ANY if updates else float(_epochs(facts.pairs))),
+        options.get("epochs", ANY if updates else epochs),
         options.get("minutes", 0.0 if is_free else float(MINUTES)),
     )
 
 
-def fitting(facts: Facts, options: Mapping[str, Any]) -> float:
+def fitting(facts: Facts, options: Options) -> float:
     """The number of epochs that are wanted, or that fit into the time."""
     epochs, minutes = limits(facts, options)
     if minutes:
@@ -214,7 +224,7 @@ def fitting(facts: Facts, options: Mapping[str, Any]) -> float:
     return epochs
 
 
-def seen(facts: Facts, options: Mapping[str, Any]) -> float:
+def seen(facts: Facts, options: Options) -> float:
     """How often each pair is seen within the limits of epochs, time and updates."""
     epochs = fitting(facts, options)
     if updates := options.get("updates"):
@@ -222,77 +232,18 @@ def seen(facts: Facts, options: Mapping[str, Any]) -> float:
     return epochs
 
 
-def updates_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
-    """The number of updates in an epoch.
-
-    Args:
-        facts: The text.
-        options: Options with "batch_size".
-    """
+def updates_per_epoch(facts: Facts, options: Options) -> float:
+    """The number of updates in an epoch; the options have a "batch_size"."""
     pairs: float = options["batch_size"]
     if budget := options.get("token_budget"):
-        longest = max(map(estimated_tokens, (facts.source, facts.target)))
+        longest = max(facts.source.tokens, facts.target.tokens)
         pairs = max(budget * facts.pairs / max(longest, 1), 1)
     accumulate: int = options.get("accumulate", 1)
     return math.ceil(facts.pairs / pairs) / accumulate
 
 
-def _epochs(pairs: int) -> int:
-    fewer = math.sqrt(MEASURED / pairs)
-    return round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100))
+# The rules.
 
-
-DEV_SHARE = 20  # one of so many pairs is held out
-MOST_DEV_PAIRS = 1000
-EVALUATION_MINUTES = 5  # of training before each evaluation with so many dev pairs
-LEAST, MOST = 250, 2000  # updates before each evaluation
-COUNT = 10  # evaluations at least, unless less time remained for training than
-LEAST_MINUTES = 2  # before each evaluation with so many dev pairs
-QUICK = 0.25  # with this share of them an evaluation takes a few seconds
-
-
-def updates_between(facts: Facts, options: Mapping[str, Any]) -> float:
-    """The number of updates between two evaluations; 0 for once an epoch.
-
-    There are ten evaluations or more, so that a short training has a model
-    early, unless they would take much of its time.
-
-    Args:
-        facts: The text.
-        options: Options with "batch_size", and the number of "dev_lines" if
-            there is a dev text.
-    """
-    if options.get("token_budget"):
-        return 0
-    an_epoch = updates_per_epoch(facts, options)
-    a_minute = an_epoch / (seconds_per_epoch(facts, options) / 60)
-    held_out = min(facts.pairs / DEV_SHARE, MOST_DEV_PAIRS)
-    pairs = options.get("dev_lines", options.get("dev_pairs", held_out))
-    share = pairs / MOST_DEV_PAIRS
-    accumulate: int = options.get("accumulate", 1)
-    least = max(LEAST // accumulate, 1)
-    wanted: float = max(least, min(EVALUATION_MINUTES * share * a_minute, MOST))
-    tenth = seen(facts, options) * an_epoch / COUNT
-    quick: float = LEAST_MINUTES * (share - QUICK) * a_minute
-    return max(min(wanted, tenth), quick, 1)
-
-
-# The options that are chosen unless the user sets them.
-CHOSEN = (
-    *("tokenizer", "joint", "source_vocabulary_size"),
-    *("target_vocabulary_size", "reverse_source", "units", "embedding_dim"),
-    *("attention_units", "maxout_units", "layers", "step_order"),
-    *("factored_output", "product_dtype"),
-    *("tie_embeddings", "initialization", "embedding_dropout"),
-    *("annotation_dropout", "readout_dropout", "label_smoothing", "optimizer"),
-    *("learning_rate", "schedule", "warmup_steps", "constant_share"),
-    *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
-    *("patience", "epochs", "minutes", "evaluate_every"),
-)
-LEAST_EPOCHS = 3  # of a model with more than SMALL units
-TINY = 1000  # with fewer pairs sub-words have about one letter
-LONGEST = 200  # tokens; longer pairs take much memory and time
-FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
 NAMES = {  # of scripts that have another one in English
     "han": "Chinese characters",
     "hangul": "Hangul",
@@ -301,81 +252,23 @@ NAMES = {  # of scripts that have another one in English
 }
 
 
-class Choice(NamedTuple):
-    """Options that are chosen together.
-
-    Attributes:
-        values: The values, by the names of their flags.
-        reason: A line to print: the values, and why they were chosen.
-    """
-
-    values: dict[str, Any]
-    reason: str
-
-    def without(self, names: Collection[str]) -> Choice:
-        """The choice without some of its values."""
-        kept = {n: v for n, v in self.values.items() if n not in names}
-        return self._replace(values=kept)
-
-
-def fitted(
-    facts: Facts, user_options: Mapping[str, Any], rules: Sequence[Rule] | None = None
-) -> list[Choice]:
-    """Chooses the options that the user did not set.
-
-    Args:
-        facts: The text.
-        user_options: Options that the user set, by the names of their flags,
-            with "dev_source" and "dev_lines" if there is a dev text, and what
-            `seconds_per_epoch` reads about the machine.
-        rules: The rules, in order; `RULES` if None.
-
-    Returns:
-        The choices; together with `user_options` they are consistent.
-    """
-    options, choices = dict(user_options), []
-    for rule in rules or RULES:
-        choice = rule(facts, options)
-        unused = _unused({**choice.values, **options})
-        choice = choice.without({*options, *unused})
-        if choice.values:
-            choices.append(choice)
-            options |= choice.values
-    return choices
-
-
-def _unused(options: Mapping[str, Any]) -> set[str]:
-    """Options that have no effect together with those that are set."""
-    names = ("tokenizer", "joint", "model", "schedule")
-    unused: set[str] = set()
-    for owner in (TextOptions, ModelOptions, Recipe):
-        own = {n: options[n] for n in names if n in options and n in owner.__dataclass_fields__}
-        unused |= owner(**own).unused().keys()
-    return unused
-
-
-def _tokens(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _tokens(facts: Facts, options: Options) -> Choice:
     """Sub-words; joint if both sides have the same letters."""
     names = ("source_language", "target_language")
     by_language = [name for name in names if name in options]
-    letters = [
+    if options.get("tokenizer", "word" if by_language else "bpe") == "word":
+        rules = f", for which --{by_language[0]} has rules" if by_language else ""
+        return Choice({"tokenizer": "word"}, f"words{rules}")
+    source, target = (
         NAMES.get(side.script, f"{side.script.title()} letters")
         for side in (facts.source, facts.target)
-    ]
-    if options.get("tokenizer", "word" if by_language else "bpe") == "word":
-        reason = "words"
-        if by_language:
-            reason += f", for which --{by_language[0]} has rules"
-        return Choice({"tokenizer": "word"}, reason)
-    is_same = letters[0] == letters[1]
-    joint = is_same and "target_vocabulary_size" not in options
+    )
+    joint = source == target and "target_vocabulary_size" not in options
     joint = options.get("joint", joint or bool(options.get("share_embeddings")))
-    reason = f"the source has {letters[0]}, the target {letters[1]}"
-    if is_same:
-        reason = f"both sides have {letters[0]}"
-        if not facts.source.script:
-            reason = "neither side has letters"
-    if joint != is_same:
+    reason = f"the source has {source}, the target {target}"
+    if source == target:
+        reason = f"both sides have {source}" if facts.source.script else "neither side has letters"
+    if joint != (source == target):
         reason = "as required by your flags"
     if facts.source.is_tokenized and facts.target.is_tokenized:
         reason += "; both are tokenized, so translations will be, too"
@@ -383,7 +276,7 @@ def _tokens(facts: Facts, options: Mapping[str, Any]) -> Choice:
     return Choice({"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}")
 
 
-def _vocabulary(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _vocabulary(facts: Facts, options: Options) -> Choice:
     """More ids for more pairs, up to a limit set by the number of letters."""
     sides = {"source": facts.source, "target": facts.target}
     if options["tokenizer"] == "word":
@@ -391,8 +284,7 @@ def _vocabulary(facts: Facts, options: Mapping[str, Any]) -> Choice:
         sizes = dict.fromkeys(sides, rounded(size))
     elif options.get("joint"):
         size = facts.source.size + facts.target.size
-        joint = subwords(facts.different, True, size, facts.characters)
-        sizes = {"source": joint}
+        sizes = {"source": subwords(facts.different, True, size, facts.characters)}
     else:
         sizes = {
             name: subwords(facts.different, False, side.size, side.characters)
@@ -402,12 +294,30 @@ def _vocabulary(facts: Facts, options: Mapping[str, Any]) -> Choice:
     numbers = {**values, **options}
     reason = f"vocabulary of {numbers['source_vocabulary_size']:,} ids"
     if not options.get("joint"):
-        target = numbers["target_vocabulary_size"]
-        reason += f" for the source, {target:,} for the target"
+        reason += f" for the source, {numbers['target_vocabulary_size']:,} for the target"
     return Choice(values, reason)
 
 
-def _model(facts: Facts, options: Mapping[str, Any]) -> Choice:
+SPECIAL = 260  # bytes, special symbols and the space among the sub-words
+
+
+def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
+    """Number of sub-words for a text of `size` characters.
+
+    `lines` are its different source lines; repeated ones teach no words.
+    """
+    needed = SPECIAL + characters  # SentencePiece refuses less
+    share = lines / MEASURED
+    wanted = 8000 * share ** (1 / 3) if is_joint else 4000 * math.sqrt(share)
+    wanted = between(500, wanted, 32_000)
+    wanted = max(rounded(wanted), needed + rounded(wanted / 4))
+    return min(wanted, needed + size // 20)
+
+
+LEAST_EPOCHS = 3  # of a model with more than SMALL units
+
+
+def _model(facts: Facts, options: Options) -> Choice:
     """All layers as wide as the number of lines allows."""
     name = options.get("model", ModelOptions.model)
     values: dict[str, Any] = {"initialization": "glorot", "layers": 2}
@@ -416,7 +326,8 @@ def _model(facts: Facts, options: Mapping[str, Any]) -> Choice:
     if name == "rnnsearch" and options.get("cell") is None:
         values["step_order"] = "conditional"
     options = {**values, **options}
-    units = options.get("units", _units(facts, options))
+    most = _by_lines(facts)[1]
+    units = options.get("units", _units(facts, options, most))
     embedding = options.get("embedding_dim", units)
     if options.get("tie_embeddings") and "embedding_dim" not in options:
         embedding = options.get("maxout_units", embedding)
@@ -430,38 +341,41 @@ def _model(facts: Facts, options: Mapping[str, Any]) -> Choice:
         "factored_output": is_factored,
         "tie_embeddings": embedding == maxout and not is_factored,
     }
-    if options.get("step_order") == "conditional":
-        name = f"conditional {name}"
-    reason = f"{name}, {units} units"
-    if "units" not in options:
-        reason += f": {_size(facts, units)}"
-    return Choice(values, reason)
+    (few, *_), (many, *_), *_ = UNITS
+    why = "many for a large text"
+    if facts.different < few:
+        why = f"few for a small text, under {few:,} different lines"
+    elif units < most:
+        why = f"with more, {LEAST_EPOCHS} epochs would not fit into the time"
+    elif facts.different < many:
+        why = f"for up to {many:,} different lines"
+    kind = "conditional " * (options.get("step_order") == "conditional")
+    reason = "" if "units" in options else f": {why}"
+    return Choice(values, f"{kind}{name}, {units} units{reason}")
 
 
-def _units(facts: Facts, options: Mapping[str, Any]) -> int:
+def _units(facts: Facts, options: Options, most: int) -> int:
     """As many as the lines allow, if at least a few epochs fit into the time."""
-    most = by_lines(facts)[1]
     wanted = min(limits(facts, options)[0], LEAST_EPOCHS)
-
-    def enough(units: int) -> bool:
-        return fitting(facts, {**options, "units": units}) >= wanted
-
     return max(
-        units for _, units, _ in UNITS if units <= most and (units <= SMALL or enough(units))
+        units
+        for _, units, _ in UNITS
+        if units <= SMALL or fitting(facts, {**options, "units": units}) >= wanted
+        if units <= most
     )
 
 
-def _size(facts: Facts, units: int) -> str:
-    if facts.different < UNITS[0][0]:
-        return f"few for a small text, under {UNITS[0][0]:,} different lines"
-    if units < by_lines(facts)[1]:
-        return f"with more, {LEAST_EPOCHS} epochs would not fit into the time"
-    if facts.different < UNITS[1][0]:
-        return f"for up to {UNITS[1][0]:,} different lines"
-    return "many for a large text"
+def _by_lines(facts: Facts) -> tuple[float, int, float]:
+    """The row of `UNITS` for a text."""
+    return next(row for row in UNITS if facts.different < row[0])
 
 
-def _dropout(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _rate_of(units: int) -> float:
+    """The learning rate of Adam for a new model of so many units."""
+    return next((rate for _, most, rate in UNITS if units <= most), UNITS[-1][2])
+
+
+def _dropout(facts: Facts, options: Options) -> Choice:
     """More dropout the more often each pair is seen."""
     epochs = seen(facts, options)
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
@@ -475,9 +389,16 @@ def _dropout(facts: Facts, options: Mapping[str, Any]) -> Choice:
     return Choice(values, f"dropout {', '.join(dropouts)}, {why}; label smoothing {smoothing}")
 
 
-def choose_updates(facts: Facts, options: Mapping[str, Any]) -> Choice:
+FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
+
+
+def _updates(facts: Facts, options: Options) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
-    batch = options.get("batch_size", _batch_size(facts, options))
+    # Batches of `BATCH_TOKENS` target tokens; half as many if few updates fit.
+    updates = fitting(facts, options) * facts.target.tokens / BATCH_TOKENS
+    is_many = updates / options.get("accumulate", 1) >= FEW_UPDATES
+    fit = batch_of(facts, BATCH_TOKENS if is_many else BATCH_TOKENS / 2)
+    batch = options.get("batch_size", int(between(8, facts.pairs / 50, fit)))
     options = {**options, "batch_size": batch}
     updates = seen(facts, options) * updates_per_epoch(facts, options)
     values = {
@@ -490,31 +411,31 @@ def choose_updates(facts: Facts, options: Mapping[str, Any]) -> Choice:
         "shuffle_pool": True,
         "product_dtype": "auto",
     }
-    if options.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = by_lines(facts)[2]
-        if isinstance(units := options.get("units"), int):
-            values["learning_rate"] = rate_of(units)
     optimizer = options.get("optimizer", "adam")
+    if optimizer == "adam":
+        values["learning_rate"] = _by_lines(facts)[2]
+        if isinstance(units := options.get("units"), int):
+            values["learning_rate"] = _rate_of(units)
     rate = options.get("learning_rate", values.get("learning_rate"))
     reason = optimizer if rate is None else f"{optimizer}, learning rate {rate:g}"
     return Choice(values, f"{reason}, batches of {batch} pairs")
 
 
-def _batch_size(facts: Facts, options: Mapping[str, Any]) -> int:
-    """`BATCH_TOKENS` target tokens; half as many if few updates fit."""
-    tokens = estimated_tokens(facts.target)
-    updates = fitting(facts, options) * tokens / BATCH_TOKENS
-    updates /= options.get("accumulate", 1)
-    wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
-    return int(between(8, facts.pairs / 50, batch_of(facts, wanted)))
+TINY = 1000  # with fewer pairs sub-words have about one letter
+LONGEST = 200  # tokens; longer pairs take much memory and time
 
 
-def choose_length(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _length(facts: Facts, options: Options) -> Choice:
     """Room for nearly all pairs, by an estimate of their tokens."""
-    tokens = max(
-        _estimated(side, options["tokenizer"] == "word", facts.pairs)
-        for side in (facts.source, facts.target)
-    )
+
+    def estimated(side: Side) -> float:
+        if options["tokenizer"] == "word" and side.has_blanks:
+            return 1.5 * side.words  # with punctuation
+        # A sub-word of an alphabet has 2 letters or more, on average, unless it was
+        # learned from a tiny text.
+        return side.length / (1 if side.is_dense or facts.pairs < TINY else 2)
+
+    tokens = max(estimated(facts.source), estimated(facts.target))
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
     which = ", which are nearly all"
     if tokens > LONGEST:
@@ -522,24 +443,16 @@ def choose_length(facts: Facts, options: Mapping[str, Any]) -> Choice:
     return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{which}")
 
 
-def _estimated(side: Side, is_word: bool, pairs: int) -> float:
-    """Estimates how many tokens nearly no line exceeds."""
-    if is_word and side.has_blanks:
-        return 1.5 * side.words  # with punctuation
-    # A sub-word of an alphabet has 2 letters or more, on average, unless it was
-    # learned from a tiny text.
-    is_single = side.script in ("kana", "han", "hangul") or not side.has_blanks
-    return side.length / (1 if is_single or pairs < TINY else 2)
+DEV_SHARE = 20  # one of so many pairs is held out
+MOST_DEV_PAIRS = 1000
 
 
-def choose_dev_text(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _dev_text(facts: Facts, options: Options) -> Choice:
     """Holds out 5 %, at most 1,000 pairs, if there is no dev text."""
     if "dev_source" in options:
         return Choice({"patience": Recipe.patience}, "dev text: yours")
-    pairs = min(MOST_DEV_PAIRS, facts.pairs // DEV_SHARE)
-    if facts.different < 400:
-        pairs = 0
-    if not options.get("dev_pairs", pairs):
+    pairs = 0 if facts.different < 400 else min(MOST_DEV_PAIRS, facts.pairs // DEV_SHARE)
+    if not (wanted := options.get("dev_pairs", pairs)):
         return Choice(
             {"dev_pairs": 0},
             "no dev text: there are too few different lines to hold some out, "
@@ -547,19 +460,14 @@ def choose_dev_text(facts: Facts, options: Mapping[str, Any]) -> Choice:
         )
     return Choice(
         {"dev_pairs": pairs, "patience": Recipe.patience},
-        f"about {amount(options.get('dev_pairs', pairs), 'pair')} held out to "
-        "choose the best model by",
+        f"about {amount(wanted, 'pair')} held out to choose the best model by",
     )
 
 
-def choose_time(facts: Facts, options: Mapping[str, Any]) -> Choice:
+def _time(facts: Facts, options: Options) -> Choice:
     """An hour, unless a limit is set; evaluations take a few percent of it."""
     epochs, minutes = limits(facts, options)
-    values = {
-        "epochs": epochs,
-        "minutes": minutes,
-        "evaluate_every": rounded(updates_between(facts, options)),
-    }
+    every = rounded(updates_between(facts, options))
     each = seconds_per_epoch(facts, options) / 60
     quick = amount(max(round(60 * each), 1), "second")
     an_epoch = f"{each:.1f} minutes" if each >= 1 else quick
@@ -571,9 +479,12 @@ def choose_time(facts: Facts, options: Mapping[str, Any]) -> Choice:
         ends.append(amount(epochs, "epoch"))
     else:
         about = f", about {seen(facts, options):.2g} epochs"
-    reason = f"at most {' and '.join(ends)}{about}"
-    reason += f", one of which takes about {an_epoch} of {_device(facts, options)}"
-    every = options.get("evaluate_every", values["evaluate_every"])
+    device = amount(cores_of(facts, options), "core")
+    if options.get("has_gpu"):
+        device = f"a GPU, if it is as fast as {GPU} cores"
+    reason = f"at most {' and '.join(ends)}{about}, one of which takes about {an_epoch} of {device}"
+    values = {"epochs": epochs, "minutes": minutes, "evaluate_every": every}
+    every = options.get("evaluate_every", every)
     if every > 1 and options.get("dev_pairs") != 0:
         reason += f"; evaluated every {every:,} updates"
     if "minutes" not in options and minutes:
@@ -581,31 +492,44 @@ def choose_time(facts: Facts, options: Mapping[str, Any]) -> Choice:
     return Choice(values, reason)
 
 
-def _device(facts: Facts, options: Mapping[str, Any]) -> str:
-    """The device whose time is estimated, such as "2 cores"."""
-    if options.get("has_gpu"):
-        return f"a GPU, if it is as fast as {GPU} cores"
-    return amount(cores_of(facts, options), "core")
+EVALUATION_MINUTES = 5  # of training before each evaluation with so many dev pairs
+LEAST, MOST = 250, 2000  # updates before each evaluation
+COUNT = 10  # evaluations at least, unless less time remained for training than
+LEAST_MINUTES = 2  # before each evaluation with so many dev pairs
+QUICK = 0.25  # with this share of them an evaluation takes a few seconds
 
 
-Rule = Callable[[Facts, Mapping[str, Any]], Choice]
+def updates_between(facts: Facts, options: Options) -> float:
+    """The number of updates between two evaluations; 0 for once an epoch.
+
+    There are ten evaluations or more, so that a short training has a model
+    early, unless they would take much of its time. The options have a
+    "batch_size", and the number of "dev_lines" if there is a dev text.
+    """
+    if options.get("token_budget"):
+        return 0
+    an_epoch = updates_per_epoch(facts, options)
+    a_minute = an_epoch / (seconds_per_epoch(facts, options) / 60)
+    held_out = min(facts.pairs / DEV_SHARE, MOST_DEV_PAIRS)
+    share = options.get("dev_lines", options.get("dev_pairs", held_out)) / MOST_DEV_PAIRS
+    least = max(LEAST // options.get("accumulate", 1), 1)
+    wanted: float = max(least, min(EVALUATION_MINUTES * share * a_minute, MOST))
+    tenth = seen(facts, options) * an_epoch / COUNT
+    quick: float = LEAST_MINUTES * (share - QUICK) * a_minute
+    return max(min(wanted, tenth), quick, 1)
+
+
 RULES: tuple[Rule, ...] = (
-    _tokens,
-    _vocabulary,
-    _model,
-    choose_updates,
-    choose_time,
-    _dropout,
-    choose_length,
-    choose_dev_text,
+    *(_tokens, _vocabulary, _model, _updates, _time, _dropout, _length, _dev_text),
 )
 
+# A model that is trained already.
 
 # Shares of the learning rate that a new model would get; with --risk_samples
 # 5 % made translations worse.
 SHARE, RISK_SHARE = 0.1, 0.015
 # Stands for the model when flags are checked before it is loaded.
-TYPICAL_MODEL = MappingProxyType(
+TYPICAL_MODEL: Options = MappingProxyType(
     {
         "tokenizer": "bpe",
         "units": SMALL,
@@ -615,21 +539,13 @@ TYPICAL_MODEL = MappingProxyType(
 )
 
 
-def fine_tuned(
-    facts: Facts, user_options: Mapping[str, Any], model: Mapping[str, Any]
-) -> list[Choice]:
-    """Chooses options of training for a model that is trained already.
-
-    Args:
-        facts: The text.
-        user_options: As for `fitted`.
-        model: The sizes and the tokenizer of the model, as options.
-    """
-    options = {**TYPICAL_MODEL, **model, **user_options}
-    return fitted(facts, options, FINE_TUNING_RULES)
+def fine_tuned(facts: Facts, user_options: Options, model: Options) -> list[Choice]:
+    """Chooses options to train `model` further, its sizes and tokenizer as options."""
+    rules = (_low_rate, _updates, _time, _length, _dev_text)
+    return fitted(facts, {**TYPICAL_MODEL, **model, **user_options}, rules)
 
 
-def _loss_and_rate(_: Facts, options: Mapping[str, Any]) -> Choice:
+def _low_rate(_: Facts, options: Options) -> Choice:
     """A low learning rate, which keeps what the model has learned."""
     values: dict[str, Any] = {"label_smoothing": 0.1}
     reasons = [f"label smoothing {options.get('label_smoothing', 0.1):g}"]
@@ -637,11 +553,8 @@ def _loss_and_rate(_: Facts, options: Mapping[str, Any]) -> Choice:
     if options.get("risk_samples"):
         values, reasons, share = {}, ["minimum risk"], RISK_SHARE
     optimizer = options.get("optimizer", "adam")
-    rate = rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
+    rate = _rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate
     if "learning_rate" not in options:
         reasons.append(f"{share:g} of the learning rate of a new model")
     return Choice(values, ", ".join(reasons))
-
-
-FINE_TUNING_RULES = (_loss_and_rate, choose_updates, choose_time, choose_length, choose_dev_text)

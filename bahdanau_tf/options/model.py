@@ -11,23 +11,10 @@ from bahdanau_tf.system.ranges import Range
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)
 
-# Options that a model does not have.
-WITHOUT = {
-    "rnnsearch": ("layers",),
-    "rnnencdec": ("layers", "attention_units", "attention"),
-    "seq2seq-lstm": (
-        "attention",
-        "cell",
-        "attention_units",
-        "maxout_units",
-        "step_order",
-        "factored_output",
-        "tie_embeddings",
-        "share_embeddings",
-        "annotation_dropout",
-        "initialization",
-    ),
-}
+# The models that have an option.
+_SEARCH = {"model": ["rnnsearch"]}
+_RNN = {"model": ["rnnsearch", "rnnencdec"]}
+_LSTM = {"model": ["seq2seq-lstm"]}
 
 
 @dataclass(frozen=True)
@@ -44,35 +31,48 @@ class ModelOptions(OptionGroup):
     units: int = option("n, number of hidden units.", 1000, _SIZE)
     embedding_dim: int = option("m, width of the embeddings.", 620, _SIZE)
     attention_units: int = option(
-        "n', size of the alignment model (rnnsearch, with a score that has a size).", 1000, _SIZE
+        "n', size of the alignment model (rnnsearch, with a score that has a size).",
+        1000,
+        _SIZE,
+        used_if=_SEARCH,
     )
-    maxout_units: int = option("l, width of the readout (not for seq2seq-lstm).", 500, _SIZE)
-    layers: int = option("Number of LSTM layers of each side (seq2seq-lstm).", 4, Range(1, 100))
+    maxout_units: int = option(
+        "l, width of the readout (not for seq2seq-lstm).", 500, _SIZE, used_if=_RNN
+    )
+    layers: int = option(
+        "Number of LSTM layers of each side (seq2seq-lstm).", 4, Range(1, 100), used_if=_LSTM
+    )
     attention: str | None = option(
         "Class of the score in place of BahdanauAttention, such as GeneralAttention, or "
         "module.Class of your own (rnnsearch).",
+        used_if=_SEARCH,
         kw_only=True,
     )
     cell: str | None = option(
         "Class of the cells in place of GRUCell, such as LSTMCell or keras.layers.GRUCell, or "
         "module.Class of your own (not for seq2seq-lstm).",
+        used_if=_RNN,
         kw_only=True,
     )
     step_order: Literal["original", "appendix", "main-text", "conditional"] = option(
         '"original", "appendix" or "main-text", or "conditional" for a decoder with two '
         "updates in each step (not for seq2seq-lstm).",
         "original",
+        used_if=_RNN,
     )
     factored_output: bool = option(
         "Whether the output matrix is factored, as in the original code (not for seq2seq-lstm).",
         True,
+        used_if=_RNN,
     )
     tie_embeddings: bool = option(
-        "Whether the output matrix is that of the target embeddings (not for seq2seq-lstm).", False
+        "Whether the output matrix is that of the target embeddings (not for seq2seq-lstm).",
+        False,
+        used_if=_RNN,
     )
     embedding_dropout: float = option("Dropout rate of the embeddings.", 0.0, _SHARE)
     annotation_dropout: float = option(
-        "Dropout rate of the annotations (not for seq2seq-lstm).", 0.0, _SHARE
+        "Dropout rate of the annotations (not for seq2seq-lstm).", 0.0, _SHARE, used_if=_RNN
     )
     state_dropout: float = option("Dropout rate of the recurrent states.", 0.0, _SHARE)
     readout_dropout: float = option("Dropout rate of the readout.", 0.0, _SHARE)
@@ -80,9 +80,12 @@ class ModelOptions(OptionGroup):
         '"paper", or "glorot" for larger initial kernels, which learn faster (not for '
         "seq2seq-lstm); an `attention` and a `cell` get it if they take kernel_initializer.",
         "paper",
+        used_if=_RNN,
     )
     share_embeddings: bool = option(
-        "Whether both sides have the same embeddings; needs --joint (not for seq2seq-lstm).", False
+        "Whether both sides have the same embeddings; needs --joint (not for seq2seq-lstm).",
+        False,
+        used_if=_RNN,
     )
 
     def __post_init__(self) -> None:
@@ -94,15 +97,9 @@ class ModelOptions(OptionGroup):
                 f"{self.embedding_dim}, wanted the same for tie_embeddings without factored_output"
             )
 
-    def unused(self) -> dict[str, str]:
-        """Options that this model does not use, and the flag behind it."""
-        return dict.fromkeys(WITHOUT[self.model], f"--model={self.model}")
-
     @property
     def named_parts(self) -> dict[str, str]:
         """The names of classes for parts of the model, by field."""
-        return {
-            part: name
-            for part in ("attention", "cell")
-            if (name := getattr(self, part)) is not None and part not in WITHOUT[self.model]
-        }
+        parts = {part: getattr(self, part) for part in ("attention", "cell")}
+        unused = self.unused()
+        return {n: v for n, v in parts.items() if v is not None and n not in unused}

@@ -39,24 +39,15 @@ class Name(NamedTuple):
 
 
 class ScheduleCall(NamedTuple):
-    """How a schedule is made.
+    """How a schedule is made."""
 
-    Attributes:
-        owner: The name of its class.
-        arguments: Arguments by position, numbers or a `Name`.
-        keywords: The same by name.
-    """
-
-    owner: str
-    arguments: list[object]
-    keywords: dict[str, object]
+    owner: str  # the name of its class
+    arguments: list[object]  # by position, numbers or a `Name`
+    keywords: dict[str, object]  # the same by name
 
     @classmethod
     def parse(cls, schedule: str) -> ScheduleCall | None:
-        """The call of a schedule; None if the training sets the rate itself.
-
-        Args:
-            schedule: As in `Recipe`.
+        """The call of a schedule of `Recipe`; None if the training sets the rate itself.
 
         Raises:
             ValueError: It is not one.
@@ -349,16 +340,11 @@ class Recipe(OptionGroup):
                 "since a batch that overflows would be missing in an update"
             )
         self.make_batching()  # checks the options of batching
-        if self.deterministic:
-            self._check_deterministic()
-
-    def _check_deterministic(self) -> None:
-        """Raises for options that no seed makes repeatable."""
         for name, why in (
             ("minutes", "how many updates fit into a time varies"),
             ("sample_subwords", "no seed makes these draws repeatable"),
         ):
-            if value := getattr(self, name):
+            if self.deterministic and (value := getattr(self, name)):
                 raise ValueError(
                     f"Recipe: {name} is {value!r} with deterministic, wanted none, since {why}"
                 )
@@ -366,9 +352,7 @@ class Recipe(OptionGroup):
     @property
     def rate(self) -> float:
         """`learning_rate`, or the optimizer's default if it is not given."""
-        if self.learning_rate is None:
-            return _RATES[self.optimizer]
-        return self.learning_rate
+        return _RATES[self.optimizer] if self.learning_rate is None else self.learning_rate
 
     @staticmethod
     def from_preset(name: str) -> Recipe:
@@ -410,11 +394,7 @@ class Recipe(OptionGroup):
         return Batching(**values)
 
     def total_updates(self, steps_per_epoch: float) -> int:
-        """The number of updates of the whole training, unless it ends early.
-
-        Args:
-            steps_per_epoch: Number of updates in an epoch.
-        """
+        """The number of updates of the whole training, unless it ends early."""
         # Rounded first: 0.07 * 100 is 7.000000000000001.
         total = max(math.ceil(round(self.epochs * steps_per_epoch, 6)), 1)
         return min(total, self.updates) if self.updates else total

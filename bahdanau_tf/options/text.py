@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.ranges import Range
-
-if TYPE_CHECKING:
-    from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-
 
 # ISO 639-1. The codes are ja and zh, not jp and cn.
 _TWO_LETTERS = (
@@ -36,8 +29,6 @@ def is_language_code(code: str) -> bool:
 
 
 _SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
-
-
 _SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
 _WORDS = {"tokenizer": ["word"]}
 
@@ -92,88 +83,20 @@ class TextOptions(OptionGroup):
             code = getattr(self, name)
             if code is not None and not is_language_code(code):
                 raise ValueError(
-                    f"TextOptions: {name} is {code!r}, wanted a code of ISO "
-                    "639, such as en or ja, without a country"
+                    f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
+                    "ja, without a country"
                 )
 
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag that is the reason."""
-        unused = super().unused()
-        if self.tokenizer == "word":  # options of `Recipe`
-            of_recipe = ("sample_subwords", "sampled_epochs")
-            unused |= dict.fromkeys(of_recipe, "--tokenizer=word")
-        return unused
+        of_recipe = ("sample_subwords", "sampled_epochs") if self.tokenizer == "word" else ()
+        return super().unused() | dict.fromkeys(of_recipe, "--tokenizer=word")
 
     def true_cases(self, language: str | None) -> bool:
-        """`true_case`, or its default for a language if it is not given.
-
-        Args:
-            language: Code of the source language, or None.
-        """
-        if self.true_case is None:
-            return language not in ("az", "tr")
-        return self.true_case
-
-    def learn(
-        self, source_path: str, target_path: str
-    ) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
-        """Learns the tokenizers of both sides from the training text.
-
-        Raises:
-            ValueError: A vocabulary size is too small for the text.
-        """
-        from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-        from bahdanau_tf.text.script import UNKNOWN
-
-        if self.tokenizer == "word":
-            return WordTokenizer.train(
-                [source_path],
-                self.source_vocabulary_size,
-                language=self.source_language or UNKNOWN,
-                lowercase=self.lowercase,
-                reverse=self.reverse_source,
-                true_case=self.true_cases(self.source_language),
-            ), WordTokenizer.train(
-                [target_path],
-                self.target_vocabulary_size,
-                language=self.target_language or UNKNOWN,
-                lowercase=self.lowercase,
-            )
-        learn = functools.partial(
-            SubwordTokenizer.train, model_type=self.tokenizer, lowercase=self.lowercase
-        )
-        learn_source = functools.partial(
-            learn,
-            [source_path],
-            self.source_vocabulary_size,
-            reverse=self.reverse_source,
-            true_case=self.true_cases(self.source_language),
-        )
-        if self.joint:
-            with _size_named("source"):
-                source = learn_source(files_as_written=[target_path])
-            target = SubwordTokenizer(source.model_proto)
-        else:
-            with _size_named("target"):
-                target = learn([target_path], self.target_vocabulary_size)
-            with _size_named("source"):
-                source = learn_source()
-        return source, target
+        """`true_case`, or its default for a source language, a code or None."""
+        return language not in ("az", "tr") if self.true_case is None else self.true_case
 
     def size_of(self, side: str) -> int:
         """Number of ids of the side "source" or "target"."""
-        if side == "source" or self.joint:
-            return self.source_vocabulary_size
-        return self.target_vocabulary_size
-
-
-@contextlib.contextmanager
-def _size_named(side: str) -> Iterator[None]:
-    """Puts the name of the option into a tokenizer's error about its size."""
-    try:
-        yield
-    except ValueError as error:
-        name = f"TextOptions: {side}_vocabulary_size"
-        raise ValueError(
-            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
-        ) from error
+        is_source = side == "source" or self.joint
+        return self.source_vocabulary_size if is_source else self.target_vocabulary_size

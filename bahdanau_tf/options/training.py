@@ -25,52 +25,39 @@ TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
 OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 OF_MODEL = tuple(field.name for owner in (TextOptions, ModelOptions) for field in fields(owner))
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-_CHANGED = "# changed later"
 
 T = TypeVar("T", TextOptions, ModelOptions, Recipe)
 
 
-def _kinds() -> dict[str, type]:
-    """The type of each option, by name."""
-    kinds: dict[str, type] = {}
-    for owner in (TextOptions, ModelOptions, Recipe):
-        for name, hint in typing.get_type_hints(owner).items():
-            if typing.get_origin(hint) is typing.Literal:
-                kinds[name] = str
-            else:  # a type, or one or None
-                kinds[name] = (*typing.get_args(hint), hint)[0]
-    return kinds | {"dev_pairs": int, "init_from": str, "added_words": int}
+def _kind(hint: Any) -> type:
+    """The type of an option; of "a type or None" the type."""
+    kind: type = (*typing.get_args(hint), hint)[0]
+    return str if typing.get_origin(hint) is typing.Literal else kind
 
 
-KINDS: Mapping[str, type] = MappingProxyType(_kinds())
+# The type of each option, by name.
+KINDS: Mapping[str, type] = MappingProxyType(
+    {
+        name: _kind(hint)
+        for owner in (TextOptions, ModelOptions, Recipe)
+        for name, hint in typing.get_type_hints(owner).items()
+    }
+    | {"dev_pairs": int, "init_from": str, "added_words": int}
+)
 
 
 class TrainingOptions(NamedTuple):
-    """The options of a training.
-
-    Attributes:
-        text: The options of the tokenizers.
-        model: The options of the model.
-        recipe: The options of training.
-        dev_pairs: Number of training pairs to hold out as dev text.
-        init_from: The folder of a trained model, used in place of text and
-            model; or None.
-        added_words: Number of words that are added to its vocabularies.
-    """
+    """The options of a training."""
 
     text: TextOptions
     model: ModelOptions
     recipe: Recipe
-    dev_pairs: int = 0
-    init_from: str | None = None
-    added_words: int = 0
+    dev_pairs: int = 0  # number of training pairs to hold out as dev text
+    init_from: str | None = None  # folder of a trained model, in place of text and model
+    added_words: int = 0  # number of words that are added to its vocabularies
 
     def values(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The values of all options that have an effect, by name.
-
-        Args:
-            without: Names of others that have none.
-        """
+        """The values of all options that have an effect, by name, `without` some."""
         values = vars(self.recipe)
         unused = {*without, *self.recipe.unused()}
         if self.init_from is None:
@@ -95,15 +82,9 @@ def recipe_names() -> list[str]:
 
 
 def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:
-    """Raises if the user gave options that would have no effect.
+    """Raises ValueError if the user gave one of some options that have no effect.
 
-    Args:
-        user_options: The options that the user gave.
-        names: Options without effect.
-        where: Why, for the message, such as "without --model_dir".
-
-    Raises:
-        ValueError: The user gave one of them.
+    `where` says why, for the message, such as "without --model_dir".
     """
     for name in names:
         if name in user_options:
@@ -116,18 +97,11 @@ def choose(
     model: Mapping[str, Any] = TYPICAL_MODEL,
     machine: Mapping[str, Any] = NOTHING,
 ) -> list[Choice]:
-    """Chooses the options that the user did not give.
+    """Chooses the options that the user did not give, for a text.
 
-    Args:
-        user_options: The options that the user gave; "dev_source" if there is a dev
-            text.
-        facts: The text.
-        model: The model of `init_from`, as options.
-        machine: "cores", "product_rate" and "has_gpu" of the machine, and
-            "dev_lines", if there is a dev text.
-
-    Raises:
-        ValueError: A value is out of range.
+    `user_options` has "dev_source" if there is a dev text; `model` is that of
+    `init_from`, as options; `machine` has "cores", "product_rate", "has_gpu" and,
+    if there is a dev text, "dev_lines". Raises ValueError for values out of range.
     """
     _make(TextOptions, user_options)
     _make(Recipe, user_options)
@@ -146,13 +120,7 @@ def make_options(
     chosen: Mapping[str, Any] = NOTHING,
     of_recipe: Mapping[str, Any] = NOTHING,
 ) -> TrainingOptions:
-    """The options of text, model and training.
-
-    Args:
-        user_options: The options that the user gave; "dev_source" if there is a dev
-            text.
-        chosen: Options chosen from the text, or read from the folder.
-        of_recipe: Options of a recipe of the package.
+    """The options of text, model and training: the user's, those chosen or read, a recipe's.
 
     Raises:
         ValueError: A value is out of range, or the user gave an option that
@@ -200,16 +168,9 @@ def write_options(
     user_options: Collection[str],
     values: Mapping[str, object],
 ) -> None:
-    """Writes all options of a training: those chosen, those given, the rest.
+    """Writes all options of a training: those chosen, with reasons, those given, the rest.
 
-    Args:
-        path: The file.
-        choices: What was chosen, with reasons.
-        user_options: The names of options that the user gave.
-        values: The values of all options that have an effect, by name.
-
-    Raises:
-        OSError: It cannot be written.
+    `values` are those of all options that have an effect, by name.
     """
     lines = [
         "# The flags of `bahdanau-tf train`. This file can be edited and used",
@@ -227,28 +188,16 @@ def write_options(
 
 
 def change_options(path: Path, values: Mapping[str, object]) -> None:
-    """Gives options in such a file other values, at its end.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Gives options in such a file other values, at its end."""
     old = re.compile(rf"\s*--?({'|'.join(values)})=.*")
     lines = path.read_text("utf-8").rstrip("\n").split("\n")
     lines = [line for line in lines if not old.fullmatch(line)]
-    title = [] if _CHANGED in lines else ["", _CHANGED]
-    _write(path, [*lines, *title, *_flags(values)])
+    title = "# changed later"
+    _write(path, [*lines, *([] if title in lines else ["", title]), *_flags(values)])
 
 
 def write_texts(path: Path, texts: Mapping[str, str]) -> None:
-    """Writes the paths of the text files of a training, unless they are there.
-
-    Args:
-        path: The file.
-        texts: The paths, by name.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Writes the paths of the text files of a training, unless they are there."""
     lines = [
         "# The text files of this training, for commands that name none.",
         *_flags({name: Path(text).absolute() for name, text in texts.items()}),
@@ -265,12 +214,13 @@ def _flags(values: Mapping[str, object]) -> list[str]:
     return [as_flag(name, value) for name, value in values.items()]
 
 
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+
+
 def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
     """Reads a file that `write_options` or `write_texts` wrote, or a recipe.
 
-    Args:
-        path: The file; it may have been edited.
-        others: Names of flags of text that it may have besides options.
+    It may have been edited, and may have `others`, flags of text, besides options.
 
     Raises:
         ValueError: An option is unknown or cannot have this value.
@@ -293,17 +243,11 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
                 f"model_dir: {path}: {flag} is not an option of `train`; another version of "
                 "bahdanau_tf may have written it"
             )
-        values[name] = _parsed(path, name, text)
+        kind = KINDS.get(name, str)
+        try:
+            values[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
+        except (ValueError, KeyError) as error:
+            raise ValueError(
+                f"model_dir: {path}: --{name} is {text!r}, wanted a value of type {kind.__name__}"
+            ) from error
     return values
-
-
-def _parsed(path: Path, name: str, text: str) -> object:
-    kind = KINDS.get(name, str)
-    try:
-        if kind is bool:
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        return kind(text)
-    except (ValueError, KeyError) as error:
-        raise ValueError(
-            f"model_dir: {path}: --{name} is {text!r}, wanted a value of type {kind.__name__}"
-        ) from error

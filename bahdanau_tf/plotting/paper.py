@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bahdanau_tf.system.files import full_disk_named
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -39,11 +37,7 @@ _FONTS = (
 
 
 def check_matplotlib(function: str) -> None:
-    """Checks that there will be pictures.
-
-    Raises:
-        ImportError: matplotlib is not installed. The message begins with `function`.
-    """
+    """Raises an ImportError that begins with `function` if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -53,11 +47,7 @@ def check_matplotlib(function: str) -> None:
 
 
 def new_figure(function: str, width: float, height: float) -> Figure:
-    """An empty figure, `width` by `height` inches.
-
-    Raises:
-        ImportError: As in `check_matplotlib`.
-    """
+    """An empty figure, `width` by `height` inches."""
     check_matplotlib(function)
     from matplotlib.figure import Figure
 
@@ -96,10 +86,7 @@ def set_fonts(axes: Axes) -> None:
 
 @functools.lru_cache
 def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str], str]:
-    """Families for some characters, and the characters that no font has.
-
-    The families are `own`, then as few others as are needed.
-    """
+    """The families `own` and as few others as are needed, and the characters that no font has."""
     from matplotlib import font_manager
 
     families = [*own]
@@ -143,8 +130,11 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
         return
     with warnings.catch_warnings():  # `set_fonts` has warned
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        with full_disk_named(path):
+        try:
             figure.savefig(path, dpi=150, bbox_inches="tight")
+        except OSError as error:  # a full disk is reported without a name
+            error.filename = error.filename or os.fspath(path)
+            raise
 
 
 STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ in black and white
@@ -173,8 +163,20 @@ class _LengthBin(Protocol):
     def score(self) -> _Score: ...
 
 
-class _Aligned(Protocol):
+class Aligned(Protocol):
     """As `bahdanau_tf.Translation`."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def source_offsets(self) -> Sequence[tuple[int, int]]: ...
+
+    @property
+    def target_offsets(self) -> Sequence[tuple[int, int]]: ...
 
     @property
     def source_tokens(self) -> Sequence[str]: ...
@@ -187,7 +189,7 @@ class _Aligned(Protocol):
 
 
 def plot_alignment(
-    source_tokens: Sequence[str] | _Aligned,
+    source_tokens: Sequence[str] | Aligned,
     target_tokens: Sequence[str] = (),
     weights: ArrayLike | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -198,8 +200,7 @@ def plot_alignment(
         source_tokens: the columns, written on top; or a `Translation`, which has the tokens of
             both sides and the weights.
         target_tokens: the rows, written at the side.
-        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end
-            symbol.
+        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end symbol.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:

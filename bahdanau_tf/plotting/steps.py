@@ -145,25 +145,20 @@ def _width(row: Sequence[Panel]) -> float:
 
 def _panels(trace: Trace) -> list[Panel]:
     """Width in inches and drawing of each panel, in their order."""
-    steps = trace.steps
-    panels: list[Panel] = []
-    if steps[0].weights is not None:
-        wide = max(_COLUMN * len(steps[0].weights), 1.5)
-        names = ["weights"]
-        if steps[0].energies is not None:
-            names.append("energies")
-        panels += [(wide, partial(_draw_source, trace, name)) for name in names]
-    panels.append((0.8 * _SHOWN, lambda axes: _draw_words(axes, steps)))
-    if steps[0].contributions is not None:
-        panels.append((2.4, lambda axes: _draw_contributions(axes, steps)))
-    if any(step.gates for step in steps):
-        panels.append((2.0, lambda axes: _draw_gates(axes, trace)))
-    if steps[0].context_norm is not None:
-        panels.append((1.0, lambda axes: _draw_context(axes, steps)))
-    return panels
+    first = trace.steps[0]
+    wide = max(_COLUMN * len(first.weights or ()), 1.5)
+    panels = (
+        (wide, first.weights is not None, partial(_draw_source, "weights")),
+        (wide, first.energies is not None, partial(_draw_source, "energies")),
+        (0.8 * _SHOWN, True, _draw_words),
+        (2.4, first.contributions is not None, _draw_contributions),
+        (2.0, any(step.gates for step in trace.steps), _draw_gates),
+        (1.0, first.context_norm is not None, _draw_context),
+    )
+    return [(width, partial(draw, trace)) for width, is_shown, draw in panels if is_shown]
 
 
-def _draw_source(trace: Trace, name: str, axes: Axes) -> None:
+def _draw_source(name: str, trace: Trace, axes: Axes) -> None:
     """Draws weights, 0 black to 1 white, or energies minus their maximum.
 
     A constant added to all energies of a step does not change the weights.
@@ -185,9 +180,9 @@ def _draw_source(trace: Trace, name: str, axes: Axes) -> None:
     )
 
 
-def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
+def _draw_words(trace: Trace, axes: Axes) -> None:
     """Draws the most probable words; the chosen one is bold."""
-    for row, step in enumerate(steps):
+    for row, step in enumerate(trace.steps):
         for column, candidate in enumerate(step.candidates[:_SHOWN]):
             token = candidate.token
             if len(token) > _LONGEST:
@@ -206,8 +201,9 @@ def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
     _title(axes, "The most probable words\n(bold: chosen)")
 
 
-def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
+def _draw_contributions(trace: Trace, axes: Axes) -> None:
     """Draws bars side by side: terms of both signs cannot be stacked."""
+    steps = trace.steps
     places = np.arange(len(steps))
     for number, (term, hatch) in enumerate(zip(TERMS, _HATCHES, strict=True)):
         axes.barh(
@@ -225,7 +221,7 @@ def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
     _title(axes, "Terms of the chosen\nword's logit")
 
 
-def _draw_gates(axes: Axes, trace: Trace) -> None:
+def _draw_gates(trace: Trace, axes: Axes) -> None:
     names = {name: None for step in trace.steps for name in step.gates}
     for number, name in enumerate(names):
         means = [step.gates[name].mean if name in step.gates else np.nan for step in trace.steps]
@@ -236,8 +232,8 @@ def _draw_gates(axes: Axes, trace: Trace) -> None:
     _title(axes, "Gates, mean\nof their units")
 
 
-def _draw_context(axes: Axes, steps: Sequence[Step]) -> None:
-    norms = np.array([step.context_norm for step in steps], np.float64)
+def _draw_context(trace: Trace, axes: Axes) -> None:
+    norms = np.array([step.context_norm for step in trace.steps], np.float64)
     axes.plot(norms, range(len(norms)), "ko-", markersize=4)
     axes.set_xlim(left=0.0)
     _title(axes, "Norm of the\ncontext c")

@@ -10,37 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END
+from bahdanau_tf.plotting.paper import END, Aligned
 
 
 class Words(NamedTuple):
-    """The words of one language.
+    """What is written around a translation, in one language."""
 
-    Attributes:
-        target: Heading of the translation.
-        source: Heading of the sentence that was translated.
-        hint: What to do to see the alignment.
-        no_attention: Why there is none.
-        aligned: About a word of the translation: `{word}` and the source's `{others}`.
-        attended_to: About a word of the source: `{word}` and the translation's `{others}`.
-        quoted: A word, with the language's quotation marks.
-        separator: What is between two of the others.
-        nothing: If no other word has a share worth showing.
-    """
-
-    target: str
-    source: str
+    target: str  # heading of the translation
+    source: str  # heading of the sentence that was translated
     hint: str
     no_attention: str
-    aligned: str
-    attended_to: str
-    quoted: str
-    separator: str
-    nothing: str
+    aligned: str  # about a word of the translation, with the `others` of the source
+    attended_to: str  # about a word of the source
+    quoted: str  # a word in the language's quotation marks
+    separator: str  # between two of the others
+    nothing: str  # in the place of the others, if none has a share worth showing
 
 
 WORDS = {
@@ -78,19 +66,6 @@ WORDS = {
         nothing="特になし",
     ),
 }
-
-
-def words_of(language: str) -> Words:
-    """The words of a language.
-
-    Raises:
-        ValueError: There are none in this language.
-    """
-    if language not in WORDS:
-        raise ValueError(
-            f"Translation.view: language is {language!r}, wanted one of {', '.join(WORDS)}"
-        )
-    return WORDS[language]
 
 
 LEAST_SHARE = 0.05  # smaller shares are not shown
@@ -134,55 +109,25 @@ class Drawn(str):
         return str(self)
 
 
-class Aligned(Protocol):
-    """As `bahdanau_tf.Translation`."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def source_offsets(self) -> Sequence[tuple[int, int]]: ...
-
-    @property
-    def target_offsets(self) -> Sequence[tuple[int, int]]: ...
-
-    @property
-    def weights(self) -> np.ndarray | None: ...
-
-
 class Part(NamedTuple):
-    """A part of a text that can be pointed at.
+    """A part of a text that can be pointed at."""
 
-    Attributes:
-        start: Its first character.
-        end: The character after its last.
-        tokens: The numbers of the tokens in it.
-    """
-
-    start: int
-    end: int
-    tokens: tuple[int, ...]
+    start: int  # its first character
+    end: int  # the character after its last
+    tokens: tuple[int, ...]  # the numbers of the tokens in it
 
 
 def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
-    Shares of less than 5 % are not shown.
-
-    Args:
-        translation: A `Translation`, with or without an alignment.
-        language: Language of the headings and hints, "en", "ko" or "ja".
-
-    Returns:
-        HTML that loads nothing from elsewhere; all text in it is escaped.
-
-    Raises:
-        ValueError: There are no words in this language.
+    The HTML loads nothing from elsewhere, and all text in it is escaped. Headings and hints are
+    in English ("en"), "ko" or "ja"; another language raises a ValueError.
     """
-    words = words_of(language)
+    if language not in WORDS:
+        raise ValueError(
+            f"Translation.view: language is {language!r}, wanted one of {', '.join(WORDS)}"
+        )
+    words = WORDS[language]
     if translation.weights is None:
         source, target = escape(translation.source), escape(translation.text)
         note = words.no_attention if target else ""
@@ -206,17 +151,11 @@ def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
 
 
 def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[Part]:
-    """Divides a text into the parts that can be pointed at.
+    """Divides a text into the parts that can be pointed at, from left to right.
 
-    Args:
-        text: The text.
-        offsets: For each token (start, end), byte offsets in the UTF-8 text.
-        count: Number of rows or columns of the weights; those beyond the tokens are end symbols,
-            without characters, after the text.
-
-    Returns:
-        The parts from left to right. Tokens that share characters, as sub-words may, are one
-        part; a space alone is joined to what follows.
+    Tokens, whose offsets are bytes of the UTF-8 text, are one part if they share characters, as
+    sub-words may; a space alone is joined to what follows. Of `count` rows or columns of the
+    weights, those beyond the tokens are end symbols, without characters, after the text.
     """
     sizes = [len(character.encode("utf-8", "replace")) for character in text]
     at = [0, *accumulate(sizes)]
@@ -250,16 +189,9 @@ def _without_spaces(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def shares_of(weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Part]) -> np.ndarray:
-    """How much each target part was aligned to each source part.
+    """How much each target part was aligned to each source part, float [targets, sources].
 
-    Args:
-        weights: float [T_y, T_x], α.
-        targets: The target's parts.
-        sources: The source's parts.
-
-    Returns:
-        float [target parts, source parts]: the mean over the target's tokens of the sum over the
-        source's.
+    It is the mean over the target's tokens of the sum over the source's, of α [T_y, T_x].
     """
     summed = [weights[:, list(part.tokens)].sum(1) for part in sources]
     columns = np.stack(summed, axis=1)
@@ -279,18 +211,12 @@ def _text(
 ) -> str:
     """A text with its parts as words to point at.
 
-    Args:
-        text: The text.
-        parts: Its parts.
-        words: The escaped text of each part.
-        shares: float [parts, parts of the other text].
-        sides: "ts" for the target, "st" for the source: the letter of this text and that of the
-            other.
+    `shares` is float [parts, parts of the other text]; `sides` is the letter of this text and
+    that of the other: "ts" for the target, "st" for the source.
     """
     html, position = [], 0
     own, other = sides[0], sides[1]
-    for number, (part, word) in enumerate(zip(parts, words, strict=True)):
-        row = shares[number]
+    for number, (part, word, row) in enumerate(zip(parts, words, shares, strict=True)):
         html.append(escape(text[position : part.start]))
         style = ";".join(f"--{other}{i}:{row[i]:.2f}" for i in np.flatnonzero(row >= LEAST_SHARE))
         tag = "span" if part.end > part.start else "small"

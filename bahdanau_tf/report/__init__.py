@@ -1,9 +1,8 @@
 """The papers' tables and figures for any corpus: data, PNG and one page.
 
-`trainings.py` trains systems, and `results.py` translates a test set with them. The
-results become a document (`paper.py`, which has the papers' own numbers, too) of tables,
-figures (`bahdanau.py`, `sutskever.py`) and findings (`claim.py`), which is written as HTML
-and JSON (`page.py`). `writing.py` calls these in order.
+`trainings.py` trains systems, and `results.py` translates a test set with them. The results become
+tables, figures and findings (`bahdanau.py`, `sutskever.py`) beside the papers' own numbers
+(`paper.py`), which `writing.py` writes as HTML and JSON.
 """
 
 from bahdanau_tf.report.results import Corpus, Scoring

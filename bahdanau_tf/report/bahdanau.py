@@ -1,29 +1,33 @@
-"""The tables and figures of Bahdanau et al. 2015, and a table of significance."""
+"""The tables and figures of Bahdanau et al. 2015, and a test of its claim.
+
+The claim is that RNNsearch stays flat where RNNencdec falls: on long sentences.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.evaluation import Table, alignment_error_rate, length_rows, mean_entropy
+from bahdanau_tf.evaluation import Score, Table, alignment_error_rate, length_rows, mean_entropy
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
 from bahdanau_tf.plotting import plot_alignment, plot_bleu_by_length
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.paper import Picture, Section
+from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
 from bahdanau_tf.report.trainings import Record, last_evaluation
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.lengths import are_words, token_lengths
 from bahdanau_tf.translation.saved import trained_length, trained_words
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training pairs whose likelihood is computed
+SEED = 1409
+LONGEST_SHOWN = 50  # words of a sentence in Figure 3
 _UNKNOWN = "not recorded"
 
 
@@ -35,7 +39,7 @@ def beside_the_paper(
 ) -> list[list[Cell]]:
     """Rows of systems, each with `count` cells, then the paper's figures, `theirs`.
 
-    The paper's systems come first, with "not run" for those without a corresponding one.
+    The paper's systems come first, with "not run" for those without a counterpart.
     """
     rows: list[list[Cell]] = []
     for name, figures in theirs.items():
@@ -68,10 +72,9 @@ def translation_quality(results: Results) -> Table:
         ["system", heads[0], "± (95 %)", heads[1], "chrF2, all", *theirs],
         beside_the_paper(results.systems, cells, 4, paper.BLEU),
         [
-            f"{len(is_known)} sentences, {sum(is_known)} of them without words that "
-            "are unknown to a model, in source or reference; there [UNK] was "
-            "forbidden. ± is half the width of the 95 % bootstrap interval of "
-            "BLEU on all.",
+            f"{len(is_known)} sentences, {sum(is_known)} of them without words that are unknown "
+            "to a model, in source or reference; there [UNK] was forbidden. ± is half the width "
+            "of the 95 % bootstrap interval of BLEU on all.",
             *(f"{name}: {signature}" for name, signature in signatures.items()),
         ],
     )
@@ -91,39 +94,30 @@ def significance(results: Results) -> Table:
         ["", *(each.name for each in systems)],
         rows,
         [
-            f"Paired bootstrap resampling (Koehn 2004), {samples} samples of "
-            "all sentences: the probability of a difference as large as this "
-            f"by chance. {1 / (samples + 1):.4f} is the smallest possible value "
-            "with this number of samples."
+            f"Paired bootstrap resampling (Koehn 2004), {samples} samples of all sentences: the "
+            f"probability of a difference as large as this by chance. {1 / (samples + 1):.4f} is "
+            "the smallest possible value with this number of samples."
         ],
     )
 
 
 def training_table(results: Results, train: Corpus | None, dev: Corpus | None) -> Table:
-    """Table 2: duration of the trainings, and likelihoods.
-
-    Likelihoods are those of the dev set, and of the first training pairs that
-    are no longer than a system's limit. Outside systems have no row.
-    """
+    """Table 2: duration of the trainings, and likelihoods; outside systems have no row."""
     heads = paper.TRAINING_HEADS
-    rows = beside_the_paper(
-        [each for each in results.systems if each.translator],
-        lambda system: _training(system, train, dev),
-        len(heads),
-        paper.TRAINING,
-    )
+    systems = [each for each in results.systems if each.translator]
     return Table(
         "table2",
         "Table 2. Training",
         ["system", *heads, *(paper.MARK + h for h in ("system", *heads))],
-        rows,
+        beside_the_paper(
+            systems, lambda each: _training(each, train, dev), len(heads), paper.TRAINING
+        ),
         [
-            "NLL: negative log-likelihood of a sentence in nats, the mean over "
-            "sentences. Train NLL is that of training sentences within the "
-            f"system's length limit, {SAMPLE} at most; dev NLL that of the "
-            "whole dev set. Updates and epochs are those of the last "
-            "evaluation; an epoch is a pass over the whole corpus, including "
-            "sentences that a system leaves out, except with --token_budget."
+            "NLL: negative log-likelihood of a sentence in nats, the mean over sentences. Train "
+            f"NLL is that of training sentences within the system's length limit, {SAMPLE} at "
+            "most; dev NLL that of the whole dev set. Updates and epochs are those of the last "
+            "evaluation; an epoch is a pass over the whole corpus, including sentences that a "
+            "system leaves out, except with --token_budget."
         ],
     )
 
@@ -151,16 +145,13 @@ def _training_pairs(model: Translator, folder: Path, corpus: Corpus | None) -> C
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
-    sources, references = corpus[:2]
+    sides = corpus[:2]
     longest = trained_length(folder) or math.inf
     most_words = trained_words(folder) or math.inf  # of the source
-    lengths = (
-        token_lengths(model.source_text, sources),
-        token_lengths(model.target_text, references),
-    )
+    lengths = map(token_lengths, (model.source_text, model.target_text), sides)
     pairs = [
         (source, target)
-        for source, target, *tokens in zip(sources, references, *lengths, strict=True)
+        for source, target, *tokens in zip(*sides, *lengths, strict=True)
         if source and target and max(tokens) <= longest and len(source.split()) <= most_words
     ][:SAMPLE]
     return Corpus(*zip(*pairs, strict=True)) if pairs else None
@@ -190,16 +181,12 @@ def long_sentences(results: Results, chosen: Sequence[int]) -> Table:
     return Table("table3", title, ["", "", "text"], rows, [note])
 
 
-SEED = 1409
-LONGEST_SHOWN = 50  # words
-
-
 def choose(lengths: Sequence[int], is_known: Sequence[bool]) -> tuple[list[int], list[int]]:
     """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
-    As in the paper, Figure 3 has (a) any sentence, here of up to LONGEST_SHOWN words
-    so that its picture is readable, and (b) to (d) sentences of 10 to 20 words without
-    unknown words; Table 3 has sentences of more than 30 words.
+    As in the paper, Figure 3 has (a) any sentence, here a short one for a readable picture, and (b)
+    to (d) sentences of 10 to 20 words without unknown words; Table 3 has sentences of more than 30
+    words.
     """
     chance = random.Random(SEED)
     every = range(len(lengths))
@@ -220,9 +207,8 @@ def figure_2(results: Results, folder: Path) -> Section:
     path = folder / "figure2.png"
     plot_bleu_by_length(curves, path)
     title = (
-        f"BLEU by source length in {results.unit}; bands are 95 % bootstrap "
-        "intervals, points are in the middle of their ten lengths, those of "
-        "all longer sentences after the last"
+        f"BLEU by source length in {results.unit}; bands are 95 % bootstrap intervals, points are "
+        "in the middle of their ten lengths, those of all longer sentences after the last"
     )
     points = {
         name: [
@@ -240,9 +226,8 @@ def figure_2(results: Results, folder: Path) -> Section:
         [f"source length, {results.unit}", *titles],
         rows,
         [
-            "± is half the width of the 95 % bootstrap interval. The paper's "
-            "Figure 2, on other data: RNNsearch-50 shows no drop at 50 words "
-            "and more, RNNencdec falls steeply."
+            "± is half the width of the 95 % bootstrap interval. The paper's Figure 2, on other "
+            "data: RNNsearch-50 shows no drop at 50 words and more, RNNencdec falls steeply."
         ],
     )
     return Section(
@@ -254,11 +239,7 @@ def figure_2(results: Results, folder: Path) -> Section:
 
 
 def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
-    """Alignments of the system that corresponds to RNNsearch-50 in the paper.
-
-    It is the system with attention whose training had the highest limit of length.
-    Chosen sentences with an empty translation are not drawn.
-    """
+    """Alignments of the system with attention that was trained on the longest sentences."""
     title = "Figure 3. Alignments"
     aligners = [each for each in results.systems if each.aligner]
     if not aligners:
@@ -272,31 +253,29 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
             plot_alignment(translation.source_tokens, translation.tokens, translation.weights, path)
             pictures.append(Picture(path, f"({letter}) {translation.source} → {translation.text}"))
     text = (
-        f"Soft alignments of {system.name}, 0 black and 1 white, source on "
-        "top, output at the side. By the paper's rule (a) is any sentence "
-        f"(here of up to {LONGEST_SHOWN} words), and the others are drawn at "
-        "random, with a fixed seed, from those of 10 to 20 words without "
+        f"Soft alignments of {system.name}, 0 black and 1 white, source on top, output at the "
+        f"side. By the paper's rule (a) is any sentence (here of up to {LONGEST_SHOWN} words), and "
+        "the others are drawn at random, with a fixed seed, from those of 10 to 20 words without "
         "unknown words."
     )
     if not pictures:
         text = f"Not drawn: {system.name} wrote nothing for the chosen sentences."
-    return Section(title, [text], pictures, data={"figure3": [*map(_matrix, shown)]})
-
-
-def _matrix(translation: Translation) -> dict[str, object]:
-    weights = translation.weights
-    return {
-        "source_tokens": translation.source_tokens,
-        "tokens": translation.tokens,
-        "weights": [] if weights is None else weights.round(4).tolist(),
-    }
+    matrices = [
+        {
+            "source_tokens": each.source_tokens,
+            "tokens": each.tokens,
+            "weights": [] if each.weights is None else each.weights.round(4).tolist(),
+        }
+        for each in shown
+    ]
+    return Section(title, [text], pictures, data={"figure3": matrices})
 
 
 def alignment_table(results: Results) -> Table:
     """Error rates and entropy of the alignments of each model.
 
-    Every model aligns the sentences with the references, not with its own
-    translations, so that all systems are compared on the same words.
+    Every model aligns the sentences with the references, not with its own translations, so that all
+    systems are compared on the same words.
     """
     rows: list[list[Cell]] = []
     for system in results.systems:
@@ -320,15 +299,13 @@ def alignment_table(results: Results) -> Table:
         ],
         rows,
         [
-            "Each model is given the reference word by word; a link goes from "
-            "a target word to the source word with the largest weight. Error "
-            "rates are from 0, the best, to 1. The diagonal is a baseline that "
-            "ignores the words: it links each target word to the source word at "
-            "the same relative position. The rates “as long as in training” "
-            "are those of the sentences no longer than the system's training "
-            "sentences. The entropy is the mean over target words, that of the "
-            "diagonal is 0; its exponential is the number of source words "
-            "that share the weight."
+            "Each model is given the reference word by word; a link goes from a target word to the "
+            "source word with the largest weight. Error rates are from 0, the best, to 1. The "
+            "diagonal is a baseline that ignores the words: it links each target word to the "
+            "source word at the same relative position. The rates “as long as in training” are "
+            "those of the sentences no longer than the system's training sentences. The entropy is "
+            "the mean over target words, that of the diagonal is 0; its exponential is the number "
+            "of source words that share the weight."
         ],
     )
 
@@ -336,8 +313,7 @@ def alignment_table(results: Results) -> Table:
 def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | None) -> list[Cell]:
     """Error rates of all pairs, and of those as long as in training; entropy.
 
-    There are no error rates for models of sub-words, since gold links are
-    between words.
+    There are no error rates for models of sub-words, since gold links are between words.
     """
     aligned = translator.align(corpus.sources, corpus.references)
     # Without the end symbols.
@@ -346,8 +322,7 @@ def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | Non
     equal = mean_entropy([np.ones_like(matrix) for matrix in weights])
     gold = corpus.alignments
     rates: list[Cell] = ["no gold"] * 4
-    texts = (translator.source_text, translator.target_text)
-    if gold and all(isinstance(text, WordTokenizer) for text in texts):
+    if gold and are_words(translator.source_text) and are_words(translator.target_text):
         both = [x.hard_alignment for x in aligned], [x.diagonal_alignment for x in aligned]
         rates = [alignment_error_rate(links, gold) for links in both]
         if any(short := short or ()):
@@ -355,3 +330,114 @@ def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | Non
             rates += [alignment_error_rate([*compress(links, short)], some) for links in both]
         rates += [NOTHING] * (4 - len(rates))
     return [*rates, entropy, equal, math.exp(entropy)]
+
+
+class Bounds(NamedTuple):
+    """RNNsearch keeps `flat` of its BLEU on short sentences, RNNencdec less than `fallen`."""
+
+    flat: float
+    fallen: float
+
+
+WITHIN = Bounds(0.85, 0.85)  # lengths that occur in training
+BEYOND = Bounds(0.75, 0.5)
+ENOUGH = 10  # least number of sentences of each kind
+RULE = (
+    "A pair that was trained on sentences of up to L words is tested twice on long sentences: of "
+    "more than 3/5 L and up to L words, and of more than L, longer than any in training; short "
+    "ones have more than 1/5 L and up to 3/5 L. “Yes” means that RNNsearch keeps at least "
+    f"{WITHIN.flat:.0%} of its BLEU on the former, or {BEYOND.flat:.0%} on the latter, that "
+    f"RNNencdec keeps less than {WITHIN.fallen:.0%}, or {BEYOND.fallen:.0%}, and that RNNsearch is "
+    "significantly better there (paired bootstrap, p below 0.05). ± is half the width of the 95 % "
+    "bootstrap interval."
+)
+
+
+def findings(results: Results) -> list[Finding]:
+    """Tests the claim by `RULE` on each RNNsearch and RNNencdec of the same limit of length."""
+    pairs = [
+        (search, encdec)
+        for search in results.of_kind("RNNsearch")
+        for encdec in results.of_kind("RNNencdec")
+        if search.max_length == encdec.max_length
+    ]
+    text = "There is no RNNsearch with an RNNencdec trained on sentences of the same length."
+    tests = [finding for pair in pairs for finding in _of_pair(results, pair)]
+    return tests or [Finding(None, text)]
+
+
+def _of_pair(results: Results, pair: tuple[System, System]) -> Iterator[Finding]:
+    names = " and ".join(system.name for system in pair)
+    limit = pair[0].max_length
+    if not limit:
+        text = "the longest length of their training sentences is unknown."
+        yield Finding(None, f"{names}: {text}")
+        return
+    first, middle = limit // 5, 3 * limit // 5
+    short = [first < n <= middle for n in results.lengths]
+    within = [middle < n <= limit for n in results.lengths]
+    beyond = [n > limit for n in results.lengths]
+    for long, bounds, title in (
+        (within, WITHIN, f"{middle + 1} to {limit} words"),
+        (beyond, BEYOND, f"more than {limit} words"),
+    ):
+        is_shown, text = _test(results, pair, (short, long), bounds)
+        title += f" against those of {first + 1} to {middle}: {text}"
+        yield Finding(is_shown, f"{names}, sentences of {title}")
+
+
+def _test(
+    results: Results,
+    pair: tuple[System, System],
+    masks: tuple[Sequence[bool], Sequence[bool]],
+    bounds: Bounds,
+) -> Finding:
+    """Tests the claim for a pair, comparing long sentences with short ones."""
+    short, long = map(sum, masks)
+    if min(short, long) < ENOUGH:
+        text = f"the test set has {short} such short and {long} long sentences; the test needs"
+        return Finding(None, f"{text} {ENOUGH} of each.")
+    search, encdec = pair
+    scores = [
+        [results.references.bleu(each.texts, mask, results.scoring.n_bootstrap) for mask in masks]
+        for each in pair
+    ]
+    kept = [_kept(*both) for both in scores]
+    (search_kept, search_margin), (encdec_kept, encdec_margin) = kept
+    _, p = results.p_values(pair, masks[1])
+    against = {
+        f"{search.name} does not stay flat": search_kept < bounds.flat,
+        f"{encdec.name} does not fall": encdec_kept >= bounds.fallen,
+        f"{search.name} is not clearly better on long sentences": (
+            scores[0][1].score <= scores[1][1].score or p >= 0.05
+        ),
+    }
+    reasons = [reason for reason, holds in against.items() if holds]
+    verdict = "RNNsearch stays flat where RNNencdec falls"
+    if reasons:
+        verdict = "unlike in the paper, " + ", and ".join(reasons)
+    if (
+        abs(search_kept - bounds.flat) < search_margin
+        or abs(encdec_kept - bounds.fallen) < encdec_margin
+    ):
+        verdict += " (but an interval contains the bound, so another test set might disagree)"
+    figures = "; ".join(
+        f"{each.name} has BLEU {short.score:.2f} on short sentences and {long.score:.2f} on long "
+        f"ones, and so keeps {100 * share:.0f} ± {100 * margin:.0f} %"
+        for each, (short, long), (share, margin) in zip(pair, scores, kept, strict=True)
+    )
+    return Finding(
+        not reasons, f"{verdict}. {figures}. The difference on long sentences has p = {p:.4f}."
+    )
+
+
+def _kept(short: Score, long: Score) -> tuple[float, float]:
+    """The share that is kept, and half the width of its 95 % interval.
+
+    To first order the relative errors of both scores, which are independent, add up as squares.
+    """
+    if not short.score:
+        return 0.0, 0.0
+    share = long.score / short.score
+    margins = [(score.margin or 0.0) / short.score for score in (long, short)]
+    return share, math.hypot(margins[0], share * margins[1])

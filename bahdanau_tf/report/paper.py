@@ -1,8 +1,7 @@
 """The papers' own figures, shown next to the measured ones.
 
-They were measured on other data, WMT14 English-French, with far larger models, and
-BLEU by Moses' multi-bleu.perl on tokenized text. The report marks each of them as
-the paper's.
+They were measured on other data, WMT14 English-French, with far larger models, and BLEU by Moses'
+multi-bleu.perl on tokenized text. The report marks each of them as the paper's.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ class Finding(NamedTuple):
 class Section(NamedTuple):
     """Paragraphs, then figures, then tables.
 
-    A section without a title shows only the titles of its tables. `data` has the
-    figures' data by name, for `json.dumps`.
+    A section without a title shows only the titles of its tables. `data` has the figures' data by
+    name, for `json.dumps`.
     """
 
     title: str = ""
@@ -81,21 +80,13 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The contents of a report.
-
-    Attributes:
-        title: Its heading.
-        about: Paragraphs on the data, the settings and the machine.
-        findings: The results of testing the paper's claim.
-        sections: Tables and figures.
-        commands: The commands that trained the systems.
-    """
+    """The contents of a report."""
 
     title: str
-    about: Sequence[str]
-    findings: Sequence[Finding]
+    about: Sequence[str]  # paragraphs on the data, the settings and the machine
+    findings: Sequence[Finding]  # the results of testing the paper's claim
     sections: Sequence[Section]
-    commands: Sequence[str]
+    commands: Sequence[str]  # those that trained the systems
 
     @property
     def tables(self) -> list[Table]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.evaluation.measure import fitting_tokenizer
+from bahdanau_tf.evaluation.scores import fitting_tokenizer
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
@@ -40,17 +41,13 @@ class System:
     """A system and its translations of the test set.
 
     Attributes:
-        name: Its name in the report.
-        kind: A value of `KINDS`, for an LSTM followed by "forward" or
-            "reversed"; or `OUTSIDE`.
+        kind: A value of `KINDS`, for an LSTM followed by "forward" or "reversed"; or `OUTSIDE`.
         texts: Its translation of every sentence, each of one line.
-        known_texts: Its translations with [UNK] forbidden, valid only for sentences
-            without unknown words.
+        known_texts: The same with [UNK] forbidden, valid only for sentences of known words.
         counterpart: The paper's system that it corresponds to, or "".
-        max_length: Limit of the length of its training sentences, in the unit of
-            `Results`; None if unknown or unlimited.
-        translator: The model, or None.
-        model_dir: Its folder, or None.
+        max_length: Limit of the length of its training sentences, in the unit of `Results`; None if
+            unknown or unlimited.
+        translator: The model, in the folder `model_dir`; None for an outside system.
         translations: `texts` with tokens and weights; empty for an outside system.
     """
 
@@ -77,8 +74,7 @@ class Scoring:
 
     Attributes:
         decoding: How to search.
-        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that
-            fits the references.
+        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that fits the references.
         lowercase: Whether case is ignored.
         n_bootstrap: Number of samples for intervals and tests.
         nfc: Whether text is composed first, as in `bleu`.
@@ -93,23 +89,14 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Results:
-    """Translations of a test set by some systems.
+    """Translations of a test set by some systems."""
 
-    Attributes:
-        systems: The systems; first those that correspond to the paper's.
-        test: The test set.
-        lengths: Number of words of each source sentence.
-        unit: The unit of `lengths`, such as "tokens".
-        is_known: Whether all words are known, of each sentence.
-        scoring: How they are scored; `tokenize` is not None.
-    """
-
-    systems: Sequence[System]
+    systems: Sequence[System]  # first those that correspond to the paper's
     test: Corpus
-    lengths: Sequence[int]
-    unit: str
-    is_known: Sequence[bool]
-    scoring: Scoring
+    lengths: Sequence[int]  # of the source sentences
+    unit: str  # of `lengths`, such as "tokens"
+    is_known: Sequence[bool]  # whether all words of a sentence are known
+    scoring: Scoring  # its `tokenize` is not None
 
     @property
     def references(self) -> evaluation.References:
@@ -148,37 +135,29 @@ def measure(
     test: Corpus,
     scoring: Scoring,
     counterparts: Mapping[str, str],
-    paper: Sequence[str],
 ) -> Results:
-    """Translates a test set with every model, and adds outside systems.
+    """Translates a test set with every model, and adds outside systems' translations.
 
-    Args:
-        model_dirs: Folders of trained models, by the names of the systems.
-        outside: Other systems' translations, by the systems' names.
-        test: The sentences to translate.
-        scoring: How to search and to score.
-        counterparts: For some systems the corresponding one of the paper.
-        paper: The paper's systems, in order; a system with the name of one
-            always corresponds to it.
+    `counterparts` has for some systems the corresponding one of the paper; one with the name of a
+    system of the paper always corresponds to it. The paper's order is kept.
     """
-    models = {name: load_best(folder) for name, folder in model_dirs.items()}
-    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
+    models = {name: load_best(folder) for name, folder in folders.items()}
+    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     by_words = any(map(trained_words, folders.values()))
     limit = trained_words if by_words else trained_length
-    systems = [System(name, OUTSIDE, lines, lines) for name, lines in outside.items()]
+    papers = {name: name for name in paper.BLEU} | {**counterparts}
+    systems = []
     line = ProgressLine(len(models))
-    for done, (name, model) in enumerate(models.items()):
-        system = _translate(name, model, test.sources, is_known, scoring.decoding)
-        folder = folders[name]
-        systems.insert(done, replace(system, model_dir=folder, max_length=limit(folder)))
-        line.update(done + 1, f"translated by {name}")
-    papers = {name: name for name in paper} | {**counterparts}
-    order = [*paper, ""]
-    systems = sorted(
-        (replace(system, counterpart=papers.get(system.name, "")) for system in systems),
-        key=lambda system: order.index(system.counterpart),
-    )
+    for name, folder in folders.items():
+        system = _translate(name, models[name], test.sources, is_known, scoring.decoding)
+        system = replace(system, model_dir=folder, max_length=limit(folder))
+        systems.append(replace(system, counterpart=papers.get(name, "")))
+        line.update(len(systems), f"translated by {name}")
+    for name, lines in outside.items():
+        systems.append(System(name, OUTSIDE, lines, lines, papers.get(name, "")))
+    order = [*paper.BLEU, ""]
+    systems.sort(key=lambda system: order.index(system.counterpart))
     translators = [system.translator for system in systems if system.translator]
     if scoring.tokenize is None:
         text = translators[0].target_text if translators else None
@@ -241,8 +220,8 @@ def translate_rows(
 ) -> Iterator[tuple[Row, list[str] | None]]:
     """Translates with the models of each row, such as `paper.ENSEMBLES`.
 
-    Beam sizes are those of the rows; `average` is as in `Ensemble`. Yields each row with
-    its translations, or with None if there are not enough models.
+    Beam sizes are those of the rows; `average` is as in `Ensemble`. Yields each row with its
+    translations, or with None if there are not enough models.
     """
     for row in rows:
         kind, size, beam_size = row

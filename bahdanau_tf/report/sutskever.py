@@ -22,14 +22,7 @@ from bahdanau_tf.report.results import (
     name_of,
     translate_rows,
 )
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.translation.lengths import (
-    counting_text,
-    in_a_plane,
-    mean_ranks,
-    nearest,
-    sentence_vectors,
-)
+from bahdanau_tf.translation import lengths
 from bahdanau_tf.translation.rescoring import Hypothesis, NBest, combine, score_nbest
 from bahdanau_tf.translator import Translator
 
@@ -49,8 +42,8 @@ _PAPER_BLEU = f"{paper.MARK}BLEU"
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
     """The LSTMs by kind: "forward", "reversed", and one of each as `MIXED`.
 
-    An ensemble needs one target vocabulary: LSTMs whose vocabulary differs from the
-    first one's are left out.
+    An ensemble needs one target vocabulary: LSTMs whose vocabulary differs from the first one's are
+    left out.
     """
     members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
     settings = None
@@ -98,8 +91,8 @@ def ensemble_table(results: Results, members: Members) -> Table:
 def rescoring_table(results: Results, members: Members, baseline: Baseline | None = None) -> Table:
     """Table 2 of Sutskever et al.: rescored n-best lists of another system.
 
-    Without a baseline the lists are those of the RNNencdec that was trained on
-    the longest sentences.
+    Without a baseline the lists are those of the RNNencdec that was trained on the longest
+    sentences.
     """
     baseline = baseline or _own_baseline(results)
     lists: Sequence[NBest] = ()
@@ -133,10 +126,9 @@ def rescoring_table(results: Results, members: Members, baseline: Baseline | Non
         ["", "BLEU, all", _PAPER_BLEU],
         rows,
         [
-            f"{note} The paper's are the 1000 best of a phrase-based system. "
-            "The score is the plain average of both systems' log p. The "
-            "oracle takes from each list the hypothesis with the best BLEU, "
-            "which no rescoring can know; the paper's is about 45."
+            f"{note} The paper's are the 1000 best of a phrase-based system. The score is the "
+            "plain average of both systems' log p. The oracle takes from each list the hypothesis "
+            "with the best BLEU, which no rescoring can know; the paper's is about 45."
         ],
     )
 
@@ -201,15 +193,14 @@ def _draw(
     """Draws a picture; returns it and its data."""
     texts = [text for group in groups for text in group]
     numbers = [n for n, group in enumerate(groups) for _ in group]
-    vectors = sentence_vectors(translator.model, translator.source_text, texts)
-    points, share = in_a_plane(vectors)
+    vectors = lengths.sentence_vectors(translator.model, translator.source_text, texts)
+    points, share = lengths.in_a_plane(vectors)
     plot_vectors(points, texts, numbers, path)
-    others = nearest(vectors)
+    others = lengths.nearest(vectors)
     own = sum(numbers[other] == number for number, other in zip(numbers, others, strict=True))
     title = (
-        f"{100 * share:.0f} % of the variance is in the plane; for {own} of "
-        f"{len(texts)} sentences the nearest one in the whole space is of "
-        "their own group"
+        f"{100 * share:.0f} % of the variance is in the plane; for {own} of {len(texts)} sentences "
+        "the nearest one in the whole space is of their own group"
     )
     data = [
         {"text": text, "group": number, "point": point}
@@ -220,11 +211,10 @@ def _draw(
 
 _RARITY = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
 _RANK = (
-    "Sentences are sorted by the mean frequency rank of their source words, "
-    "which is the id of a word; unknown words come last. Sub-words are counted "
-    "in the training pairs that the report reads. All parts except the last "
-    "have the same number of sentences. The paper's curve falls only "
-    "for the rarest words. Its curve by length is Figure 2."
+    "Sentences are sorted by the mean frequency rank of their source words, which is the id of a "
+    "word; unknown words come last. Sub-words are counted in the training pairs that the report "
+    "reads. All parts except the last have the same number of sentences. The paper's curve falls "
+    "only for the rarest words. Its curve by length is Figure 2."
 )
 _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, and none were given."
 
@@ -232,13 +222,13 @@ _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, a
 def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Section:
     """BLEU of sentences sorted by the rank of their words; writes a PNG."""
     models = (each.translator for each in results.systems)
-    text = counting_text([model.source_text for model in models if model])
+    text = lengths.counting_text([model.source_text for model in models if model])
     if text is None:
         return Section(_RARITY, ["Not run: no system has a vocabulary."])
     train_sources = train.sources if train else []
-    if not train_sources and not isinstance(text, WordTokenizer):
+    if not train_sources and not lengths.are_words(text):
         return Section(_RARITY, [_UNCOUNTED])
-    ranks = mean_ranks(text, results.test.sources, train_sources)
+    ranks = lengths.mean_ranks(text, results.test.sources, train_sources)
     curves = {
         each.name: results.references.by_rank(each.texts, ranks, results.scoring.n_bootstrap)
         for each in results.systems

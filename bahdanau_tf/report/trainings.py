@@ -1,10 +1,10 @@
 """Trains systems, several at a time, each in its own process.
 
-Each training is a command `bahdanau-tf train`, so that anybody can repeat it;
-it resumes from its last checkpoint. Finished systems are not trained again.
+Each training is a command `bahdanau-tf train`, so that anybody can repeat it; it resumes from its
+last checkpoint. Finished systems are not trained again.
 
-The quick suite takes about 15 minutes on two cores, the full one several hours.
-Both stop a system when its time is over, and resume when they are run again.
+The quick suite takes about 15 minutes on two cores, the full one several hours. Both stop a system
+when its time is over, and resume when they are run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.system.device import available_cores, describe_device
 from bahdanau_tf.system.files import write_atomically
@@ -50,17 +49,11 @@ _RECORD = "trained.json"
 
 @dataclass(frozen=True)
 class Plan:
-    """A system to train.
-
-    Attributes:
-        name: Its name.
-        flags: The flags of `bahdanau-tf train`, without --model_dir.
-        counterpart: The paper's system that it corresponds to, or "".
-    """
+    """A system to train."""
 
     name: str
-    flags: tuple[str, ...]
-    counterpart: str = ""
+    flags: tuple[str, ...]  # of `bahdanau-tf train`, without --model_dir
+    counterpart: str = ""  # the paper's system that it corresponds to
 
     @property
     def folder(self) -> str:
@@ -70,19 +63,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of a training.
+    """The record of a training."""
 
-    Attributes:
-        seconds: Time spent, including start and evaluation on the dev set.
-        device: The device it ran on.
-        is_over: Whether it is finished, not just out of time.
-        flags: Those of its plan.
-    """
-
-    seconds: float = 0.0
+    seconds: float = 0.0  # including start and evaluation on the dev set
     device: str = ""
-    is_over: bool = False
-    flags: tuple[str, ...] = ()
+    is_over: bool = False  # finished, not just out of time
+    flags: tuple[str, ...] = ()  # of its plan
 
     @classmethod
     def read(cls, model_dir: Path) -> Record:
@@ -113,24 +99,17 @@ def last_evaluation(model_dir: Path) -> Logged:
 def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
     """Trains the systems that are not finished.
 
-    If the flags of a finished one have changed, `train` resumes it or refuses them.
-
-    Args:
-        plans: The systems.
-        folder: Gets a folder for each system, with a `train.log` in it.
-        minutes: Longest training of one system in this call, 0 for no limit; then
-            it is stopped, and the next call resumes it.
-        jobs: Number of systems trained at a time; they share the cores.
-
-    Returns:
-        The folders of the systems that have a model.
-
-    Raises:
-        ValueError: A training failed. The message has its last line.
+    If the flags of a finished one have changed, `train` resumes it or refuses them. After `minutes`
+    (0: no limit) a training is stopped, and the next call resumes it. `jobs` systems at a time
+    share the cores. Each has a folder, with its `train.log`, in `folder`; those that have a model
+    are returned. If a training fails, a ValueError has the last line of its log.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    records = {plan.name: Record.read(folders[plan.name]) for plan in plans}
-    left = [p for p in plans if not (records[p.name].is_over and records[p.name].flags == p.flags)]
+    left = []
+    for plan in plans:
+        record = Record.read(folders[plan.name])
+        if not record.is_over or record.flags != plan.flags:
+            left.append(plan)
     cores = available_cores()
     free = [cores[job::jobs] or cores for job in range(jobs)]
     total = 100 * len(plans)
@@ -150,7 +129,7 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
                 line.note(training.conclude())
                 done += 100
             percent = done + sum(training.percent() for training in running)
-            names = " and ".join(training.name for training in running)
+            names = " and ".join(training.plan.name for training in running)
             line.update(min(percent, total - 1), f"% trained, now {names}")
     return {name: path for name, path in folders.items() if (path / "best").is_dir()}
 
@@ -159,8 +138,7 @@ class _Training:
     """A training in its own process."""
 
     def __init__(self, plan: Plan, model_dir: Path, cores: list[int]) -> None:
-        self.name, self.model_dir, self.cores = plan.name, model_dir, cores
-        self.flags = plan.flags
+        self.plan, self.model_dir, self.cores = plan, model_dir, cores
         model_dir.mkdir(parents=True, exist_ok=True)
         self.log = model_dir / "train.log"
         self.start = time.monotonic()
@@ -198,15 +176,14 @@ class _Training:
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
             raise ValueError(
-                f"train_all: the training of {self.name} failed, see {self.log}: {last[-1]}"
+                f"train_all: the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
             )
-        seconds = Record.read(self.model_dir).seconds
-        seconds += time.monotonic() - self.start
+        seconds = Record.read(self.model_dir).seconds + time.monotonic() - self.start
         device = describe_device(len(self.cores))
-        record = Record(seconds, device, not status, self.flags)
+        record = Record(seconds, device, not status, self.plan.flags)
         write_atomically(self.model_dir / _RECORD, json.dumps(asdict(record)).encode())
         how = "stopped when its time was over" if status else "trained"
-        return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
+        return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 
 @contextlib.contextmanager
@@ -227,15 +204,8 @@ def _stopped_at_the_end() -> Iterator[list[_Training]]:
             training.process.communicate()
 
 
-TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
-
-
 class Files(NamedTuple):
-    """The paths of text files, or None.
-
-    Files of the training and dev sets are named like the flags of
-    `bahdanau-tf train`; the others are of the test set.
-    """
+    """The paths of text files; those that `bahdanau-tf train` reads are named like its flags."""
 
     train_source: str | None = None
     train_target: str | None = None
@@ -247,17 +217,10 @@ class Files(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How long a system is trained.
+    """How long a system is trained."""
 
-    Attributes:
-        longest: Longest training sentence, in the unit of `Suite.limit`; longer ones
-            are left out.
-        epochs: Number of passes over the corpus, if `updates` is 0.
-        updates: Number of updates.
-    """
-
-    longest: int
-    epochs: float = 0.0
+    longest: int  # sentence, in the unit of `Suite.limit`; longer ones are left out
+    epochs: float = 0.0  # if `updates` is 0
     updates: int = 0
 
     def flags(self) -> list[str]:
@@ -272,18 +235,16 @@ class Suite:
     """Systems to train.
 
     Attributes:
-        attention: Budgets of RNNsearch and RNNencdec, by the suffix in the
-            names of the paper's systems, the longest first. The paper has
-            no RNNencdec-50*.
+        attention: Budgets of RNNsearch and RNNencdec, by the suffix in the names of the paper's
+            systems, the longest first. The paper has no RNNencdec-50*.
         lstm: Budget of each LSTM.
-        reversed_count: Number of LSTMs with a reversed source; one more reads
-            it forward.
+        reversed_count: Number of LSTMs with a reversed source; one more reads it forward.
         minutes: Longest training of a system in one call.
-        limit: The flag of the longest training sentence: "max_length", which
-            counts tokens, or "max_words".
         common: Flags of every training; each model gets those that it uses.
-        pairs: Number of sentence pairs of the built-in corpus in "train", "dev"
-            and "test"; empty for a user's corpus.
+        limit: The flag of the longest training sentence: "max_length", which counts tokens, or
+            "max_words".
+        pairs: Number of sentence pairs of the built-in corpus in "train", "dev" and "test"; empty
+            for a user's corpus.
     """
 
     attention: Mapping[str, Budget]
@@ -294,16 +255,18 @@ class Suite:
     limit: str = "max_length"
     pairs: Mapping[str, int] = field(default_factory=dict)
 
-    def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
-        """The systems, the longest trainings first.
+    @property
+    def longest(self) -> int:
+        """Number of words of the longest training sentence."""
+        return max(budget.longest for budget in self.attention.values())
 
-        `more` has further flags, for every system whose model uses them.
-        """
-        corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields]
+    def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
+        """The systems, the longest trainings first; `more` has flags for all that use them."""
+        corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields[:4]]
         plans = []
         for name, counterpart, model, budget, own in self._systems():
             flags = (
-                *corpus[:4],
+                *corpus,
                 *self.common.split(),
                 f"--model={model}",
                 f"--{self.limit}={budget.longest}",
@@ -316,37 +279,6 @@ class Suite:
             flags = tuple(flag for flag in flags if flag.partition("=")[0] not in refused)
             plans.append(Plan(name, flags, counterpart))
         return plans
-
-    def about_corpus(self) -> str:
-        """A sentence about the built-in corpus."""
-        pairs = f"{self.pairs['train']:,} pairs of up to {self._longest} words"
-        return (
-            f"Data: the built-in English-French grammar, {pairs} for training, "
-            f"test sentences of up to {TEST_LENGTH}."
-        )
-
-    def write_corpus(self, folder: Path) -> Files:
-        """Writes the built-in corpus, with longer sentences in the test set.
-
-        Files that exist in `folder` are not written again.
-        """
-        train, test = (folder / f"up-to-{words}" for words in (self._longest, TEST_LENGTH))
-        for path, words, absent in (
-            (train, self._longest, {"test": 0}),
-            (test, TEST_LENGTH, {"train": 0, "dev": 0}),
-        ):
-            if not (path / "train.fr").is_file():
-                grammar.write_corpus(path, **{**self.pairs, **absent}, max_words=words)
-        names = ("train.en", "train.fr", "dev.en", "dev.fr")
-        return Files(
-            *(str(train / name) for name in names),
-            *(str(test / f"test.{end}") for end in ("en", "fr", "align")),
-        )
-
-    @property
-    def _longest(self) -> int:
-        """Number of words of the longest training sentence."""
-        return max(budget.longest for budget in self.attention.values())
 
     def _systems(self) -> Iterator[tuple[str, str, str, Budget, list[str]]]:
         """Name, the paper's system, model, budget and flags of its own."""

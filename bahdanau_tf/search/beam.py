@@ -1,8 +1,9 @@
-"""Beam search and greedy search."""
+"""Beam search, greedy search and sampling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import tensorflow as tf
 
@@ -23,7 +24,7 @@ from bahdanau_tf.search.selections import (
     all_logits,
     best_of_all,
     constrain,
-    one_each,
+    finite,
     truncate,
 )
 from bahdanau_tf.system.tensors import Nest
@@ -46,9 +47,9 @@ def beam_search(
 ) -> SearchResult:
     """Finds the n best hypotheses with a beam of K.
 
-    Each step keeps the K most probable of all continuations; those that end
-    with the end symbol leave the beam. Penalties rank finished hypotheses
-    only: in the beam all have the same length, and log-probability decides.
+    Each step keeps the K most probable of all continuations; those that end with the end symbol
+    leave the beam. Penalties rank finished hypotheses only: in the beam all have the same length,
+    and log-probability decides.
 
     Args:
         step: the step function, see `bahdanau_tf.search`.
@@ -56,28 +57,26 @@ def beam_search(
         memory: nest of `[B, ...]`, what `step` reads beside it.
         start_id: the id given to `step` at the first word.
         eos_id: the id of the end symbol.
-        max_length: the largest number of tokens, end symbol included: an int,
-            or int32 `[B]`, one for each row (less than 1 counts as 1).
+        max_length: the largest number of tokens, end symbol included: an int, or int32 `[B]`, one
+            for each row (less than 1 counts as 1).
         beam_size: K.
         n_best: N, from 1 to K: an int, or int32 scalar, which is not checked.
-        length_penalty: function of lengths, float32 -> the divisor of log p;
-            positive, and not falling with the length.
-        coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` ->
-            the term added to the score, `[B, K]`, at most 0.
-        constraints: functions `(logits [B, K, V], history) -> logits`, applied
-            one after the other; a forbidden word has logit -inf. One that
-            would leave a hypothesis no word is ignored for that step; a `Few`
-            counts the words to which `step` gives -inf as left.
-        shrink: whether the beam gets narrower by one with each finished
-            hypothesis, as in the original code's search. A row then stops at
-            the latest when K hypotheses have finished.
+        length_penalty: function of lengths, float32 -> the divisor of log p; positive, and not
+            falling with the length.
+        coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` -> the term added to the
+            score, `[B, K]`, at most 0.
+        constraints: functions `(logits [B, K, V], history) -> logits`, applied one after the other;
+            a forbidden word has logit -inf. One that would leave a hypothesis no word is ignored
+            for that step; a `Few` counts the words to which `step` gives -inf as left.
+        shrink: whether the beam gets narrower by one with each finished hypothesis, as in the
+            original code's search. A row then stops at the latest when K hypotheses have finished.
 
     Returns:
         A `SearchResult`.
 
     Raises:
-        ValueError: an option is out of range, or a coverage penalty is given
-            with a step that returns no weights.
+        ValueError: an option is out of range, or a coverage penalty is given with a step that
+            returns no weights.
 
     Example:
 
@@ -94,13 +93,9 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
-
-    def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
-        return best_of_all(output, so_far, history, constraints, beam_size)
-
     search = Search(
         step=step,
-        select=select,
+        select=partial(best_of_all, constraints=constraints, beam_size=beam_size),
         start_id=start_id,
         eos_id=eos_id,
         length_penalty=length_penalty,
@@ -123,10 +118,7 @@ def greedy_search(
     length_penalty: Penalty = gnmt_length_penalty(1.0),
     constraints: Sequence[Constraint] = (),
 ) -> SearchResult:
-    """Takes the most probable word at each step: a beam of one.
-
-    Args and Returns are those of `beam_search`, with N = 1.
-    """
+    """Takes the most probable word at each step: `beam_search` with K = N = 1."""
     return beam_search(
         step,
         state,
@@ -165,19 +157,18 @@ def sample(
     Arguments that are not listed are those of `beam_search`.
 
     Args:
-        seed: an integer: the draws of a row depend on the seed and on the
-            row's index in the batch, not on the other rows. Or integers
-            `[B, 2]`, a seed for each row: then the index does not matter
-            either.
+        seed: an integer: the draws of a row depend on the seed and on the row's index in the batch,
+            not on the other rows. Or integers `[B, 2]`, a seed for each row: then the index does
+            not matter either.
         temperature: τ > 0; words are drawn from softmax(logits / τ).
         top_k: draw among the k most probable words only; None for all.
-        top_p: then among the smallest set of most probable words whose
-            probabilities sum to p or more, 0 < p <= 1.
+        top_p: then among the smallest set of most probable words whose probabilities sum to p or
+            more, 0 < p <= 1.
         n_samples: N, the number of independent draws for each row.
 
     Returns:
-        A `SearchResult`, ordered as described there; `log_probs` and `scores`
-        are those of the model, at temperature 1, without top k and top p.
+        A `SearchResult`, ordered as described there; `log_probs` and `scores` are those of the
+        model, at temperature 1, without top k and top p.
 
     Raises:
         ValueError: an option out of range.
@@ -202,7 +193,10 @@ def sample(
         scaled = (constrained - best) / max(temperature, TINY)
         scaled = truncate(scaled, top_k, max(top_p, TINY))
         tokens = _draw(scaled, history, numbers)
-        return one_each(logits, so_far, constrained, tokens)
+        log_probs = tf.gather(constrained, tokens, batch_dims=2)
+        log_probs = finite(log_probs - tf.reduce_logsumexp(logits, axis=-1) + so_far)
+        parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1])
+        return Continuations(log_probs, parents, tokens)
 
     search = Search(
         step=step,
@@ -218,15 +212,7 @@ def sample(
 
 
 def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
-    """A seed for each sentence, which others beside it do not change.
-
-    Args:
-        source: int32 `[B, T_x]`, its ids, padded with 0.
-        seed: int64 scalar, that of all.
-
-    Returns:
-        int64 `[B, 2]`, for `sample`.
-    """
+    """A seed for `sample` of each row of ids, which the others do not change: int64 `[B, 2]`."""
     ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
     own = tf.strings.to_hash_bucket_fast(tf.strings.reduce_join(ids, axis=1), 2**62)
     return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
@@ -237,8 +223,8 @@ def _numbers(
 ) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 
-    Each row has its own sequence, of which the first T numbers are taken, so
-    that neither the other rows nor their lengths change its draws.
+    Each row has its own sequence, of which the first T numbers are taken, so that neither the other
+    rows nor their lengths change its draws.
     """
     batch = tf.shape(tf.nest.flatten(state)[0], tf.int64)[0]
     seeds = tf.cast(seed, tf.int64)
@@ -254,10 +240,7 @@ def _numbers(
 
 
 def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
-    """Draws a word for each hypothesis: int32 `[B, N]`.
-
-    It is the first word whose cumulative probability exceeds the number.
-    """
+    """Draws the first word whose cumulative probability exceeds the number: int32 `[B, N]`."""
     shape = tf.shape(logits)
     sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
     total = sums[..., -1]

@@ -1,8 +1,8 @@
 """Constraints: functions that forbid words during search.
 
 Each factory returns a function `(logits [B, K, V], history) -> logits` that sets the logit of
-forbidden words to -inf; any other function of this form is a constraint as well. A constraint
-that forbids only a few words is a `Few`, which search need not apply to all logits.
+forbidden words to -inf; any other function of this form is a constraint as well. A constraint that
+forbids only a few words is a `Few`, which search need not apply to all logits.
 
 Example:
 
@@ -25,9 +25,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bahdanau_tf.search.selections import Constraint, Few, History, constrain
-
-_FORBIDDEN = -math.inf
+from bahdanau_tf.search.selections import NEVER, Constraint, Few, History, constrain
 
 
 def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
@@ -37,9 +35,6 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
         length: int, or int32 `[B]`, one for each row; the end symbol is not counted, as in the
             original code.
         eos_id: the id of the end symbol.
-
-    Returns:
-        The constraint.
     """
 
     def forbidden(history: History) -> tf.Tensor:
@@ -58,12 +53,8 @@ def forbid(ids: Sequence[int]) -> Constraint:
     Args:
         ids: their ids.
 
-    Returns:
-        The constraint. Search raises a ValueError if an id is larger than those of the
-        vocabulary.
-
     Raises:
-        ValueError: an id is negative.
+        ValueError: an id is negative. Search raises it if one is not in the vocabulary.
     """
     words = list(ids)
     if min(words, default=0) < 0:
@@ -76,9 +67,6 @@ def no_repeated_ngrams(n: int) -> Constraint:
 
     Args:
         n: 1 or more; 1 forbids every repeated word.
-
-    Returns:
-        The constraint.
 
     Raises:
         ValueError: n is less than 1.
@@ -98,16 +86,12 @@ def no_repeated_ngrams(n: int) -> Constraint:
             last = tokens[..., tf.maximum(step - back, 0), tf.newaxis]
             again &= tf.gather(tokens, ends - back, axis=-1) == last
         completed = tf.gather(tokens, ends, axis=-1)  # [B, K, size of ends]
-        return _lower(logits, completed, tf.where(again, _FORBIDDEN, math.inf))
+        limits = tf.where(again, NEVER, math.inf)
+        axes = tf.range(batch), tf.range(width), ends
+        row, place, _ = tf.meshgrid(*axes, indexing="ij")
+        return tf.tensor_scatter_nd_min(logits, tf.stack([row, place, completed], -1), limits)
 
     return lowered
-
-
-def _lower(logits: tf.Tensor, ids: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """Returns min(logits, values) at the ids `[B, K, M]`."""
-    batch, width, count = tf.unstack(tf.shape(ids))
-    row, place, _ = tf.meshgrid(tf.range(batch), tf.range(width), tf.range(count), indexing="ij")
-    return tf.tensor_scatter_nd_min(logits, tf.stack([row, place, ids], axis=-1), values)
 
 
 def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Constraint:
@@ -115,11 +99,8 @@ def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Const
 
     Args:
         prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
-        others: constraints for the words after the prefix; the prefix itself may contain words
-            that they forbid.
-
-    Returns:
-        The constraint.
+        others: constraints for the words after the prefix; the prefix itself may contain words that
+            they forbid.
     """
     prefix = tf.pad(tf.convert_to_tensor(prefix, tf.int32), [[0, 0], [0, 1]])
     last = tf.shape(prefix)[1] - 1
@@ -129,7 +110,7 @@ def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Const
         word = tf.gather(words, history.rows)
         word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
         is_word = tf.range(tf.shape(logits)[-1]) == word
-        forced = tf.where(is_word, logits, _FORBIDDEN)
+        forced = tf.where(is_word, logits, NEVER)
         return tf.where(word != 0, forced, constrain(logits, history, others))
 
     return begin

@@ -2,16 +2,14 @@
 
     score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
 
-A length penalty is a function of lengths, float32 -> float32; it is positive
-and does not fall with the length. A coverage penalty is a function of summed
-weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
--> float32 `[B, K]`; it is at most 0. The stop rule of search relies on both.
+`beam_search` describes the two penalties, on whose limits the stop rule relies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -21,17 +19,17 @@ from bahdanau_tf.search.selections import (
     NEVER,
     Continuations,
     Features,
-    Given,
     History,
     Hypotheses,
     Output,
+    Tensors,
     best,
     blank,
     concat,
     finite,
     take,
 )
-from bahdanau_tf.system.tensors import Nest, Shape
+from bahdanau_tf.system.tensors import Nest
 
 
 class Record(NamedTuple):
@@ -42,43 +40,32 @@ class Record(NamedTuple):
 
     @classmethod
     def empty(cls, places: int) -> Record:
-        """The record before the first step of a beam of so many places."""
-        return cls(_steps(tf.float32, (None, places, None)), _steps(tf.int32, (None,)))
-
-    def write(self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor) -> Record:
-        """Adds those of a step."""
-        return Record(self.weights.write(time, weights), self.rows.write(time, rows))
+        """The record before the first step; the numbers of rows are unknown."""
+        return cls(
+            *(
+                tf.TensorArray(dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape)
+                for dtype, shape in ((tf.float32, [None, places, None]), (tf.int32, [None]))
+            )
+        )
 
     def followed(self, slots: tf.Tensor, real: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """The weights of chosen hypotheses: float32 [B, N, T, T_x].
+        """The weights of chosen hypotheses after so many steps: float32 [B, N, T, T_x].
 
-        Args:
-            slots: int32 [B, N, T], the place in the beam of each of their
-                tokens.
-            real: bool [B, N, T], whether there is a token.
-            steps: int32 scalar, how many steps were recorded.
+        `slots` [B, N, T] are the places in the beam of their tokens, `real` is where there is one.
         """
-        weights = self._whole(tf.shape(slots)[0], steps)
+        batch = tf.shape(slots)[0]
+        weights, rows = self.weights.concat(), self.rows.concat()
+        # A step begins where the rows no longer ascend.
+        before = tf.concat([[batch], rows], 0)[:-1]
+        step = tf.cumsum(tf.cast(rows <= before, tf.int32)) - 1
+        shape = tf.concat([[batch, steps], tf.shape(weights)[1:]], 0)
+        weights = tf.scatter_nd(tf.stack([rows, step], 1), weights, shape)  # [B, steps, K, T_x]
         places = tf.transpose(slots[..., :steps], [0, 2, 1])  # [B, steps, N]
         weights = tf.gather(weights, places, batch_dims=2)
         weights = tf.transpose(weights, [0, 2, 1, 3])  # [B, N, steps, T_x]
         after = tf.shape(slots)[-1] - steps
         weights = tf.pad(weights, [[0, 0], [0, 0], [0, after], [0, 0]])
         return tf.where(real[..., tf.newaxis], weights, 0.0)
-
-    def _whole(self, batch: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """float32 [B, steps, K, T_x] of all rows; 0 where there are none."""
-        weights, rows = self.weights.concat(), self.rows.concat()
-        # A step begins where the rows no longer ascend.
-        before = tf.concat([[batch], rows], 0)[:-1]
-        step = tf.cumsum(tf.cast(rows <= before, tf.int32)) - 1
-        shape = tf.concat([[batch, steps], tf.shape(weights)[1:]], 0)
-        return tf.scatter_nd(tf.stack([rows, step], 1), weights, shape)
-
-
-def _steps(dtype: tf.DType, shape: Shape) -> tf.TensorArray:
-    """An empty record of steps, of tensors with unknown numbers of rows."""
-    return tf.TensorArray(dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape)
 
 
 Penalty = Callable[[tf.Tensor], tf.Tensor]
@@ -116,10 +103,6 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
         beta: β, 0 or more.
         source_mask: bool `[B, T_x]`, True where there is a source word.
 
-    Returns:
-        A function of the coverage Σ_i α_ij, float32 `[B, K, T_x]`, and its rows
-        in the batch, int32 `[B]`, -> float32 `[B, K]`.
-
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """
     if beta < 0:
@@ -128,8 +111,7 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
     def penalty(coverage: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         covered = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
         mask = tf.gather(source_mask, rows)[:, tf.newaxis]
-        covered = tf.where(mask, covered, 0.0)
-        return beta * tf.reduce_sum(covered, axis=-1)
+        return beta * tf.reduce_sum(tf.where(mask, covered, 0.0), axis=-1)
 
     return penalty
 
@@ -137,17 +119,17 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
 class SearchResult(NamedTuple):
     """The N best hypotheses of each row: the finished, then the unfinished.
 
-    T is the largest `max_length`. If a row has fewer than N hypotheses (with a
-    tiny vocabulary), the remaining places have length 0 and score -1e9.
+    T is the largest `max_length`. If a row has fewer than N hypotheses (with a tiny vocabulary),
+    the remaining places have length 0 and score -1e9.
 
     Attributes:
         tokens: int32 `[B, N, T]`, the end symbol included, 0 after it.
         log_probs: float32 `[B, N]`, sum of the model's log-probabilities.
-        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs`
-            with length and coverage penalties. Always finite.
+        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs` with length and
+            coverage penalties. Always finite.
         lengths: int32 `[B, N]`, number of tokens, the end symbol included.
-        weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0
-            after the end; None if the step returns none.
+        weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0 after the end; None
+            if the step returns none.
         finished: bool `[B, N]`, whether the end symbol was reached.
     """
 
@@ -185,7 +167,7 @@ class _Live(NamedTuple):
     hopeful: tf.Tensor  # bool [B], whether a better one may still finish
 
 
-class _Found(NamedTuple):
+class _Results(NamedTuple):
     """The hypotheses of all rows; valid for the rows that have stopped."""
 
     live: Hypotheses  # [B, K]
@@ -201,15 +183,10 @@ class _Beam(NamedTuple):
 
 
 class _Lengths(NamedTuple):
-    """What search knows of lengths before it begins.
+    """What search knows of lengths before it begins."""
 
-    Attributes:
-        times: int32 [T], 0 to T - 1.
-        divisors: float32 [T], the length penalties of 1 to T tokens.
-    """
-
-    times: tf.Tensor
-    divisors: tf.Tensor
+    times: tf.Tensor  # int32 [T], 0 to T - 1
+    divisors: tf.Tensor  # float32 [T], the length penalties of 1 to T tokens
 
 
 @dataclass
@@ -254,7 +231,9 @@ class Search:
             state=tf.nest.map_structure(
                 lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1), state
             ),
-            coverage=self._no_coverage(batch),
+            coverage=(
+                _of_any_size(tf.zeros([batch, self.places, 1]), 2) if self._is_covering else ()
+            ),
             log_probs=tf.where(exists, live.log_probs, NEVER),
             path=live.path,
             finished=finished,
@@ -265,17 +244,17 @@ class Search:
         record = Record.empty(self.places)
         times = tf.range(longest)
         lengths = _Lengths(times, self.length_penalty(tf.cast(times + 1, tf.float32)))
-        _, beam, found = tf.while_loop(
+        _, beam, results = tf.while_loop(
             # At least one step, even for an empty batch.
             lambda rows, beam, _: (beam.time == 0) | (tf.size(rows.row) > 0),
-            lambda *all_of_it: self._until_one_stops(lengths, *all_of_it),
-            [rows, _Beam(tf.constant(0), start, record), _Found(live, finished)],
+            partial(self._until_a_row_stops, lengths),
+            [rows, _Beam(tf.constant(0), start, record), _Results(live, finished)],
         )
-        return _result(beam, found, self.n_best, self.has_weights)
+        return _result(beam, results, self.n_best, self.has_weights)
 
-    def _until_one_stops(
-        self, lengths: _Lengths, rows: _Rows, beam: _Beam, found: _Found
-    ) -> tuple[_Rows, _Beam, _Found]:
+    def _until_a_row_stops(
+        self, lengths: _Lengths, rows: _Rows, beam: _Beam, results: _Results
+    ) -> tuple[_Rows, _Beam, _Results]:
         """Adds tokens until a row stops, then removes the rows that do."""
         longest = tf.size(lengths.times)
         # The first limit, or after 1 step if there is no row.
@@ -288,14 +267,8 @@ class Search:
         live = beam.live
         scores = self._scores(live.log_probs, live.coverage, rows, lengths.divisors[beam.time - 1])
         goes_on = live.hopeful & (beam.time < rows.limit)
-        rows, live, found = _let_go(goes_on, scores, rows, live, found)
-        return rows, beam._replace(live=live), found
-
-    def _no_coverage(self, batch: tf.Tensor) -> tf.Tensor | tuple[()]:
-        """The coverage before the first step; () if no penalty reads it."""
-        if not self._is_covering:
-            return ()
-        return _of_any_size(tf.zeros([batch, self.places, 1]), 2)
+        rows, live, results = _let_go(goes_on, scores, rows, live, results)
+        return rows, beam._replace(live=live), results
 
     def _advance(self, lengths: _Lengths, rows: _Rows, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
@@ -316,8 +289,9 @@ class Search:
         coverage, record = self._attend(beam, rows, weights, parents)
         divisor = tf.gather(lengths.divisors, beam.time)
         scores = self._scores(log_probs, coverage, rows, divisor)
+        step = tf.stack([tokens, parents], axis=2)[..., tf.newaxis]
         path = self._continued(before.path, parents)
-        path = _longer(path, tokens, parents, lengths.times == beam.time)
+        path = tf.where(lengths.times == beam.time, step, path)
         ends = tokens == self.eos_id  # no matter at an empty place
         new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
         finished = best(concat(before.finished, new), self.n_best)
@@ -351,7 +325,7 @@ class Search:
             return scores
         return finite(scores + self.coverage_penalty(coverage, rows.row))
 
-    def _continued(self, nest: Given, parents: tf.Tensor) -> Given:
+    def _continued(self, nest: Tensors, parents: tf.Tensor) -> Tensors:
         """What belongs to the hypotheses that are continued: [B, K, ...]."""
         return nest if self.places == 1 else take(nest, parents)
 
@@ -362,10 +336,7 @@ class Search:
     def _attend(
         self, beam: _Beam, rows: _Rows, weights: tf.Tensor | None, parents: tf.Tensor
     ) -> tuple[tf.Tensor | tuple[()], Record]:
-        """Returns the coverage after this step, and the record of all weights.
-
-        The coverage is () without a penalty.
-        """
+        """Returns the coverage after this step, () without a penalty, and all weights."""
         self.has_weights = weights is not None
         coverage: tf.Tensor | tuple[()] = beam.live.coverage
         if weights is None:
@@ -378,20 +349,16 @@ class Search:
         weights = tf.cast(weights, tf.float32)
         if self._is_covering:
             coverage = self._continued(coverage + weights, parents)
-        return coverage, beam.record.write(beam.time, weights, rows.row)
-
-
-def _longer(path: tf.Tensor, tokens: tf.Tensor, parents: tf.Tensor, is_now: tf.Tensor) -> tf.Tensor:
-    """The path of hypotheses with one token more, at the place `is_now`."""
-    step = tf.stack([tokens, parents], axis=2)[..., tf.newaxis]
-    return tf.where(is_now, step, path)
+        record, time = beam.record, beam.time
+        record = Record(record.weights.write(time, weights), record.rows.write(time, rows.row))
+        return coverage, record
 
 
 def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
     """Returns `x` with an unknown static size along some axes.
 
-    The number of rows changes in the loop. If the graph knows the initial one,
-    TensorFlow 2.21 takes it for that of every step when it folds constants.
+    The number of rows changes in the loop. If the graph knows the initial one, TensorFlow 2.21
+    takes it for that of every step when it folds constants.
     """
     shape = x.shape.as_list()
     if all(shape[axis] is None for axis in axes):
@@ -402,50 +369,48 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
 
 
 def _let_go(
-    goes_on: tf.Tensor, scores: tf.Tensor, rows: _Rows, live: _Live, found: _Found
-) -> tuple[_Rows, _Live, _Found]:
-    """Copies the results of stopped rows to `found` and removes these rows.
+    goes_on: tf.Tensor, scores: tf.Tensor, rows: _Rows, live: _Live, results: _Results
+) -> tuple[_Rows, _Live, _Results]:
+    """Copies the results of the rows that stop, and removes these rows.
 
-    Args:
-        goes_on: bool [B], False for the rows that stop.
-        scores: float32 [B, K], of their live hypotheses.
-        rows: All rows that were searched.
-        live: Their hypotheses.
-        found: The results so far.
+    `goes_on` bool [B] is False for them; `scores` [B, K] are those of the live hypotheses.
     """
     stopped = tf.where(~goes_on)[:, 0]
     places = tf.gather(rows.row, stopped)[:, tf.newaxis]
     exist = live.log_probs > NEVER
     unfinished = Hypotheses(live.log_probs, tf.where(exist, scores, NEVER), live.path)
-    found = tf.nest.map_structure(
+    results = tf.nest.map_structure(
         lambda all_rows, some: tf.tensor_scatter_nd_update(
             all_rows, places, tf.gather(some, stopped)
         ),
-        found,
-        _Found(unfinished, live.finished),
+        results,
+        _Results(unfinished, live.finished),
     )
     going = tf.where(goes_on)[:, 0]
     rows, live = tf.nest.map_structure(lambda x: tf.gather(x, going), (rows, live))
-    return rows, live, found
+    return rows, live, results
 
 
-def _result(beam: _Beam, found: _Found, n_best: int | tf.Tensor, has_weights: bool) -> SearchResult:
+def _result(
+    beam: _Beam, results: _Results, n_best: int | tf.Tensor, has_weights: bool
+) -> SearchResult:
     """The n best: finished before unfinished ones, with their alignments."""
-    both = concat(found.finished, best(found.live, n_best))
+    both = concat(results.finished, best(results.live, n_best))
     exists = both.scores > NEVER
     finished = exists & (tf.range(2 * n_best) < n_best)
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
     order = tf.math.top_k(rank, n_best).indices  # ties keep their order
     chosen, exists, finished = take((both, exists, finished), order)
-    lengths = tf.math.count_nonzero(chosen.slots >= 0, -1, dtype=tf.int32)
+    tokens, slots = tf.unstack(tf.cast(chosen.path, tf.int32), num=2, axis=2)
+    lengths = tf.math.count_nonzero(slots >= 0, -1, dtype=tf.int32)
     lengths = tf.where(exists, lengths, 0)
-    real = tf.range(tf.shape(chosen.tokens)[-1]) < lengths[..., tf.newaxis]
-    slots = tf.maximum(chosen.slots, 0)
+    real = tf.range(tf.shape(tokens)[-1]) < lengths[..., tf.newaxis]
+    slots = tf.maximum(slots, 0)
     return SearchResult(
-        tokens=tf.where(real, chosen.tokens, 0),
+        tokens=tf.where(real, tokens, 0),
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,
-        weights=(beam.record.followed(slots, real, beam.time) if has_weights else None),
+        weights=beam.record.followed(slots, real, beam.time) if has_weights else None,
         finished=finished,
     )

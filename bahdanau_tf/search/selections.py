@@ -1,7 +1,7 @@
 """Selections: which continuations of the hypotheses are kept.
 
-Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities
-`[B, K]` of the hypotheses and their `History`.
+Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities `[B, K]` of the
+hypotheses and their `History`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bahdanau_tf.system.tensors import Nest
 NEVER = -math.inf  # the score of a hypothesis that does not exist,
 ABSENT = -1e9  # and the finite one that is returned for it
 
-Given = TypeVar("Given")  # a record of tensors, a tuple or a tensor
+Tensors = TypeVar("Tensors")  # a record of tensors, a tuple or a tensor
 
 
 class Hypotheses(NamedTuple):
@@ -27,20 +27,10 @@ class Hypotheses(NamedTuple):
 
     log_probs: tf.Tensor  # float32 [B, M]
     scores: tf.Tensor  # float32 [B, M]
-    # int64 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
-    # came from, -1 after the last. One tensor, since it is moved at every step.
-    # int64, because TensorFlow computes int32 on the host if there is a GPU.
+    # int64 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each came from, -1 after
+    # the last. One tensor, since it is moved at every step. int64, because TensorFlow computes
+    # int32 on the host if there is a GPU.
     path: tf.Tensor
-
-    @property
-    def tokens(self) -> tf.Tensor:
-        """int32 [B, M, T]."""
-        return tf.cast(self.path[:, :, 0], tf.int32)
-
-    @property
-    def slots(self) -> tf.Tensor:
-        """int32 [B, M, T]."""
-        return tf.cast(self.path[:, :, 1], tf.int32)
 
 
 def blank(
@@ -58,9 +48,9 @@ def finite(scores: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_finite(scores), scores, NEVER)
 
 
-def take(nest: Given, indices: tf.Tensor) -> Given:
+def take(nest: Tensors, indices: tf.Tensor) -> Tensors:
     """Reorders `[B, K, ...]` by `[B, M]` to `[B, M, ...]`."""
-    taken: Given = tf.nest.map_structure(lambda x: tf.gather(x, indices, batch_dims=1), nest)
+    taken: Tensors = tf.nest.map_structure(lambda x: tf.gather(x, indices, batch_dims=1), nest)
     return taken
 
 
@@ -87,8 +77,8 @@ class History(NamedTuple):
     Attributes:
         tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.
         step: int32 scalar, the number of tokens so far.
-        rows: int32 `[B]`, the index of each row in the original batch; rows
-            that have stopped are no longer among them.
+        rows: int32 `[B]`, the index of each row in the original batch; rows that have stopped are
+            no longer among them.
     """
 
     tokens: tf.Tensor
@@ -103,8 +93,8 @@ class Few:
 
     Args:
         count: M, the largest number of words that it forbids.
-        forbidden: function of `History`, -> int32, broadcastable to
-            `[B, K, M]`: the words forbidden now; -1 stands for none.
+        forbidden: function of `History`, -> int32, broadcastable to `[B, K, M]`: the words
+            forbidden now; -1 stands for none.
     """
 
     def __init__(self, count: int, forbidden: Callable[[History], tf.Tensor]) -> None:
@@ -120,19 +110,14 @@ class Few:
     def words(self, history: History, size: int | None) -> tf.Tensor:
         """The words forbidden now, int32, broadcastable to `[B, K, M]`.
 
-        Args:
-            history: the hypotheses.
-            size: V; None if it is unknown.
-
         Raises:
-            ValueError: the words are always the same, and one of them is not
-                in the vocabulary.
+            ValueError: they are always the same, and one is not in the vocabulary of `size` words.
         """
         words = self.forbidden(history)
-        known = tf.get_static_value(words)
-        if size is not None and known is not None and np.any(known >= size):
+        always = tf.get_static_value(words)
+        if size is not None and always is not None and np.any(always >= size):
             raise ValueError(
-                f"search: word {np.max(known)} is forbidden, wanted ids below "
+                f"search: word {np.max(always)} is forbidden, wanted ids below "
                 f"{size}, the size of the vocabulary."
             )
         return words
@@ -158,19 +143,21 @@ def best_of_all(
 ) -> Continuations:
     """The best of all continuations, best first.
 
-    If every constraint is a `Few`, the logits are not changed, since passes
-    over them are slow: as many more candidates are taken as words may be
-    forbidden, and the forbidden ones are dropped. Then those of the live
-    hypotheses are enough, which a step that gives `Features` allows.
+    If every constraint is a `Few`, the logits are not changed, since passes over them are slow: as
+    many more candidates are taken as words may be forbidden, and the forbidden ones are dropped.
+    Then those of the live hypotheses are enough, which a step that gives `Features` allows.
     """
-    few = [one for one in constraints if isinstance(one, Few)]
-    spare = sum(one.count for one in few)
-    if len(few) < len(constraints):
-        return _best_constrained(output, so_far, history, constraints, beam_size)
-    logits, live = live_logits(output, so_far)
-    size = logits.shape[-1]
-    if size is not None and size <= spare:
-        return _best_constrained(output, so_far, history, constraints, beam_size)
+    few = [constraint for constraint in constraints if isinstance(constraint, Few)]
+    spare = sum(constraint.count for constraint in few)
+    is_few = len(few) == len(constraints)
+    if is_few:
+        logits, live = live_logits(output, so_far)
+        size = logits.shape[-1]
+    if not is_few or (size is not None and size <= spare):
+        logits = all_logits(output)
+        offset = tf.expand_dims(so_far - log_normalizer(_chunks(logits)), -1)
+        logits = constrain(logits, history, constraints)
+        return top_continuations(_chunks(logits), offset, beam_size)
     chunks = _chunks(logits)
     normalizer = log_normalizer(chunks)
     if live is None:
@@ -181,67 +168,36 @@ def best_of_all(
     if not few:
         return top_continuations(chunks, offset, beam_size, live)
     count = beam_size + so_far.shape[1] * spare
-    found = top_continuations(chunks, offset, count, live)
-    forbidden = [_is_forbidden(one, found, history, size) for one in few]
+    continuations = top_continuations(chunks, offset, count, live)
+    forbidden = [_is_forbidden(constraint, continuations, history, size) for constraint in few]
     left, order = tf.math.top_k(
-        tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs), beam_size
+        tf.where(reduce(tf.logical_or, forbidden), NEVER, continuations.log_probs), beam_size
     )
-    return Continuations(left, *take(found[1:], order))
+    return Continuations(left, *take(continuations[1:], order))
 
 
-def _best_constrained(
-    output: Output,
-    so_far: tf.Tensor,
-    history: History,
-    constraints: Sequence[Constraint],
-    beam_size: int,
-) -> Continuations:
-    """`best_of_all` with constraints of any kind, which change all logits."""
-    logits = all_logits(output)
-    offset = tf.expand_dims(so_far - log_normalizer(_chunks(logits)), -1)
-    logits = constrain(logits, history, constraints)
-    return top_continuations(_chunks(logits), offset, beam_size)
-
-
-def _is_forbidden(few: Few, found: Continuations, history: History, size: int | None) -> tf.Tensor:
+def _is_forbidden(
+    few: Few, continuations: Continuations, history: History, size: int | None
+) -> tf.Tensor:
     """Whether each continuation appends a forbidden word: bool `[B, M']`."""
     words = few.words(history, size)
+    tokens = continuations.tokens
     always = tf.get_static_value(words)
     if always is not None and always.shape[:2] == (1, 1) and always.size:
-        each = [found.tokens == int(word) for word in always.ravel()]
-        return reduce(tf.logical_or, each)
-    words = _of_parents(few, words, found, history)
-    tokens = tf.cast(found.tokens, words.dtype)
-    return tf.reduce_any(tokens[..., tf.newaxis] == words, axis=-1)
-
-
-def _of_parents(few: Few, words: tf.Tensor, found: Continuations, history: History) -> tf.Tensor:
-    """The words that each continuation's parent forbids, `[B, M', M]`.
-
-    If all hypotheses forbid the same, `[1, 1, M]`.
-    """
-    if words.shape[:2] == [1, 1]:
-        return words
-    shape = tf.concat([tf.shape(history.tokens)[:2], [few.count]], 0)
-    return take(tf.broadcast_to(words, shape), found.parents)
+        return reduce(tf.logical_or, [tokens == int(word) for word in always.ravel()])
+    if words.shape[:2] != [1, 1]:  # those of each continuation's parent, [B, M', M]
+        shape = tf.concat([tf.shape(history.tokens)[:2], [few.count]], 0)
+        words = take(tf.broadcast_to(words, shape), continuations.parents)
+    return tf.reduce_any(tf.cast(tokens, words.dtype)[..., tf.newaxis] == words, axis=-1)
 
 
 class Chunks(NamedTuple):
-    """Logits of a vocabulary that is divided into C chunks of c words.
+    """Logits of a vocabulary that is divided into C chunks of c words."""
 
-    The last chunk is padded with -inf.
-
-    Attributes:
-        logits: float [B, K, C c].
-        chunks: float [B, K C, c].
-        maxima: float [B, K, C], the largest logit of each chunk.
-        padded: Whether there may be padding.
-    """
-
-    logits: tf.Tensor
-    chunks: tf.Tensor
-    maxima: tf.Tensor
-    padded: bool
+    logits: tf.Tensor  # float [B, K, C c]
+    chunks: tf.Tensor  # float [B, K C, c]
+    maxima: tf.Tensor  # float [B, K, C], the largest logit of each chunk
+    padded: bool  # whether there may be padding, -inf, in the last chunk
 
 
 def _chunks(logits: tf.Tensor) -> Chunks:
@@ -283,10 +239,10 @@ def _sizes(x: tf.Tensor) -> list[Any]:
 
     TensorFlow computes with numbers once, with tensors at every step.
     """
-    known: list[Any] = x.shape.as_list()
-    if known.count(None) <= 1 and known[0] is None:
-        return known  # nobody asks for B
-    return [tf.shape(x)[axis] if size is None else size for axis, size in enumerate(known)]
+    sizes: list[Any] = x.shape.as_list()
+    if sizes.count(None) <= 1 and sizes[0] is None:
+        return sizes  # nobody asks for B
+    return [tf.shape(x)[axis] if size is None else size for axis, size in enumerate(sizes)]
 
 
 def top_continuations(
@@ -294,17 +250,13 @@ def top_continuations(
 ) -> Continuations:
     """The best of all continuations of a row's hypotheses, best first.
 
-    The result is that of `tf.math.top_k` over all K V continuations, also in
-    the order of ties, but faster. The best N words lie in the N chunks with
-    the largest maxima, since no word of another chunk exceeds those N maxima.
+    The result is that of `tf.math.top_k` over all K V continuations, also in the order of ties, but
+    faster. The best N words lie in the N chunks with the largest maxima, since no word of another
+    chunk exceeds those N maxima.
 
-    Args:
-        chunks: Logits in chunks.
-        offset: float `[B, K, 1]`, added to logits to get the log-probability
-            of the whole hypothesis.
-        count: N; if there are fewer continuations, the last places are empty.
-        live: Which hypotheses have logits, if not all have; each of them is
-            then a row of `chunks`.
+    `offset` [B, K, 1] is added to logits to get the log-probability of the whole hypothesis. If
+    there are fewer than N = `count` continuations, the last places are empty. If not all
+    hypotheses have logits, `live` are those that have, each of them a row of `chunks`.
     """
     _, width, number = _sizes(chunks.maxima)
     length = among_each = _sizes(chunks.chunks)[-1]
@@ -344,21 +296,9 @@ def top_continuations(
     return Continuations(log_probs, parents, words)
 
 
-def _smaller(one: Any, other: Any) -> Any:
-    """The smaller of two sizes of `_sizes`."""
-    if isinstance(one, int) and isinstance(other, int):
-        return min(one, other)
-    return tf.minimum(one, other)
-
-
-def one_each(
-    logits: tf.Tensor, so_far: tf.Tensor, constrained: tf.Tensor, tokens: tf.Tensor
-) -> Continuations:
-    """Continues every hypothesis with the one word given for it."""
-    norm = tf.reduce_logsumexp(logits, axis=-1)
-    values = tf.gather(constrained, tokens, batch_dims=2)
-    parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1])
-    return Continuations(finite(values - norm + so_far), parents, tokens)
+def _smaller(count: int, size: Any) -> Any:
+    """The smaller of a number and a size of `_sizes`."""
+    return min(count, size) if isinstance(size, int) else tf.minimum(count, size)
 
 
 def constrain(logits: tf.Tensor, history: History, constraints: Sequence[Constraint]) -> tf.Tensor:
@@ -387,50 +327,27 @@ def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:
 class Features(NamedTuple):
     """Features of hypotheses, from which search computes logits it needs.
 
-    The last product of a step is the largest. A hypothesis that has ended, or
-    that cannot win any more, is left out of it.
+    The last product of a step is the largest. A hypothesis that has ended, or that cannot win any
+    more, is left out of it.
 
     Attributes:
         values: nest of float `[B, K, ...]`.
-        to_logits: function of such a nest -> logits, float `[B, K, V]`; it
-            treats each hypothesis alone, and is called with `[M, 1, ...]`.
+        to_logits: function of such a nest -> logits, float `[B, K, V]`; it treats each hypothesis
+            alone, and is called with `[M, 1, ...]`.
     """
 
     values: Nest
     to_logits: Callable[[Nest], tf.Tensor]
-
-    def of_live(self, live: Live) -> tf.Tensor:
-        """The logits of the live hypotheses: float32 `[M, 1, V]`."""
-
-        def one_a_row(x: tf.Tensor) -> tf.Tensor:
-            rest = x.shape[2:].as_list()
-            return tf.gather(tf.reshape(x, [-1, *rest]), live.places)
-
-        values = tf.nest.map_structure(one_a_row, self.values)
-        return tf.cast(self.to_logits(values), tf.float32)
 
 
 Output: TypeAlias = "tf.Tensor | Features"  # of a step
 
 
 class Live(NamedTuple):
-    """The M live hypotheses of all rows, numbered.
+    """The M live hypotheses of all rows, numbered."""
 
-    Attributes:
-        places: int64 `[M, 1]`, of each among the B K hypotheses.
-        numbers: int64 `[B, K]`; 0 for a place without a hypothesis.
-    """
-
-    places: tf.Tensor
-    numbers: tf.Tensor
-
-    @classmethod
-    def of(cls, log_probs: tf.Tensor) -> Live:
-        """Those of log-probabilities `[B, K]` that are more than -inf."""
-        exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int64)
-        numbers = exist * tf.cumsum(exist, exclusive=True)
-        numbers = tf.reshape(numbers, [-1, log_probs.shape[1]])
-        return cls(tf.where(exist), numbers)
+    places: tf.Tensor  # int64 [M, 1], of each among the B K hypotheses
+    numbers: tf.Tensor  # int64 [B, K]; 0 for a place without a hypothesis
 
 
 def all_logits(output: Output) -> tf.Tensor:
@@ -441,16 +358,19 @@ def all_logits(output: Output) -> tf.Tensor:
 
 
 def live_logits(output: Output, log_probs: tf.Tensor) -> tuple[tf.Tensor, Live | None]:
-    """The logits of the live hypotheses, if the others' need no computation.
+    """The logits of the live hypotheses, float32 `[M, 1, V]`, and which these are.
 
-    Args:
-        output: Of a step.
-        log_probs: float32 `[B, K]` of the hypotheses, -inf where there is none.
-
-    Returns:
-        float32 `[M, 1, V]`, and which these are; or `[B, K, V]` and None.
+    If all logits are computed, `[B, K, V]` and None. A log-probability of -inf is that of an empty
+    place.
     """
     if not isinstance(output, Features) or log_probs.shape[1] == 1:
         return all_logits(output), None  # a beam of one is always live
-    live = Live.of(log_probs)
-    return output.of_live(live), live
+    exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int64)
+    numbers = exist * tf.cumsum(exist, exclusive=True)
+    live = Live(tf.where(exist), tf.reshape(numbers, [-1, log_probs.shape[1]]))
+
+    def live_rows(x: tf.Tensor) -> tf.Tensor:
+        return tf.gather(tf.reshape(x, [-1, *x.shape[2:].as_list()]), live.places)
+
+    logits = output.to_logits(tf.nest.map_structure(live_rows, output.values))
+    return tf.cast(logits, tf.float32), live

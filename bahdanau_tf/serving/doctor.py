@@ -1,8 +1,7 @@
 """The doctor reloads an export in a new process and compares its outputs.
 
-Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1).
-Translations must be the same, unless the scores of the competing hypotheses are
-equal in this sense.
+Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1). Translations must be
+the same, unless the scores of the competing hypotheses are equal in this sense.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search.selections import ABSENT
 from bahdanau_tf.serving.export import TEXT_OPS, has_serving_api, operations, read_warmup
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of
 from bahdanau_tf.serving.requests import (
@@ -30,11 +29,11 @@ from bahdanau_tf.serving.requests import (
 )
 from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Scored, Translation, TranslationGraph
 from bahdanau_tf.translation.sentences import score, translate
 
 TOLERANCE = 1e-4
+ABSENT = -1e9  # the score of a translation that is missing in `n_best`
 
 
 def form(outputs: Outputs, rows: int) -> Iterator[str]:
@@ -51,16 +50,10 @@ def form(outputs: Outputs, rows: int) -> Iterator[str]:
 def translations(
     outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
 ) -> Iterator[str]:
-    """Compares outputs of `serving_default`, `greedy` or `complete`.
+    """Yields differences of outputs of `serving_default`, `greedy` or `complete`.
 
-    Args:
-        outputs: The outputs of the signature.
-        wanted: For each row the hypotheses of the translator in memory, best
-            first.
-        cut: For each row whether it exceeds the limits.
-
-    Yields:
-        A sentence for each difference.
+    `wanted` are the hypotheses of the translator in memory for each row, best first; `cut` is
+    whether a row exceeds the limits.
     """
     for row, hypotheses in enumerate(wanted):
         text, score = outputs["translation"][row], outputs["score"][row]
@@ -70,8 +63,7 @@ def translations(
         if match is None:
             yield f"row {row}: {text!r}, not {hypotheses[0].text!r}"
         else:
-            row_outputs = {name: value[row] for name, value in outputs.items()}
-            yield from _ends(row_outputs, match, cut[row], row)
+            yield from _ends(_of_row(outputs, row), match, cut[row], row)
 
 
 def n_best(
@@ -86,10 +78,9 @@ def n_best(
     }
     yield from translations(first, wanted, cut)
     count = outputs["scores"].shape[1]
+    missing = Translation("", score=ABSENT, finished=False)
     for row, hypotheses in enumerate(wanted):
-        missing = [Translation("", score=ABSENT, finished=False)]
-        missing *= count - len(hypotheses)
-        ranked = [*hypotheses, *missing]
+        ranked = [*hypotheses, *[missing] * (count - len(hypotheses))]
         for n, total in enumerate(outputs["scores"][row]):
             text = outputs["translations"][row, n]
             finished = outputs["finished"][row, n]
@@ -122,7 +113,7 @@ def align(
     ]
     outputs = {**outputs, "source_offsets": tf.stack(moved, -1).numpy()}
     for row, hypotheses in enumerate(wanted):
-        row_outputs = {name: value[row] for name, value in outputs.items()}
+        row_outputs = _of_row(outputs, row)
         match = _best_as(hypotheses, row_outputs["translation"])
         if match is None:
             yield f"row {row}: {row_outputs['translation']!r}"
@@ -144,13 +135,17 @@ def align(
 def scores(outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray) -> Iterator[str]:
     """Compares outputs of `score`; as `translations`."""
     for row, scored in enumerate(wanted):
-        row_outputs = {name: value[row] for name, value in outputs.items()}
-        if not _close(row_outputs["log_prob"], scored.log_prob):
-            yield (f"row {row}: log_prob {row_outputs['log_prob']}, not {scored.log_prob}")
-        if row_outputs["length"] != len(scored.token_log_probs):
-            yield f"row {row}: length {row_outputs['length']}"
-        if row_outputs["truncated"] != cut[row]:
-            yield f"row {row}: truncated is {row_outputs['truncated']}"
+        log_prob, length = outputs["log_prob"][row], outputs["length"][row]
+        if not _close(log_prob, scored.log_prob):
+            yield f"row {row}: log_prob {log_prob}, not {scored.log_prob}"
+        if length != len(scored.token_log_probs):
+            yield f"row {row}: length {length}"
+        if outputs["truncated"][row] != cut[row]:
+            yield f"row {row}: truncated is {outputs['truncated'][row]}"
+
+
+def _of_row(outputs: Outputs, row: int) -> dict[str, Any]:
+    return {name: value[row] for name, value in outputs.items()}
 
 
 def _ends(outputs: Outputs, match: Translation, cut: bool, row: int) -> Iterator[str]:
@@ -173,11 +168,9 @@ def _weights(outputs: Outputs, match: Translation, row: int) -> Iterator[str]:
 
 def _best_as(hypotheses: Sequence[Translation], text: bytes) -> Translation | None:
     """The hypothesis with that text, if its score equals the best one's."""
-    for hypothesis in hypotheses:
-        near = _close(hypothesis.score, hypotheses[0].score)
-        if near and hypothesis.text.encode() == text:
-            return hypothesis
-    return None
+    best = hypotheses[0].score
+    equal = (x for x in hypotheses if _close(x.score, best) and x.text.encode() == text)
+    return next(equal, None)
 
 
 def _close(score: float, other: float) -> bool:
@@ -190,29 +183,18 @@ TIMED_WORDS = 20
 
 @dataclass(frozen=True)
 class Report:
-    """The result of `examine`.
+    """The result of `examine`: sentences."""
 
-    Attributes:
-        facts: What is known about the export, one sentence each.
-        differences: Differences from the translator in memory, one sentence
-            each; empty for a correct export.
-    """
-
-    facts: list[str]
-    differences: list[str]
+    facts: list[str]  # about the export
+    differences: list[str]  # from the translator in memory; empty for a correct export
 
 
 def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Limits) -> Report:
     """Reloads an export and compares it with the translator in memory.
 
-    A copy of it is loaded in a new process that imports only tensorflow and
-    tensorflow_text. There each signature is called with usual and unusual rows,
-    with no rows, and with the warm-up requests.
-
-    Args:
-        graph: The translator that was exported.
-        version: The folder that `export` returned, or `written` gave.
-        limits: The limits that were given to it.
+    A copy of it is loaded in a new process that imports only tensorflow and tensorflow_text. There
+    each signature is called with usual and unusual rows, with no rows, and with the warm-up
+    requests. The arguments are those of `export`, and the folder that it returned.
     """
     version = Path(version)
     served = LimitedGraph(graph, limits)
@@ -224,11 +206,14 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
         names.insert(0, "align")
     compared = [request(name, wanted.texts, wanted.targets) for name in names]
     empty = [request(name, [], []) for name in names]
-    warmup = read_warmup(version)
-    asked = [*compared, *empty, *warmup]
-    timed = _timed(graph.source_text, wanted.texts)
+    asked = [*compared, *empty, *read_warmup(version)]
+    # Requests to time: a row, many rows, and the longest row.
+    words = sentences(graph.source_text, [TIMED_WORDS] * max(TIMED_ROWS))
+    timed = [*(words[:count] for count in TIMED_ROWS), [max(wanted.texts, key=len)]]
     try:
-        replies = answers(version, asked, timed)
+        replies = answers(
+            version, asked, [Request("serving_default", {"text": rows}) for rows in timed]
+        )
     except ValueError as error:
         return Report([], [str(error)])
     differences = [
@@ -247,41 +232,24 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
             for name, outputs in zip(names, replies.outputs, strict=False)
             for what in wanted.differ(name, outputs)
         ]
-    facts = _facts(version, replies, len(wanted.texts), served)
-    return Report(facts, differences)
+    return Report(_facts(version, replies, len(wanted.texts), served), differences)
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The outputs of the translator in memory for the probes.
+    """The outputs of the translator in memory for the probes, one for each row."""
 
-    Attributes:
-        texts: The rows.
-        targets: A target for each row: the translation for `score`, the prefix
-            for `complete`.
-        best: For each row the n best translations.
-        first: The same, or with sampling the only one of a single draw.
-        greedy: For each row the one found by greedy search.
-        completed: As `first`, beginning with the target of the row; empty if
-            the target tokenizer is reversed.
-        scored: For each row the score of its target.
-        cut: Whether each row is cut.
-        ids_cut: The same, where no word is copied.
-        target_cut: Whether each target is cut.
-        word_cut: Whether a word of each target is cut when it is copied.
-    """
-
-    texts: list[bytes]
-    targets: list[bytes]
-    best: list[list[Translation]]
-    first: list[list[Translation]]
-    greedy: list[list[Translation]]
-    completed: list[list[Translation]]
-    scored: list[Scored]
-    cut: np.ndarray
-    ids_cut: np.ndarray
-    target_cut: np.ndarray
-    word_cut: np.ndarray
+    texts: list[bytes]  # the rows
+    targets: list[bytes]  # the translation for `score`, the prefix for `complete`
+    best: list[list[Translation]]  # the n best
+    first: list[list[Translation]]  # the same, or with sampling the only one of a single draw
+    greedy: list[list[Translation]]  # by greedy search
+    completed: list[list[Translation]]  # with the target as prefix; none if it is reversed
+    scored: list[Scored]  # the score of the target
+    cut: np.ndarray  # whether the row is cut
+    ids_cut: np.ndarray  # the same, where no word is copied
+    target_cut: np.ndarray  # whether the target is cut
+    word_cut: np.ndarray  # whether a word of the target is cut when it is copied
 
     @classmethod
     def of(cls, graph: TranslationGraph, served: LimitedGraph, n_best: int) -> _Wanted:
@@ -291,23 +259,21 @@ class _Wanted:
         # One draw is not the first of many; of a beam, others may be as good.
         single = replace(many, n_best=1) if many.sampling else many
 
-        def found(
+        def hypotheses(
             decoding: Decoding, prefixes: list[bytes] | None = None
         ) -> list[list[Translation]]:
             translations = translate(served, texts, decoding, prefixes=prefixes)
-            return [[one, *one.alternatives] for one in translations]
+            return [[best, *best.alternatives] for best in translations]
 
-        target_text = served.target_text
-        turned = target_text.reverse
-        read_targets = target_text.read_words(tf.constant(targets))
-        best = found(many)
+        read_targets = served.target_text.read_words(tf.constant(targets))
+        best = hypotheses(many)
         return cls(
             texts=texts,
             targets=targets,
             best=best,
-            first=found(single) if single != many else best,
-            greedy=found(many.greedy()),
-            completed=[] if turned else found(single, targets),
+            first=hypotheses(single) if single != many else best,
+            greedy=hypotheses(many.greedy()),
+            completed=[] if served.target_text.reverse else hypotheses(single, targets),
             scored=score(served, texts, targets),
             cut=served.is_cut(tf.constant(texts)).numpy(),
             ids_cut=served.read_ids(tf.constant(texts))[1].numpy(),
@@ -321,8 +287,7 @@ class _Wanted:
 
     def differ(self, signature: str, outputs: Outputs) -> Iterator[str]:
         if signature == "score":
-            cut = self.ids_cut | self.target_cut
-            return scores(outputs, self.scored, cut)
+            return scores(outputs, self.scored, self.ids_cut | self.target_cut)
         if signature == "complete":
             cut = self.cut | self.target_cut | self.word_cut
             return translations(outputs, self.completed, cut)
@@ -333,15 +298,6 @@ class _Wanted:
         if signature == "align":
             return align(outputs, self.first, self.cut, self.texts)
         return translations(outputs, self.first, self.cut)
-
-
-def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
-    """Requests to time: one row, many rows, and the longest row."""
-    words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
-    return [
-        Request("serving_default", {"text": chosen})
-        for chosen in (*(words[:count] for count in TIMED_ROWS), [max(rows, key=len)])
-    ]
 
 
 def _facts(version: Path, answers: Answers, rows: int, served: LimitedGraph) -> list[str]:

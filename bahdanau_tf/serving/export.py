@@ -1,7 +1,7 @@
 """Writes a translator to a folder that TensorFlow Serving can serve.
 
-The first request of a signature is slow, since the graph is then optimised. A
-server with --enable_model_warmup replays these records before it is ready.
+The first request of a signature is slow, since the graph is then optimised. A server with
+--enable_model_warmup replays these records before it is ready.
 """
 
 from __future__ import annotations
@@ -10,91 +10,68 @@ import errno
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tensorflow as tf
 
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.requests import Request, request, sentences
-from bahdanau_tf.serving.saved_model import read_graphs, write_saved_model
+from bahdanau_tf.serving.saved_model import read_graphs, slim, write_saved_model
 from bahdanau_tf.serving.signatures import signatures
-from bahdanau_tf.serving.slimming import slim
 from bahdanau_tf.system.files import new_name, takes_lock
 from bahdanau_tf.translation import TranslationGraph
 
-# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
-# Python, prints, needs a device other than a CPU, or accesses files (except
-# those of the variables). `make check-serving` looks them up in the wheel of
-# TensorFlow 2.20.0.
+# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs Python, prints, needs
+# a device other than a CPU, or accesses files (except those of the variables). `make check-serving`
+# looks them up in the wheel of TensorFlow 2.20.0.
 _CORE = """
-Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder
-PlaceholderWithDefault PreventGradient StopGradient
-
-AssignVariableOp DisableCopyOnRead MergeV2Checkpoints ReadVariableOp
-ResourceGather RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp
-
-Case Enter Exit If LoopCond Merge NextIteration PartitionedCall
-StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile Switch While
-
-EmptyTensorList HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2
-LookupTableExportV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2
-TensorListConcatV2 TensorListElementShape TensorListFromTensor
-TensorListGather TensorListGetItem TensorListLength TensorListPopBack
-TensorListPushBack TensorListReserve TensorListResize TensorListScatterV2
-TensorListSetItem TensorListStack
-
-BatchToSpaceND BroadcastArgs BroadcastTo ConcatV2 ExpandDims Fill
-InvertPermutation MatrixBandPart MatrixDiagV3 MirrorPad Pack Pad PadV2 Rank
-Reshape ReverseSequence ReverseV2 Shape ShapeN Size Slice SpaceToBatchND Split
-SplitV Squeeze StridedSlice Tile Transpose Unpack
-
-ArgMax ArgMin DynamicPartition DynamicStitch Gather GatherNd GatherV2 ListDiff
-LowerBound OneHot RaggedGather RaggedRange RaggedTensorFromVariant
-RaggedTensorToTensor RaggedTensorToVariant Range ScatterNd Select SelectV2
-SparseToDense TensorScatterAdd TensorScatterMax TensorScatterMin
+Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder PlaceholderWithDefault
+PreventGradient StopGradient
+AssignVariableOp DisableCopyOnRead MergeV2Checkpoints ReadVariableOp ResourceGather RestoreV2 SaveV2
+ShardedFilename VarHandleOp VarIsInitializedOp
+Case Enter Exit If LoopCond Merge NextIteration PartitionedCall StatefulPartitionedCall
+StatelessCase StatelessIf StatelessWhile Switch While
+EmptyTensorList HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2
+LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2 TensorListConcatV2 TensorListElementShape
+TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack
+TensorListPushBack TensorListReserve TensorListResize TensorListScatterV2 TensorListSetItem
+TensorListStack
+BatchToSpaceND BroadcastArgs BroadcastTo ConcatV2 ExpandDims Fill InvertPermutation MatrixBandPart
+MatrixDiagV3 MirrorPad Pack Pad PadV2 Rank Reshape ReverseSequence ReverseV2 Shape ShapeN Size Slice
+SpaceToBatchND Split SplitV Squeeze StridedSlice Tile Transpose Unpack
+ArgMax ArgMin DynamicPartition DynamicStitch Gather GatherNd GatherV2 ListDiff LowerBound OneHot
+RaggedGather RaggedRange RaggedTensorFromVariant RaggedTensorToTensor RaggedTensorToVariant Range
+ScatterNd Select SelectV2 SparseToDense TensorScatterAdd TensorScatterMax TensorScatterMin
 TensorScatterUpdate TopKV2 Unique UniqueV2 UpperBound Where
-
-Abs Acos Add AddN AddV2 Asin Atan Atan2 Bincount Bitcast BitwiseAnd BitwiseOr
-BitwiseXor Bucketize Cast Ceil ClipByValue Cos Cosh Cumprod Cumsum
-CumulativeLogsumexp DenseBincount Div DivNoNan Erf Erfc Exp Expm1 Floor
-FloorDiv FloorMod Invert L2Loss LeftShift LinSpace Log Log1p Max Maximum Mean
-Min Minimum Mod Mul MulNoNan Neg OnesLike Pow Prod RealDiv Reciprocal
-RightShift Rint Round Rsqrt SegmentMax SegmentMean SegmentMin SegmentProd
-SegmentSum Sign Sin Sinh Sqrt Square SquaredDifference Sub Sum Tan TruncateDiv
-TruncateMod UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
+Abs Acos Add AddN AddV2 Asin Atan Atan2 Bincount Bitcast BitwiseAnd BitwiseOr BitwiseXor Bucketize
+Cast Ceil ClipByValue Cos Cosh Cumprod Cumsum CumulativeLogsumexp DenseBincount Div DivNoNan Erf
+Erfc Exp Expm1 Floor FloorDiv FloorMod Invert L2Loss LeftShift LinSpace Log Log1p Max Maximum Mean
+Min Minimum Mod Mul MulNoNan Neg OnesLike Pow Prod RealDiv Reciprocal RightShift Rint Round Rsqrt
+SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Sign Sin Sinh Sqrt Square SquaredDifference
+Sub Sum Tan TruncateDiv TruncateMod UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
 UnsortedSegmentSum Xdivy Xlogy ZerosLike
-
-All Any ApproximateEqual Equal Greater GreaterEqual IsFinite IsInf IsNan Less
-LessEqual LogicalAnd LogicalNot LogicalOr NotEqual
-
-AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd Conv2D
-DepthwiseConv2dNative Einsum Elu FusedBatchNormV3 InTopKV2 LeakyRelu
-LogSoftmax MatMul MaxPool Relu Relu6 ReluGrad Selu Sigmoid SigmoidGrad Softmax
-SoftmaxCrossEntropyWithLogits Softplus Softsign
+All Any ApproximateEqual Equal Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual LogicalAnd
+LogicalNot LogicalOr NotEqual
+AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd Conv2D DepthwiseConv2dNative Einsum Elu
+FusedBatchNormV3 InTopKV2 LeakyRelu LogSoftmax MatMul MaxPool Relu Relu6 ReluGrad Selu Sigmoid
+SigmoidGrad Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign
 SparseSoftmaxCrossEntropyWithLogits Tanh TanhGrad
-
-StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter
-StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform
-StatelessRandomUniformIntV2 StatelessRandomUniformV2
-
-AsString DecodeBase64 DecodePaddedRaw DecodeRaw EncodeBase64 ReduceJoin
-RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
-StringFormat StringJoin StringLength StringLower StringNGrams StringSplit
-StringSplitV2 StringStrip StringToHashBucketFast StringToHashBucketStrong
-StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets
-UnicodeEncode UnicodeScript UnicodeTranscode UnsortedSegmentJoin
+StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomNormal
+StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformIntV2 StatelessRandomUniformV2
+AsString DecodeBase64 DecodePaddedRaw DecodeRaw EncodeBase64 ReduceJoin RegexFullMatch RegexReplace
+StaticRegexFullMatch StaticRegexReplace StringFormat StringJoin StringLength StringLower
+StringNGrams StringSplit StringSplitV2 StringStrip StringToHashBucketFast StringToHashBucketStrong
+StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript
+UnicodeTranscode UnsortedSegmentJoin
 """
 # Ops of TensorFlow Text 2.20, which is built into the stock server.
 _TEXT = """
-CaseFoldUTF8 NormalizeUTF8 NormalizeUTF8WithOffsetsMap
-FastWordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
-RegexSplitWithOffsets TFText>WhitespaceTokenizeWithOffsetsV2
-
-SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp
-SentencepieceStringToIdOp SentencepieceTokenizeOp
-SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
+CaseFoldUTF8 NormalizeUTF8 NormalizeUTF8WithOffsetsMap FastWordpieceTokenizeWithOffsets
+TFText>FastWordpieceDetokenize RegexSplitWithOffsets TFText>WhitespaceTokenizeWithOffsetsV2
+SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp
+SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
 """
 CORE_OPS = frozenset(_CORE.split())
 TEXT_OPS = frozenset(_TEXT.split())
@@ -102,12 +79,7 @@ XLA = "_XlaMustCompile"  # the stock server has XLA disabled
 
 
 def check_operations(folder: Path) -> None:
-    """Refuses a SavedModel that a stock TensorFlow Serving 2.20 cannot run.
-
-    Raises:
-        ValueError: The graph has another op, or one that XLA must compile. The
-            message names op and node.
-    """
+    """Raises a ValueError for a SavedModel that a stock TensorFlow Serving 2.20 cannot run."""
     wrong = {}
     for operation, place, compiled in _operations(folder):
         if compiled:
@@ -117,38 +89,30 @@ def check_operations(folder: Path) -> None:
     if wrong:
         listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
         raise ValueError(
-            f"export: the graph has {listed}; wanted only ops of a stock "
-            "TensorFlow Serving 2.20, listed in "
-            "bahdanau_tf/serving/export.py"
+            f"export: the graph has {listed}; wanted only ops of a stock TensorFlow Serving 2.20, "
+            "listed in bahdanau_tf/serving/export.py"
         )
 
 
 def operations(folder: Path) -> list[str]:
     """The names of the ops in a SavedModel, sorted."""
-    return sorted({operation for operation, _, _ in _operations(folder)})
+    return sorted({operation for operation, *_ in _operations(folder)})
 
 
 def _operations(folder: Path) -> Iterator[tuple[str, str, bool]]:
     """Yields each op, where it is, and whether XLA must compile it."""
-    saved = read_graphs(folder)
-    for meta_graph in saved.meta_graphs:
+
+    def is_compiled(attributes: Mapping[str, tf.compat.v1.AttrValue]) -> bool:
+        return XLA in attributes and bool(attributes[XLA].b)
+
+    for meta_graph in read_graphs(folder).meta_graphs:
         graph = meta_graph.graph_def
-        yield from _nodes(graph.node, "", False)
+        for node in graph.node:
+            yield node.op, f"node {node.name}", is_compiled(node.attr)
         for function in graph.library.function:
-            name = function.signature.name
-            compiled = _is_true(function.attr, XLA)
-            yield from _nodes(function.node_def, f" of {name}", compiled)
-
-
-def _nodes(
-    nodes: Iterable[tf.compat.v1.NodeDef], owner: str, compiled: bool
-) -> Iterator[tuple[str, str, bool]]:
-    for node in nodes:
-        yield (node.op, f"node {node.name}{owner}", compiled or _is_true(node.attr, XLA))
-
-
-def _is_true(attributes: Mapping[str, tf.compat.v1.AttrValue], name: str) -> bool:
-    return name in attributes and bool(attributes[name].b)
+            owner, compiled = function.signature.name, is_compiled(function.attr)
+            for node in function.node_def:
+                yield (node.op, f"node {node.name} of {owner}", compiled or is_compiled(node.attr))
 
 
 RECORDS = Path("assets.extra", "tf_serving_warmup_requests")
@@ -200,43 +164,32 @@ _LOCK = "lock"
 
 @contextmanager
 def writing(base: Path) -> Iterator[None]:
-    """Converts TensorFlow's errors about files to an OSError.
-
-    Args:
-        base: The folder as the user named it, for the message.
-
-    Raises:
-        OSError: Something cannot be written, for example to a full disk.
-    """
+    """Converts errors about files, TensorFlow's too, to an OSError that names the base folder."""
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
-        raise OSError(
-            f"nothing was exported: {base} cannot be written: {_reason(error)}"
-        ) from error
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+        else:  # the system's message, without TensorFlow's additions
+            reason = str(error).split("; ")[-1].partition(" [Op:")[0]
+        raise OSError(f"nothing was exported: {base} cannot be written: {reason}") from error
 
 
 @contextmanager
 def workplace(base: Path) -> Iterator[Path]:
-    """Yields an empty folder beside the versions, to make a new one in.
+    """Yields an empty folder in the base of the versions, to make a new one in.
 
-    It is removed at the end. First the folders of killed exports are removed,
-    but not those of running ones: the owner of a folder holds a file lock,
-    which the system releases when the process ends. Where there are no locks
-    (Windows, some file systems), nothing is removed.
-
-    Args:
-        base: The folder of the versions; made if it does not exist.
-
-    Yields:
-        The folder, on the file system of `base`.
-
-    Raises:
-        OSError: `base` cannot be written to.
+    It is removed at the end. First the folders of killed exports are removed, but not those of
+    running ones: the owner of a folder holds a file lock, which the system releases when the
+    process ends. Where there are no locks (Windows, some file systems), nothing is removed.
     """
     with writing(base):
         base.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(base)
+        for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
+            # If it fails, another export removed the lock, or another user owns it.
+            with suppress(OSError), open(lock, "r+b") as file:
+                if takes_lock(file):
+                    shutil.rmtree(lock.parent, ignore_errors=True)
         folder = new_name(base, _PREFIX)
         folder.mkdir()
     try:
@@ -250,15 +203,10 @@ def workplace(base: Path) -> Iterator[Path]:
 
 
 def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
-    """Renames a complete folder to `base/<version>`.
+    """Renames a complete folder to `base/<version>`, on the same file system; returns the path.
 
-    Args:
-        folder: The folder, on the file system of `base`.
-        base: The folder of the versions.
-
-    Returns:
-        The new path. The version is one more than the largest one, or the next
-        number if another export takes that first.
+    The version is one more than the largest one, or the next number if another export takes that
+    first.
 
     Raises:
         OSError: `base` cannot be written to.
@@ -277,25 +225,7 @@ def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
 
 
 def _next_version(base: Path) -> int:
-    versions = [int(p.name) for p in base.iterdir() if p.name.isdecimal()]
-    return max(versions, default=0) + 1
-
-
-def _remove_abandoned(base: Path) -> None:
-    for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
-        try:
-            with open(lock, "r+b") as file:
-                if takes_lock(file):
-                    shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:
-            continue  # another export removed it, or another user owns it
-
-
-def _reason(error: Exception) -> str:
-    """The system's message, without TensorFlow's additions."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return str(error).split("; ")[-1].partition(" [Op:")[0]
+    return max((int(p.name) for p in base.iterdir() if p.name.isdecimal()), default=0) + 1
 
 
 WARMUP_ROWS = (1, 8)
@@ -313,13 +243,13 @@ def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
         limits: The limits of requests and replies.
 
     Returns:
-        The version's folder. It gets its name when it is complete, since a
-        server may be watching the base folder.
+        The version's folder. It gets its name when it is complete, since a server may be watching
+        the base folder.
 
     Raises:
         OSError: The folder cannot be written to.
-        ValueError: The graph has ops that a stock server lacks, or the limits
-            and the decoding do not fit the model.
+        ValueError: The graph has ops that a stock server lacks, or the limits and the decoding do
+            not fit the model.
     """
     with written(graph, path, limits) as folder:
         return publish(folder, path)
@@ -329,21 +259,10 @@ def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
 def written(
     graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
 ) -> Iterator[Path]:
-    """Yields a complete SavedModel that no server sees yet.
+    """Yields the folder of a complete SavedModel that no server sees yet.
 
-    It is removed at the end, unless `publish` has made it a version.
-
-    Args:
-        graph: As for `export`.
-        path: As for `export`.
-        limits: As for `export`.
-
-    Yields:
-        The folder of the SavedModel.
-
-    Raises:
-        OSError: As `export`.
-        ValueError: As `export`.
+    It is removed at the end, unless `publish` has made it a version. Args and Raises are those of
+    `export`.
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable

@@ -28,12 +28,11 @@ class Limits:
     Lengths count tokens, end symbols included.
 
     Attributes:
-        max_source_length: S; only the start of a longer sentence is translated,
-            and only its first 64 S bytes are read.
+        max_source_length: S; only the start of a longer sentence is translated, and only its first
+            64 S bytes are read.
         max_target_length: T; a longer translation is cut.
-        n_best: N, the number of translations of the signature `n_best`, at most
-            the beam size; 0 for the number in the decoding, or if that is 1,
-            for the beam size.
+        n_best: N, the number of translations of the signature `n_best`, at most the beam size; 0
+            for the number in the decoding, or if that is 1, for the beam size.
 
     Raises:
         ValueError: A value is too small.
@@ -52,29 +51,21 @@ class Limits:
 class CutReading(NamedTuple):
     """What is read of texts within limits.
 
-    Attributes:
-        reading: Of each word only the first 256 bytes, since it may be copied
-            for each unknown word of a translation. Invalid UTF-8 is U+FFFD,
-            since a server writes strings into JSON without a check.
-        cut: bool [B], whether only a part of the text is read.
-        word_cut: bool [B], whether a word of the text is returned only in part.
+    Of each word only the first 256 bytes are read, since it may be copied for each unknown word of
+    a translation. Invalid UTF-8 is U+FFFD, since a server writes strings into JSON without a check.
     """
 
     reading: Reading
-    cut: tf.Tensor
-    word_cut: tf.Tensor
+    cut: tf.Tensor  # bool [B], whether only a part of the text is read
+    word_cut: tf.Tensor  # bool [B], whether a word of the text is returned only in part
 
 
 class LimitedText(Tokenizer):
     """A tokenizer that reads only the start of a string that is too long.
 
-    Bytes are cut first, so that a line of megabytes costs little, then tokens.
-    A `TranslationGraph` can use it in place of the tokenizer; offsets are those
-    in the whole string.
-
-    Args:
-        text: The tokenizer.
-        max_length: The largest number of ids in a row, end symbol included.
+    Bytes are cut first, so that a line of megabytes costs little, then tokens, to `max_length` ids
+    with the end symbol. A `TranslationGraph` can use it in place of the tokenizer; offsets are
+    those in the whole string.
     """
 
     def __init__(self, text: Tokenizer, max_length: int) -> None:
@@ -161,14 +152,11 @@ class LimitedText(Tokenizer):
         return [ids, words, starts, ends], [cut, word_cut]
 
 
-@tf.function(autograph=False)
+@tf.function(autograph=False)  # one graph for all tokenizers
 def _cut_out(
     strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-    """The words at some places, their ends, and whether one of a row is cut.
-
-    One graph for all tokenizers.
-    """
+    """The words at some places, their ends, and whether a word of a row is cut."""
     words = surfaces(strings, starts, ends)
     short = first_bytes(words.values, WORD_BYTES)
     last = starts.values + tf.strings.length(short)
@@ -177,44 +165,29 @@ def _cut_out(
 
 
 def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths: int) -> Columns:
-    """Reads strings in groups, to limit memory.
+    """Reads strings in groups, to limit memory: ragged [B, (T)]; bool [B].
 
-    A tokenizer needs about 300 bytes of memory for each byte of its input.
-
-    Args:
-        read: A function of strings that returns a list of ragged tensors with
-            rows of the same lengths, and a list of vectors of bool.
-        strings: string [B].
-        dtypes: The dtypes of the ragged tensors.
-        truths: The number of vectors of bool.
-
-    Returns:
-        The results of `read` for all strings: ragged [B, (T)]; bool [B].
+    A tokenizer needs about 300 bytes of memory for each byte of its input. `read` returns ragged
+    tensors of these dtypes, with rows of the same lengths, and so many vectors of bool.
     """
     count = tf.size(strings)
     lengths = tf.concat([[1], tf.strings.length(strings)], 0)
     size = tf.maximum(GROUP_BYTES // tf.reduce_max(lengths), 1)
     groups = tf.maximum(-(-count // size), 1)  # an empty one for no strings
 
-    def body(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
+    def body(i: tf.Tensor, arrays: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
         rows, checks = read(strings[i * size : (i + 1) * size])
-        values = [column.values for column in rows]
-        parts = [*values, rows[0].row_lengths(), *checks]
-        return i + 1, [array.write(i, part) for array, part in zip(done, parts, strict=True)]
+        parts = [*(column.values for column in rows), rows[0].row_lengths(), *checks]
+        return i + 1, [array.write(i, part) for array, part in zip(arrays, parts, strict=True)]
 
-    _, done = tf.while_loop(
-        lambda i, _: i < groups,
-        body,
-        (
-            tf.constant(0),
-            [
-                tf.TensorArray(dtype, groups, infer_shape=False, element_shape=[None])
-                for dtype in (*dtypes, tf.int64, *[tf.bool] * truths)
-            ],
-        ),
-        parallel_iterations=1,
+    arrays = [
+        tf.TensorArray(dtype, groups, infer_shape=False, element_shape=[None])
+        for dtype in (*dtypes, tf.int64, *[tf.bool] * truths)
+    ]
+    _, arrays = tf.while_loop(
+        lambda i, _: i < groups, body, (tf.constant(0), arrays), parallel_iterations=1
     )
-    whole = [array.concat() for array in done]
+    whole = [array.concat() for array in arrays]
     values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
     return [
         tf.RaggedTensor.from_row_lengths(column, lengths, validate=False) for column in values
@@ -222,23 +195,15 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:
-    """Cuts strings to `limit` bytes, or up to 3 fewer, between characters.
-
-    Args:
-        strings: string [B].
-        limit: The largest number of bytes, 3 or more.
-
-    Returns:
-        string [B].
-    """
+    """Cuts strings [B] to `limit` bytes, 3 or more, or up to 3 fewer, between characters."""
     begin = tf.strings.substr(strings, 0, limit + 1)
     # Only the last bytes: of whole rows a short one would take as many.
     place = tf.minimum(tf.strings.length(begin), limit - 3)
     last = tf.strings.substr(begin, place, tf.fill(tf.shape(place), 4))
     data = tf.io.decode_raw(last, tf.uint8, fixed_length=4)
     # From the byte after the limit backwards: is it a continuation byte?
-    goes_on = (data[:, ::-1] & 0xC0) == 0x80
-    back = tf.reduce_sum(tf.math.cumprod(tf.cast(goes_on, tf.int32), 1), 1)
+    continues = (data[:, ::-1] & 0xC0) == 0x80
+    back = tf.reduce_sum(tf.math.cumprod(tf.cast(continues, tf.int32), 1), 1)
     back = tf.where(back > 3, 0, back)  # no character has so many
     return tf.strings.substr(begin, tf.zeros_like(back), limit - back)
 
@@ -249,12 +214,7 @@ def valid_utf8(strings: tf.Tensor) -> tf.Tensor:
 
 
 class LimitedGraph(TranslationGraph):
-    """The same translator with limits, as it is exported.
-
-    Args:
-        graph: The translator.
-        limits: What is read and written at most.
-    """
+    """The same translator with limits, as it is exported."""
 
     source_texts: tuple[LimitedText, ...]
     target_text: LimitedText

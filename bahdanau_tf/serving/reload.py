@@ -1,7 +1,6 @@
 """A script, run by `answers` in a new process: an export answers requests.
 
-It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as
-Latin-1.
+It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as Latin-1.
 """
 
 from __future__ import annotations
@@ -57,10 +56,6 @@ def end_with(parent: int, folder: Path) -> None:
     """Lets this process end, and its folder vanish, if its parent is killed.
 
     On Windows, where a process keeps the number of its parent, it cannot.
-
-    Args:
-        parent: The number of the process that waits for this one.
-        folder: What that process would have removed.
     """
 
     def watch() -> None:

@@ -25,24 +25,14 @@ TARGET_INPUTS = {"complete": "prefix", "score": "translation"}
 
 
 class Request(NamedTuple):
-    """A request as a client sends it.
-
-    Attributes:
-        signature: Name of the signature.
-        inputs: The rows of each input, by its name.
-    """
+    """A request as a client sends it."""
 
     signature: str
-    inputs: dict[str, list[bytes]]
+    inputs: dict[str, list[bytes]]  # the rows of each input, by its name
 
 
 def sentences(text: Tokenizer, lengths: Sequence[int]) -> list[bytes]:
-    """Makes sentences of words drawn from a vocabulary, with a fixed seed.
-
-    Args:
-        text: The tokenizer.
-        lengths: Number of words of each sentence.
-    """
+    """Makes sentences of so many words drawn from a vocabulary, with a fixed seed."""
     special = (text.pad_id, text.unk_id, text.eos_id)
     words = np.setdiff1d(np.arange(text.vocabulary_size), special)
     random = np.random.default_rng(1409)
@@ -88,19 +78,12 @@ Outputs = dict[str, np.ndarray]
 
 
 class Answers(NamedTuple):
-    """What came back.
+    """What came back."""
 
-    Attributes:
-        outputs: Of each request.
-        signatures: The names of all signatures, sorted.
-        load_seconds: The time that loading took.
-        timed: For each timed request the seconds of every repetition.
-    """
-
-    outputs: list[Outputs]
-    signatures: list[str]
+    outputs: list[Outputs]  # of each request
+    signatures: list[str]  # the names of all, sorted
     load_seconds: float
-    timed: list[list[float]]
+    timed: list[list[float]]  # for each timed request the seconds of every repetition
 
 
 def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()) -> Answers:
@@ -128,7 +111,7 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
         script = shutil.copy(Path(reload.__file__), folder)
         plain: reload.Asked = {"requests": _plain(asked), "timed": _plain(timed)}
         (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, script, name, str(os.getpid())],
             cwd=folder,
             check=False,
@@ -136,8 +119,8 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
             text=True,
             errors="replace",
         )
-        if done.returncode:
-            raise ValueError(f"{version} cannot be reloaded: {_reason(done)}")
+        if process.returncode:
+            raise ValueError(f"{version} cannot be reloaded: {_reason(process)}")
         replies: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
     return Answers(
         outputs=[_arrays(outputs) for outputs in replies["outputs"]],
@@ -147,13 +130,12 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
     )
 
 
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
+def _reason(process: subprocess.CompletedProcess[str]) -> str:
     """Why a process failed: a signal, or the last line that it wrote."""
-    if done.returncode < 0:
-        number = -done.returncode
+    if process.returncode < 0:
+        number = -process.returncode
         return f"killed by signal {number} ({signal.strsignal(number)})"
-    said = done.stderr.strip().split("\n")[-1]
-    return said or f"exit status {done.returncode}"
+    return process.stderr.strip().split("\n")[-1] or f"exit status {process.returncode}"
 
 
 def _plain(requests: Sequence[Request]) -> list[reload.Request]:

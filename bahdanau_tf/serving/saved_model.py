@@ -1,8 +1,8 @@
-"""Writes SavedModels for TensorFlow Serving, and reads their graphs."""
+"""Writes SavedModels for TensorFlow Serving; reads, counts and slims their graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -12,6 +12,38 @@ import tensorflow as tf
 from google.protobuf import descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 GRAPHS = "saved_model.pb"
+SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
+_INITIALIZER = "__saved_model_init_op"  # in the list of signatures
+# Ops that cannot fail, so that they may run before a loop that makes no step, and the attribute
+# that is the dtype of their output.
+_MOVABLE = {
+    "Cast": "DstT",
+    "Pack": "T",
+    "Pad": "T",
+    "ReadVariableOp": "dtype",
+    "Shape": "out_type",
+    "StridedSlice": "T",
+}
+_READS = {"LookupTableFindV2", "ReadVariableOp"}
+_WRITING = ("Assign", "LookupTableI")  # ImportV2, InsertV2
+_LOOPS = ("While", "StatelessWhile")
+_TAKEN = "shrink_axis_mask"  # axes of which one element is taken
+_INPUTS = "_input_shapes"  # of a function
+# Grappler leaves such functions to tf.data, which optimizes only datasets.
+_OF_DATA = "_tf_data_function"
+_CONFIG = "config_proto"  # of a call, with which the function is prepared
+# Two nodes of such an op with equal inputs have equal outputs.
+_PURE = """
+AddV2 All Any Cast ConcatV2 Const Cumsum DecodeRaw EnsureShape Equal ExpandDims Fill FloorDiv
+GatherV2 Greater GreaterEqual Less LogicalAnd LogicalNot LogicalOr Max Maximum Min Minimum Mul Neg
+NotEqual OnesLike Pack PartitionedCall Range Reshape SelectV2 Shape Size Slice Squeeze StridedSlice
+StringLength Sub Substr Sum Tile Transpose Where ZerosLike
+"""
+PURE = frozenset(_PURE.split())
+_SAME = ("Identity", "IdentityN")  # their outputs are their inputs
+_GRADIENT = "_gradient_op_type"
+# TensorFlow's hash of the graphs, which are no longer those.
+_FINGERPRINT = "fingerprint.pb"
 
 
 def write_saved_model(
@@ -19,22 +51,14 @@ def write_saved_model(
     signatures: Mapping[str, tf.types.experimental.ConcreteFunction],
     modules: Sequence[tf.Module],
 ) -> None:
-    """Writes a SavedModel with the variables that its functions use.
+    """Makes a folder with a SavedModel of the variables that its functions use.
 
-    Args:
-        folder: The folder to make.
-        signatures: A concrete function for each name.
-        modules: The modules that own the tables used by the functions.
+    The modules own the tables that the functions use.
     """
     module = tf.Module()
     module.modules = list(modules)
-    module.used = list(
-        {
-            id(variable): variable
-            for function in signatures.values()
-            for variable in function.variables
-        }.values()
-    )
+    variables = (x for function in signatures.values() for x in function.variables)
+    module.used = list({id(variable): variable for variable in variables}.values())
     # TensorFlow would make these with mode 755, whatever the umask.
     for name in ("assets", "variables"):
         (folder / name).mkdir(parents=True)
@@ -51,24 +75,14 @@ def read_graphs(folder: Path) -> Any:
     return saved
 
 
-SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
-_INITIALIZER = "__saved_model_init_op"  # in the list of signatures
-
-
 class Nodes(NamedTuple):
-    """The numbers of nodes in a SavedModel.
+    """The numbers of nodes in a SavedModel."""
 
-    Attributes:
-        total: Of its graph and of all functions.
-        signatures: For each signature those that run it, where each call of a
-            function counts as often as it is made: a runtime copies functions
-            to where they are called.
-        gradients: Of functions that compute gradients.
-    """
-
-    total: int
+    total: int  # of its graph and of all functions
+    # For each signature those that run it, where each call of a function counts as often as it is
+    # made: a runtime copies functions to where they are called.
     signatures: dict[str, int]
-    gradients: int
+    gradients: int  # of functions that compute gradients
 
 
 def count_nodes(folder: Path) -> Nodes:
@@ -148,3 +162,292 @@ def in_order(nodes: Iterable[Any]) -> list[Any]:
 def node_of(reference: str) -> str:
     """The name of the node or argument in "node:output:0" or "^node"."""
     return reference.removeprefix("^").split(":")[0]
+
+
+def slim(folder: Path) -> None:
+    """Leaves out of a SavedModel's graphs what no server needs.
+
+    Whoever loads a graph pays for each of its nodes. Each constant that Python code mentions is a
+    node of its own, each size that it asks for twice is two, and identities say what belongs to
+    which loop. Nodes with a gradient of their own name it, and TensorFlow warns if it is not there.
+    TensorFlow writes a function for each branch and each loop of a signature, and for each
+    tokenizer its own, though many of them do the same.
+    """
+    saved = read_graphs(folder)
+    for meta_graph in saved.meta_graphs:
+        library = meta_graph.graph_def.library
+        lift(library.function)
+        for function in library.function:
+            _slim(function)
+        called = (x.name for n in meta_graph.graph_def.node for x in references(n))
+        merge(library, {*meta_graph.object_graph_def.concrete_functions, *called})
+        run_as_written(library.function)
+    (folder / GRAPHS).write_bytes(saved.SerializeToString())
+    (folder / _FINGERPRINT).unlink(missing_ok=True)
+
+
+def lift(functions: Iterable[Any]) -> None:
+    """Moves invariant nodes of loops, such as a padded bias, to where the loops are called.
+
+    TensorFlow runs all nodes of a loop's body at every step.
+    """
+    writing = _forget_reads(functions)
+    named = {function.signature.name: function for function in functions}
+    for function in callees_first(named.values()):  # inner loops first
+        for node in list(function.node_def):
+            if node.op in _LOOPS:
+                body, condition = (named[node.attr[part].func.name] for part in ("body", "cond"))
+                both = {function.signature.name, body.signature.name}
+                movable = set(_MOVABLE) - (_READS if both & writing else set())
+                _lift(function, node, body, condition, movable)
+
+
+def _forget_reads(functions: Iterable[Any]) -> set[str]:
+    """Lets nothing wait for reads where nothing is written; returns the functions that write.
+
+    What a function waits for last, its control outputs, are its effects; a function without any
+    only reads, too.
+    """
+    effects = {x.signature.name: x.control_ret for x in functions}
+    writing: set[str] = set()
+    for function in callees_first(functions):
+        nodes = function.node_def
+        called = {x.name: [f.name for f in references(x)] for x in nodes}
+        if any(x.op.startswith(_WRITING) or writing.intersection(called[x.name]) for x in nodes):
+            writing.add(function.signature.name)
+            continue
+        idle = {x.name for x in nodes if x.op in _READS}
+        idle |= {
+            name
+            for name, callees in called.items()
+            if callees and not any(effects[x] for x in callees)
+        }
+        for node in in_order(nodes):
+            node.input[:] = (x for x in node.input if x[1:] not in idle)
+            if node.op == "NoOp" and not node.input:
+                idle.add(node.name)
+        for name, awaited in list(function.control_ret.items()):
+            if awaited in idle:
+                del function.control_ret[name]
+                function.signature.control_output.remove(name)
+    return writing
+
+
+def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]) -> None:
+    """Moves invariant nodes of a loop to the function that has the loop."""
+    invariants = dict(_invariants(loop, body))
+    nodes = in_order(body.node_def)
+    constants = {x.name: x for x in nodes if x.op == "Const"}
+    moved: dict[str, Any] = {}
+    for node in nodes:
+        read = [node_of(tensor) for tensor in node.input]
+        outside_nodes = (moved, constants, invariants)
+        if (
+            node.op in movable
+            and all(any(x in k for k in outside_nodes) for x in read)
+            and not _may_fail(node, moved)
+        ):
+            moved |= {x: constants[x] for x in read if x in constants}
+            moved[node.name] = node
+    needed = {
+        tensor: moved[node_of(tensor)]
+        for node in nodes
+        if node.name not in moved
+        for tensor in node.input
+        if node_of(tensor) in moved and node_of(tensor) not in constants
+    }
+
+    def outside(name: str) -> str:
+        return f"{loop.name}/{name}"
+
+    for node in moved.values():
+        copy = function.node_def.add()
+        copy.CopyFrom(node)
+        copy.name = outside(node.name)
+        copy.input[:] = [invariants.get(tensor, outside(tensor)) for tensor in node.input]
+    inside = {
+        tensor: _added(loop, body, condition, outside(tensor), node)
+        for tensor, node in needed.items()
+    }
+    for node in nodes:
+        node.input[:] = [inside.get(tensor, tensor) for tensor in node.input]
+
+
+def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
+    """The arguments of a body that it returns, and what the loop gives."""
+    identities = {node.name: node.input[0] for node in body.node_def if node.op == "Identity"}
+    signature = body.signature
+    for argument, result, value in zip(
+        signature.input_arg, signature.output_arg, loop.input, strict=False
+    ):
+        returned = body.ret[result.name]
+        if identities.get(node_of(returned), returned) == argument.name:
+            yield argument.name, value
+
+
+def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
+    """Whether it takes an element out of a tensor that may have none."""
+    # A look at an attribute that is not there would make an invalid one.
+    takes = _TAKEN in node.attr and node.attr[_TAKEN].i
+    if node.op != "StridedSlice" or not takes:
+        return False
+    source = moved.get(node_of(node.input[0]))
+    return source is None or source.op != "Shape"
+
+
+def _added(loop: Any, body: Any, condition: Any, value: str, node: Any) -> str:
+    """Gives a loop another invariant, the output of a node; returns its name in the body."""
+    dtype = tf.int32.as_datatype_enum  # of a shape that has no note of it
+    if _MOVABLE[node.op] in node.attr:
+        dtype = node.attr[_MOVABLE[node.op]].type
+    name = f"invariant_{len(body.signature.input_arg)}"
+    for function in (body, condition):
+        function.signature.input_arg.add(name=name, type=dtype)
+    body.signature.output_arg.add(name=f"{name}_out", type=dtype)
+    body.ret[f"{name}_out"] = name
+    loop.attr["T"].list.type.append(dtype)
+    shape = node.attr[SHAPES].list.shape[0]
+    for noted, attribute in (
+        (loop, "output_shapes"),
+        (loop, SHAPES),
+        (body, _INPUTS),
+        (condition, _INPUTS),
+    ):
+        if attribute in noted.attr:
+            noted.attr[attribute].list.shape.append(shape)
+    controls = [tensor for tensor in loop.input if tensor.startswith("^")]
+    values = [tensor for tensor in loop.input if not tensor.startswith("^")]
+    loop.input[:] = [*values, value, *controls]
+    return name
+
+
+def merge(library: Any, roots: Collection[str]) -> None:
+    """Removes functions that equal another one, which is called instead; the roots stay."""
+    first: dict[object, str] = {}
+    now: dict[str, str] = {}
+    for function in callees_first(library.function):
+        for node in function.node_def:
+            for called in references(node):
+                called.name = now.get(called.name, called.name)
+        name = function.signature.name
+        same = first.setdefault(_meaning(function), name)
+        if same != name and name not in roots:
+            now[name] = same
+    kept = [x for x in library.function if x.signature.name not in now]
+    del library.function[:]
+    library.function.extend(kept)
+
+
+def _meaning(function: Any) -> object:
+    """What a function does, whatever its name and those of its nodes."""
+    signature = function.signature
+    names = {x.name: f"argument {i}" for i, x in enumerate(signature.input_arg)}
+    names |= {x.name: f"node {i}" for i, x in enumerate(function.node_def)}
+
+    def of(reference: str) -> str:
+        return reference.replace(node_of(reference), names[node_of(reference)], 1)
+
+    return (
+        tuple(argument.type for argument in signature.input_arg),
+        tuple(of(function.ret[argument.name]) for argument in signature.output_arg),
+        tuple(sorted(map(of, function.control_ret.values()))),
+        tuple((*map(of, node.input), meaning(node)) for node in function.node_def),
+    )
+
+
+def run_as_written(functions: Iterable[Any]) -> None:
+    """Marks functions, and the calls in them, so that no session optimizes them.
+
+    When a signature is first called, a server's session optimizes each function twice, in the
+    library of its graph and when a call of it is prepared. That takes two thirds of the first
+    call's time. The steps are not faster by it, since the graphs are written without what it would
+    remove.
+    """
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    serialized = config.SerializeToString()
+    for function in functions:
+        function.attr[_OF_DATA].b = True
+        for node in function.node_def:
+            if _CONFIG in node.attr:
+                node.attr[_CONFIG].s = serialized
+
+
+def _slim(function: Any) -> None:
+    """Removes nodes of a FunctionDef; what it computes stays the same."""
+    controls = (x for node in function.node_def for x in node.input if x.startswith("^"))
+    awaited = {*map(node_of, controls), *function.control_ret.values()}
+    passing = _passing(function, awaited)
+    shapes = {node.name: _shape(node) for node in function.node_def}
+    now = _Names()
+    first: dict[object, str] = {}  # of equal nodes
+    flat: dict[str, str] = {}  # what the reshapes read
+    kept = []
+    for node in in_order(function.node_def):
+        node.input[:] = map(now.of, node.input)
+        if node.op == "Reshape":  # of another one, too
+            tensor = node.input[0]
+            flat[node.name] = node.input[0] = flat.get(node_of(tensor), tensor)
+            shape = shapes[node.name]
+            if shape and shape == shapes.get(node_of(node.input[0])):
+                passing |= {node.name} - awaited
+        if node.name in passing:
+            now.passed[node.name] = list(node.input)
+            continue
+        node.attr.pop(_GRADIENT, None)
+        if node.op in PURE:
+            same = first.setdefault((meaning(node), *node.input), node.name)
+            if same != node.name:
+                now.same[node.name] = same
+                continue
+        kept.append(node)
+    for results_by_name in (function.ret, function.control_ret):
+        for name, result in list(results_by_name.items()):
+            results_by_name[name] = now.of(result)
+    results = *function.ret.values(), *function.control_ret.values()
+    del function.node_def[:]
+    function.node_def.extend(behind(kept, results))
+
+
+class _Names:
+    """What nodes and tensors are called when others are removed."""
+
+    def __init__(self) -> None:
+        self.same: dict[str, str] = {}  # for the name of a removed node that of an equal one
+        self.passed: dict[str, list[str]] = {}  # of one that only passes tensors on, their names
+
+    def of(self, reference: str) -> str:
+        """The name now: of a tensor "node:output:0", or "^node"."""
+        name = node_of(reference)
+        if name in self.passed:
+            return self.passed[name][int(reference.split(":")[-1])]
+        return reference.replace(name, self.same.get(name, name), 1)
+
+
+def _shape(node: Any) -> list[int] | None:
+    """The shape of a node's only output, if one size at most is unknown."""
+    if SHAPES not in node.attr:
+        return None
+    outputs = node.attr[SHAPES].list.shape
+    if len(outputs) != 1 or outputs[0].unknown_rank:
+        return None
+    sizes = [dim.size for dim in outputs[0].dim]
+    return None if sizes.count(-1) > 1 or 0 in sizes else sizes
+
+
+def _passing(function: Any, awaited: set[str]) -> set[str]:
+    """The names of the nodes that only pass tensors on.
+
+    Not of those that wait for other nodes or others for them, nor of those by which a function
+    returns its argument.
+    """
+    arguments = {argument.name for argument in function.signature.input_arg}
+    results = set(map(node_of, function.ret.values()))
+    return {
+        node.name
+        for node in function.node_def
+        if node.op in _SAME
+        and node.name not in awaited
+        and not any(tensor.startswith("^") for tensor in node.input)
+        and not (node.name in results and arguments.intersection(node.input))
+    }

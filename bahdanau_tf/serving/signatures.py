@@ -9,44 +9,38 @@
                               target_tokens, target_offsets, target_length
     score (text, translation) -> log_prob, length, truncated
 
-`complete` returns the best translation that begins with the prefix, which may
-be "".
+`complete` returns the best translation that begins with the prefix, which may be "".
 
-Inputs are string [B]. The batch is the first dimension of every output; all
-other dimensions are constants of the export, since a server that batches
-requests joins and splits along the first dimension only. The result of a row
-does not depend on the other rows.
+Inputs are string [B]. The batch is the first dimension of every output; all other dimensions are
+constants of the export, since a server that batches requests joins and splits along the first
+dimension only. The result of a row does not depend on the other rows.
 
-Lengths count the end symbol. In `align` it is an empty token after the last
-one, so that the weights of a target token sum to 1 over `source_length` places;
-a translation that is not finished has no end symbol. Other tokens may be empty,
-too: pieces that add a space, bytes that are not the last of a character. Tokens
-are in the order of the texts. Offsets (start, end) are in bytes. At most 256
-bytes of a source token are returned, or copied for an unknown word.
+Lengths count the end symbol. In `align` it is an empty token after the last one, so that the
+weights of a target token sum to 1 over `source_length` places; a translation that is not finished
+has no end symbol. Other tokens may be empty, too: pieces that add a space, bytes that are not the
+last of a character. Tokens are in the order of the texts. Offsets (start, end) are in bytes. At
+most 256 bytes of a source token are returned, or copied for an unknown word.
 
-`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached;
-otherwise the translation was cut at the limit, and its score is that
-of this part. `truncated`, bool [B], is whether a row was not translated (or
-scored) completely: because it, or a word to be copied, exceeded a limit and was
-cut, or because its (first) translation is not finished.
+`finished`, bool [B], in `n_best` [B, N], is whether the end symbol was reached; otherwise the
+translation was cut at the limit, and its score is that of this part. `truncated`, bool [B], is
+whether a row was not translated (or scored) completely: because it, or a word to be copied,
+exceeded a limit and was cut, or because its (first) translation is not finished.
 
-The N translations are the finished ones, best score first, then the unfinished
-ones, best score first, so scores are not always in order. If there are fewer
-than N, the remaining ones are "" with score -1e9, not finished. The translation
-of a text without words is "", with score 0, finished.
+The N translations are the finished ones, best score first, then the unfinished ones, best score
+first, so scores are not always in order. If there are fewer than N, the remaining ones are "" with
+score -1e9, not finished. The translation of a text without words is "", with score 0, finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search.selections import ABSENT
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
+from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.serving.weights import StoredModel
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
 from bahdanau_tf.text.tokenizer import Reading, Tokenizer
@@ -59,39 +53,32 @@ Outputs = dict[str, tf.Tensor]
 def signatures(
     graph: TranslationGraph, limits: Limits
 ) -> dict[str, tf.types.experimental.ConcreteFunction]:
-    """Makes the signatures of a translator.
+    """A concrete function for each signature of a translator.
 
-    Args:
-        graph: The graph of a translator; all signatures but `greedy` use its
-            decoding.
-        limits: The limits of requests and replies.
-
-    Returns:
-        A concrete function for each name. Without attention there is no
-        `align`, with a reversed target tokenizer no `complete`.
+    All signatures but `greedy` use its decoding. Without attention there is no `align`, with a
+    reversed target tokenizer no `complete`.
 
     Raises:
         ValueError: The decoding needs something that the model does not have.
     """
     served = _Served(graph, limits)
-    text = tf.TensorSpec([None], tf.string, name="text")
-    translation = tf.TensorSpec([None], tf.string, name="translation")
-    prefix = tf.TensorSpec([None], tf.string, name="prefix")
-    functions = {
-        "serving_default": _concrete(served.serving_default, text),
-        "greedy": _concrete(served.greedy, text),
-        "n_best": _concrete(served.n_best, text),
-        "score": _concrete(served.score, text, translation),
-    }
+    functions = [served.serving_default, served.greedy, served.n_best, served.score]
     if graph.model.has_alignment:
-        functions["align"] = _concrete(served.align, text)
+        functions.append(served.align)
     if not graph.target_text.reverse:
-        functions["complete"] = _concrete(served.complete, text, prefix)
-    return functions
+        functions.append(served.complete)
+    concrete = {}
+    for function in functions:
+        name = function.__name__
+        inputs = ["text", *([TARGET_INPUTS[name]] if name in TARGET_INPUTS else [])]
+        specs = [tf.TensorSpec([None], tf.string, name=text) for text in inputs]
+        traced = tf.function(function, input_signature=specs, autograph=False)
+        concrete[name] = traced.get_concrete_function()
+    return concrete
 
 
 class _Served:
-    """The functions behind the signatures."""
+    """The functions behind the signatures, with their names."""
 
     def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
         self.model = StoredModel(graph.model, graph.decoding.shortlist)
@@ -123,25 +110,27 @@ class _Served:
         shape = [None, self.count]
         return {
             "translations": tf.ensure_shape(translated.texts, shape),
-            "scores": tf.ensure_shape(_scores(translated), shape),
-            "finished": tf.ensure_shape(_finished(translated), shape),
+            "scores": tf.ensure_shape(translated.result.scores, shape),
+            "finished": tf.ensure_shape(translated.result.finished, shape),
             "truncated": _truncated(translated, cut),
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
         source, cut, reading = self.graph.read_words(as_strings(text))
-        translated = self.best(source, self._copied(reading), self._count(1))
+        copied = reading.words if self.graph.copies else None
+        translated = self.best(source, copied, self._count(1))
         words, starts, ends = _in_text_order(self.graph.source_text, *reading[1:])
         first, last = _in_text_order(self.graph.target_text, translated.starts, translated.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
-        ended = translated.result.finished[:, 0] & ~_is_blank(translated)
+        finished = translated.result.finished[:, 0]
+        ended = finished & (translated.result.tokens[:, 0, 0] != 0)  # not without words
         translation = translated.texts[:, 0]
         tokens = _tokens(translation, first, last)
         always = tf.ones_like(ended)
         return {
             "translation": translation,
-            "finished": _finished(translated)[:, 0],
+            "finished": finished,
             "truncated": _truncated(translated, cut),
             "weights": self._weights(translated, _count(tokens), _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
@@ -173,9 +162,6 @@ class _Served:
         source, cut, reading = self.graph.read_words(text)
         return source, cut, reading.words
 
-    def _copied(self, reading: Reading) -> tf.RaggedTensor | None:
-        return reading.words if self.graph.copies else None
-
     def _translated(
         self, source: Sources, words: tf.RaggedTensor | None, n_best: int | tf.Tensor
     ) -> Translated:
@@ -201,8 +187,9 @@ class _Served:
 
     def _weights(self, translated: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""
+        is_empty = translated.result.tokens[:, :1, :1] == 0
         weights: tf.Tensor = translated.result.weights
-        weights = tf.where(_is_blank(translated)[:, None, None], 0.0, weights[:, 0])
+        weights = tf.where(is_empty, 0.0, weights[:, 0])
         if self.graph.target_text.reverse:
             weights = _turned(weights, rows, axis=1)
         if self.graph.source_text.reverse:
@@ -217,16 +204,10 @@ def _first(translated: Translated, cut: tf.Tensor) -> Outputs:
     """The outputs of a signature for the best translation."""
     return {
         "translation": translated.texts[:, 0],
-        "score": _scores(translated)[:, 0],
-        "finished": _finished(translated)[:, 0],
+        "score": translated.result.scores[:, 0],
+        "finished": translated.result.finished[:, 0],
         "truncated": _truncated(translated, cut),
     }
-
-
-def _concrete(
-    function: Callable[..., Outputs], *specs: tf.TensorSpec
-) -> tf.types.experimental.ConcreteFunction:
-    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
 def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
@@ -272,35 +253,8 @@ def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
         return [tf.identity(rows) for rows in inputs.values()]
 
 
-def _is_blank(translated: Translated) -> tf.Tensor:
-    """Whether a row has no words, so padding as its first token: bool [B].
-
-    A hypothesis that is missing has padding, too, but no length.
-    """
-    result = translated.result
-    return (result.tokens[:, 0, 0] == 0) & (result.lengths[:, 0] > 0)
-
-
-def _scores(translated: Translated) -> tf.Tensor:
-    """Scores [B, N]; a row without words has one translation, of score 0."""
-    scores = translated.result.scores
-    nothing = tf.where(_is_first(scores), 0.0, ABSENT)
-    return tf.where(_is_blank(translated)[:, None], nothing, scores)
-
-
-def _finished(translated: Translated) -> tf.Tensor:
-    """Whether each translation is finished: bool [B, N]."""
-    finished = translated.result.finished
-    return tf.where(_is_blank(translated)[:, None], _is_first(finished), finished)
-
-
-def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
-    """True for the first of N hypotheses, given [B, N] values: bool [N]."""
-    return tf.range(tf.shape(hypotheses)[1]) == 0
-
-
 def _truncated(translated: Translated, cut: tf.Tensor) -> tf.Tensor:
-    return cut | ~_finished(translated)[:, 0]
+    return cut | ~translated.result.finished[:, 0]
 
 
 def _count(rows: tf.RaggedTensor) -> tf.Tensor:

@@ -31,14 +31,9 @@ def round_to_half(model: keras.Model) -> None:
 class StoredModel:
     """A `TranslationModel` that computes with the weights of a SavedModel.
 
-    They are stored as float16 if that is exact, and cast to float32 at each
-    call, outside all loops. Output weights are stored as `OutputColumns`. All
-    signatures share one encoder.
-
-    Args:
-        model: The model.
-        shortlist: Whether rows of the output weights are read, which are then
-            stored as the model has them.
+    They are stored as float16 if that is exact, and cast to float32 at each call, outside all
+    loops. Output weights are stored as `OutputColumns`, with a shortlist, which reads rows of
+    them, as the model has them. All signatures share one encoder.
     """
 
     def __init__(self, model: TranslationModel, shortlist: bool = False) -> None:

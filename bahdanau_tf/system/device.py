@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,17 +17,12 @@ _SQUARE, _PRODUCTS = 512, 20  # width and number of the products that are measur
 
 
 def describe_device(cores: int | None = None) -> str:
-    """Names the GPUs that TensorFlow sees or, without one, the processor.
+    """Names the GPUs that TensorFlow sees or, without one, the processor and its cores in use.
 
-    Args:
-        cores: Number of cores in use; if None, as many as TensorFlow uses.
+    If `cores` is None, they are as many as TensorFlow uses.
     """
-    gpus = [
-        tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
-        for gpu in tf.config.list_physical_devices("GPU")
-    ]
-    if gpus:
-        return ", ".join(gpus)
+    if gpus := _gpus():
+        return ", ".join(gpu.get("device_name", "GPU") for gpu in gpus)
     count = cores or max(threads(), operations_at_once())
     name = _cpuinfo("model name") or platform.processor() or platform.machine()
     return f"{count} core{'s' * (count > 1)}, {name}"
@@ -38,11 +34,15 @@ def has_fast_bfloat16() -> bool:
     They are on GPUs of compute capability 8 or more, and on processors that Linux
     describes as having AMX or AVX-512 for bfloat16.
     """
-    gpus = tf.config.list_physical_devices("GPU")
-    if gpus:
-        details = map(tf.config.experimental.get_device_details, gpus)
-        return all(gpu.get("compute_capability", (0, 0)) >= (8, 0) for gpu in details)
+    if gpus := _gpus():
+        return all(gpu.get("compute_capability", (0, 0)) >= (8, 0) for gpu in gpus)
     return not {"amx_bf16", "avx512_bf16"}.isdisjoint(_cpuinfo("flags").split())
+
+
+def _gpus() -> list[dict[str, Any]]:
+    """What TensorFlow knows of each GPU."""
+    devices = tf.config.list_physical_devices("GPU")
+    return [*map(tf.config.experimental.get_device_details, devices)]
 
 
 def has_gpu() -> bool:
@@ -53,11 +53,7 @@ def has_gpu() -> bool:
 def product_rate(clock: Callable[[], float] = time.perf_counter) -> float:
     """Operations per second of a square float32 product, the fastest of some.
 
-    It is computed like any operation: by one thread after `use_threads`. The
-    measurement takes a tenth of a second.
-
-    Args:
-        clock: Returns seconds.
+    It is computed like any operation: by one thread after `use_threads`, in a tenth of a second.
     """
     matrix = tf.ones([_SQUARE, _SQUARE])
     seconds = []
@@ -74,9 +70,7 @@ def adds_up_in_float32(dtype: tf.DType) -> bool:
     They do on GPUs, and those of bfloat16 where `has_fast_bfloat16`. On other
     processors TensorFlow rounds partial sums, too.
     """
-    if has_gpu():
-        return True
-    return dtype == tf.bfloat16 and has_fast_bfloat16()
+    return has_gpu() or (dtype == tf.bfloat16 and has_fast_bfloat16())
 
 
 def available_cores() -> list[int]:
@@ -89,17 +83,11 @@ def available_cores() -> list[int]:
 def use_threads(count: int | None = None) -> None:
     """Sets the number of threads, one for each operation; call it before any.
 
-    Operations that do not depend on each other (of parts of a batch, or of several
-    batches) then use several cores. That is faster than dividing each operation
-    among the cores.
-
-    Args:
-        count: Number of threads. If None, the number of cores that this process
-            may use, unless TensorFlow's environment variables are set, there is a
-            GPU, or TensorFlow is running already: then nothing changes.
-
-    Raises:
-        ValueError: TensorFlow is running already, with other threads.
+    Operations that do not depend on each other (of parts of a batch, or of several batches) then
+    use several cores. That is faster than dividing each operation among the cores. Without a count
+    they are as many as this process has cores, unless TensorFlow's environment variables are set,
+    there is a GPU, or TensorFlow is running already: then nothing changes. With a count, a
+    TensorFlow that is running with other threads raises a ValueError.
     """
     if count is None and (os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()):
         return

@@ -1,29 +1,41 @@
-"""Replaces files and folders as a whole: readers see the old or the new one."""
+"""Replaces files and folders as a whole, and reads files that may be damaged or hostile."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
 if sys.platform != "win32":
     import fcntl
+
+if TYPE_CHECKING:
+    import numpy as np
+
+AnyPath = str | os.PathLike[str]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 _UNPACKED = 1 << 28  # bytes that any archive may be unpacked to
 _EXPANSION = 10  # or so many times its own size
 _ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
+# What `zipfile` and NumPy raise for a damaged file.
+_DAMAGE = (
+    *(AttributeError, EOFError, KeyError, NotImplementedError, RuntimeError, TypeError),
+    *(ValueError, zipfile.BadZipFile, zlib.error),
+)
 
 
 def checksum(data: bytes) -> str:
@@ -32,7 +44,7 @@ def checksum(data: bytes) -> str:
 
 
 @contextmanager
-def full_disk_named(path: str | os.PathLike[str]) -> Iterator[None]:
+def full_disk_named(path: AnyPath) -> Iterator[None]:
     """Adds `path`, to which the block writes, to the error of a full disk."""
     try:
         yield
@@ -51,11 +63,10 @@ def new_name(folder: Path, prefix: str) -> Path:
     return folder / f"{prefix}{uuid4().hex[:8]}"
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(path: AnyPath, data: bytes) -> None:
     """Writes a temporary file in the same folder, then renames it to `path`.
 
-    It is flushed to the disk first: after a power failure there is the old file or
-    the new one.
+    It is flushed to the disk first: after a power failure there is the old file or the new one.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +84,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         raise
 
 
-def check_regular(path: str | os.PathLike[str]) -> None:
+def check_regular(path: AnyPath) -> None:
     """Raises a ValueError if a path is a pipe or a device.
 
     Reading a pipe would wait for a writer, forever if there is none.
@@ -97,14 +108,8 @@ def check_unpacked(archive: zipfile.ZipFile) -> None:
         )
 
 
-def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
-    """Reads a file that holds a JSON object.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is not JSON, not an object, or not a file. The message
-            names it.
-    """
+def read_object(path: AnyPath) -> dict[str, object]:
+    """Reads a JSON object; raises a ValueError that names the file if it holds none."""
     check_regular(path)
     try:
         value = json.loads(Path(path).read_bytes())
@@ -115,20 +120,10 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
     return value
 
 
-def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> dict[str, object]:
-    """Reads a JSON object with a "format_version".
+def read_versioned(path: AnyPath, newest: int, reader: str) -> dict[str, object]:
+    """Reads a JSON object with a "format_version" from 1 to `newest`, and returns the rest of it.
 
-    Args:
-        path: The file.
-        newest: The newest version that can be read; the first is 1.
-        reader: The start of error messages.
-
-    Returns:
-        The object, without its "format_version".
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It holds something else, or a newer version.
+    If it holds something else, a ValueError begins with `reader`.
     """
     value = read_object(path)
     version = value.pop("format_version", None)
@@ -144,20 +139,46 @@ def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> di
     return value
 
 
+def read_arrays(path: AnyPath) -> dict[str, np.ndarray]:
+    """Reads the arrays of an .npz file by name; objects are not unpickled.
+
+    NumPy allocates an array of the size that the file claims before it reads the numbers, so the
+    claims are checked first. A ValueError says that the file is damaged, or claims too much.
+    """
+    import numpy as np
+
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    check_regular(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(archive)
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    version = np.lib.format.read_magic(file)
+                    shape, _, dtype = read_header[version](file)
+                    claimed = math.prod(shape) * dtype.itemsize
+                    available = member.file_size - file.tell()
+                if claimed > available:
+                    raise ValueError(
+                        f"{member.filename} claims an array of shape {shape}, {claimed:,} bytes, "
+                        f"and has {available:,}"
+                    )
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except _DAMAGE as error:
+        raise ValueError(f"{os.fspath(path)!r} is not an .npz file of arrays: {error}") from error
+
+
 @contextmanager
-def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary folder, which replaces `path` when the block ends.
+def replaced_directory(path: AnyPath) -> Iterator[Path]:
+    """Yields an empty folder on the same file system, which replaces `path` when the block ends.
 
-    If the block raises, `path` stays as it was. If the process is killed,
-    `found_directory(path)` is still a complete folder, the old or the new
-    one, and `remove_leftovers` deletes the rest. Files are flushed to the disk
-    before the folder replaces `path`.
-
-    Args:
-        path: The folder to create or to replace.
-
-    Yields:
-        An empty folder on the same file system.
+    If the block raises, `path` stays as it was. If the process is killed, `found_directory(path)`
+    is still a complete folder, the old or the new one, and `remove_leftovers` deletes the rest.
+    Files are flushed to the disk before the folder replaces `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,10 +197,7 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _exchange(path: Path, new: Path) -> None:
-    """Renames `new` to `path`, which need not exist.
-
-    At every moment there is a complete folder at `path` or at `old`.
-    """
+    """Renames `new` to `path`; at every moment there is a complete folder there or at `_old`."""
     old = _old(path)
     if path.exists():
         _remove(old)  # left by a killed process; `path` is newer
@@ -199,19 +217,17 @@ def _old(path: Path) -> Path:
     return path.parent / f".{path.name}.replaced"
 
 
-def found_directory(path: str | os.PathLike[str]) -> Path:
+def found_directory(path: AnyPath) -> Path:
     """`path`, or its old folder if a writer was killed while replacing it."""
     path = Path(path)
     old = _old(path)
     return old if old.is_dir() and not path.exists() else path
 
 
-def remove_leftovers(folder: str | os.PathLike[str]) -> None:
-    """Removes what killed processes left in a folder.
+def remove_leftovers(folder: AnyPath) -> None:
+    """Removes what killed calls of `write_atomically` and `replaced_directory` left in a folder.
 
-    No process may be writing there now. `folder` is one in which `write_atomically`
-    and `replaced_directory` have written. A folder that was about to be replaced gets
-    its name back.
+    No process may be writing there now. A folder that was about to be replaced gets its name back.
     """
     for entry in Path(folder).iterdir():
         replaced = re.fullmatch(r"\.(.+)\.replaced", entry.name)
@@ -230,15 +246,10 @@ def _remove(path: Path) -> None:
 
 
 def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
-    """Tries to lock an open file, without waiting.
+    """Tries to lock an open file, without waiting; False if another process holds the lock.
 
-    The operating system releases the lock when the file is closed, even if the
-    process is killed.
-
-    Returns:
-        True if the file is now locked, False if another process holds the
-        lock, None where locks do not exist: on Windows, where Python has
-        no `fcntl`, and on some file systems.
+    None where locks do not exist: on Windows, and on some file systems. The operating system
+    releases the lock when the file is closed, even if the process is killed.
     """
     if sys.platform == "win32":
         return None
@@ -252,11 +263,7 @@ def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
 
 
 def check_file(flag: str, path: str | None) -> None:
-    """Checks that a file exists and is not a folder; None always passes.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Raises a ValueError unless a file exists and is not a folder; None always passes."""
     if path is None:
         return
     if not os.path.exists(path):
@@ -266,11 +273,7 @@ def check_file(flag: str, path: str | None) -> None:
 
 
 def check_folder(flag: str, path: str) -> None:
-    """Checks that a folder can be written to, or can be made.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Raises a ValueError unless a folder can be written to, or can be made."""
     place = Path(path).absolute()
     while not place.exists():
         place = place.parent
@@ -281,12 +284,11 @@ def check_folder(flag: str, path: str) -> None:
 
 
 def check_outside_models(flag: str, path: str) -> None:
-    """Raises if the folder is in a saved model, or is one."""
+    """Raises a ValueError if a folder is in a saved model, or is one."""
     place = Path(path).resolve()
     for folder in (place, *place.parents):
         if (folder / "translator.json").is_file():
             raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and what else is "
-                "in it is lost when the model is saved again; wanted a folder "
-                "outside"
+                f"--{flag}: {folder} holds a saved model, and what else is in it is lost when the "
+                "model is saved again; wanted a folder outside"
             )

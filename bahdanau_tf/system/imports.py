@@ -4,30 +4,46 @@ A saved model names its classes, and Keras looks them up among those that are re
 registers when its module is imported, and this package imports a module when one of its names is
 first used: a process that only loads a model would find no class. So stand-ins are registered as
 soon as Keras is imported; each imports its class when Keras asks it for an object.
+
+Modules of the user's own are imported only where the user names them.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 
+def read_stub(package: str, file: str) -> tuple[dict[str, str], list[str]]:
+    """Reads the stub `__init__.pyi` of a package, beside the `file` `__init__.py`.
+
+    Returns the module of each name, relative to the package, and the public modules.
+    """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes: dict[str, str] = {}
+    modules = []
+    for statement in stub.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module == package:
+            modules += [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            home = statement.module.removeprefix(f"{package}.")
+            homes |= {alias.name: home for alias in statement.names}
+    return homes, modules
+
+
 def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
-    """Imports a name of a package, for the `__getattr__` of the package.
+    """Imports a name of a package, for its `__getattr__`, from the module in `homes`.
 
-    Args:
-        package: The package; it gets the name as an attribute.
-        homes: The modules of its names, relative to it.
-        name: The name.
-
-    Raises:
-        AttributeError: The package has no such name.
+    The package gets the name as an attribute. A name without a home raises an AttributeError.
     """
     if name not in homes:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -37,12 +53,7 @@ def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
 
 
 class StandIn(NamedTuple):
-    """Stands for a class in Keras' register until the class is imported.
-
-    Attributes:
-        module: Where the class is imported from.
-        name: The name of the class.
-    """
+    """Stands for a class of a module in Keras' register until the class is imported."""
 
     module: str
     name: str
@@ -54,14 +65,10 @@ class StandIn(NamedTuple):
 
 
 def register(stand_ins: Mapping[str, StandIn]) -> None:
-    """Registers stand-ins, at once or when Keras is imported.
+    """Registers stand-ins, by the names that Keras writes into files.
 
-    Args:
-        stand_ins: By the name that Keras writes into files.
-
-    Raises:
-        ImportError: Keras has another backend than TensorFlow. If Keras is not imported yet, its
-            import raises it later.
+    If Keras is not imported yet, its import does it. Another backend than TensorFlow raises an
+    ImportError then.
     """
     if "keras" in sys.modules:
         _register(stand_ins)
@@ -86,8 +93,10 @@ def _check(backend: str) -> None:
         )
 
 
-class _KerasFinder(MetaPathFinder):
-    """Finds Keras through the other finders and wraps its loader."""
+class _KerasFinder(MetaPathFinder, Loader):
+    """Finds and loads Keras through the other finders, then registers the stand-ins."""
+
+    loader: Loader  # Keras' own
 
     def __init__(self, stand_ins: Mapping[str, StandIn]) -> None:
         self.stand_ins = stand_ins
@@ -96,7 +105,7 @@ class _KerasFinder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of Keras, with a loader that registers; else None."""
+        """The spec of Keras, with this as its loader; else None."""
         if name != "keras" or self.asks_others:
             return None
         self.asks_others = True
@@ -105,16 +114,8 @@ class _KerasFinder(MetaPathFinder):
         finally:
             self.asks_others = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _KerasLoader(spec.loader, self)
+            self.loader, spec.loader = spec.loader, self
         return spec
-
-
-class _KerasLoader(Loader):
-    """Loads Keras by its own loader, then registers the stand-ins."""
-
-    def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
-        self.loader = loader
-        self.finder = finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
@@ -125,5 +126,41 @@ class _KerasLoader(Loader):
             module.__spec__.loader = self.loader
         module.__loader__ = self.loader
         self.loader.exec_module(module)
-        _register(self.finder.stand_ins)
-        sys.meta_path.remove(self.finder)
+        _register(self.stand_ins)
+        sys.meta_path.remove(self)
+
+
+def imported(module: str, what: str) -> ModuleType:
+    """Imports a module that the user names in `what`, such as "cell is 'my_module.MyCell'".
+
+    If there is no such module, or it fails, a ValueError is raised.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ModelOptions: {what}, but there is no module {error.name}; add "
+            "its folder to PYTHONPATH if you trust it"
+        ) from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        what = f"{what}, but {module} cannot be imported"
+        raise blamed(error, what) from error
+
+
+def blamed(error: BaseException, what: str) -> ValueError:
+    """The message for an error of a user's part: `what` failed, such as "cell is 'MyCell'".
+
+    The error itself is raised if memory is short.
+    """
+    if is_shortage(error):
+        raise error
+    # Without Keras' appendices, on one line.
+    text = re.split("Arguments received|Full object config", str(error))[0]
+    words = re.sub(r"\x1b\[\d*m", "", text).split()
+    name = type(error).__name__
+    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory is short, without importing TensorFlow."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"

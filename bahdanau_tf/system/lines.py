@@ -6,8 +6,6 @@ Everything that reads text uses this module, so that all agree on the lines.
 from __future__ import annotations
 
 import codecs
-import contextlib
-import functools
 import gzip
 import itertools
 import os
@@ -16,11 +14,12 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
-from bahdanau_tf.system.files import FULL, check_regular, takes_lock
+from bahdanau_tf.system.files import FULL, AnyPath, check_regular, takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-8 never starts with these
@@ -29,7 +28,7 @@ PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
 # A text: a file of one sentence a line, or sentences in memory.
-Text = str | os.PathLike[str] | Sequence[str]
+Text = AnyPath | Sequence[str]
 
 # The longest line that this process reads, in bytes with the line end; the
 # command line sets it. There are several copies of a line in memory, and a small
@@ -39,17 +38,11 @@ longest_line = LONGEST_LINE
 
 
 def check_line(size: int, number: int, name: str) -> None:
-    """Raises a ValueError if a line is longer than `longest_line`.
-
-    Args:
-        size: Number of its bytes that were read, with the line end.
-        number: Its number, for the message.
-        name: The text, for the message.
-    """
+    """Raises a ValueError if line `number` of a text has more bytes than `longest_line`."""
     if size > longest_line:
         raise ValueError(
-            f"{name}: line {number} has more than {longest_line:,} bytes, "
-            "wanted a sentence in each line; --max_line_bytes allows more"
+            f"{name}: line {number} has more than {longest_line:,} bytes, wanted a sentence in "
+            "each line; --max_line_bytes allows more"
         )
 
 
@@ -58,123 +51,109 @@ def end_of_line(stream: BinaryIO) -> bytes:
     return stream.readline(longest_line + 1)
 
 
-def read_lines(
-    path: str | os.PathLike[str] | None, first: int = 0, last: int | None = None
-) -> Iterator[str]:
-    r"""Yields the lines of a UTF-8 text without their line ends.
+def read_lines(path: AnyPath | None, first: int = 0, last: int | None = None) -> Iterator[str]:
+    r"""Yields the lines of a UTF-8 text without their line ends, of standard input if None.
 
-    A line ends with \n, with or without carriage returns before it, and with
-    nothing else, so that line numbers are those of `wc -l`. A byte order mark
-    at the start is dropped. A gzip file is unpacked, whatever its name.
-
-    Args:
-        path: The file; None for standard input.
-        first: How many lines are skipped; they need not be UTF-8.
-        last: The number of the last line; None for all.
+    A line ends with \n, with or without carriage returns before it, and with nothing else, so that
+    line numbers are those of `wc -l`. A byte order mark at the start is dropped. A gzip file is
+    unpacked, whatever its name. The first lines may be skipped, and need not be UTF-8 then; `last`
+    is the number of the last line that is read.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is not UTF-8 or too long (the message has its
-            number), the file is UTF-16, or a gzip file is damaged.
+        ValueError: A line is not UTF-8 or too long (the message has its number), the file is
+            UTF-16, or a gzip file is damaged.
     """
-    with _source(path) as raw, _damage_named(path):
-        numbered = enumerate(_lines(raw, path), 1)
-        for number, line in itertools.islice(numbered, first, last):
+    with _opened(path) as text:
+        for number, line in itertools.islice(enumerate(_lines(text, path), 1), first, last):
             try:
-                text = line.decode("utf-8" if number > 1 else "utf-8-sig")
+                decoded = line.decode("utf-8" if number > 1 else "utf-8-sig")
             except UnicodeDecodeError as error:
                 raise ValueError(f"{_name(path)}: line {number} is not UTF-8") from error
-            if text:  # empty if the file holds a byte order mark alone
-                yield text.removesuffix("\n").rstrip("\r")
+            if decoded:  # empty if the file holds a byte order mark alone
+                yield decoded.removesuffix("\n").rstrip("\r")
 
 
-def count_lines(path: str | os.PathLike[str]) -> int:
-    """The number of lines of a text, which need not be UTF-8.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: A line is too long, the file is UTF-16, or a gzip file is
-            damaged.
-    """
-    with _source(path) as raw, _damage_named(path):
-        lines = _lines(raw, path)
+def count_lines(path: AnyPath) -> int:
+    """The number of lines of a text, which need not be UTF-8; raises errors as `read_lines`."""
+    with _opened(path) as text:
+        lines = _lines(text, path)
         first = next(lines, b"").removeprefix(codecs.BOM_UTF8)
         return bool(first) + sum(1 for _ in lines)
 
 
-@contextlib.contextmanager
-def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens a text as a binary stream that can be read in any order.
+@contextmanager
+def seekable(path: AnyPath) -> Iterator[BinaryIO]:
+    """Opens a text as a binary stream that can be read in any order, after a byte order mark.
 
-    A gzip file is unpacked to a temporary file without a name, which the
-    system deletes when the process ends, even if it is killed.
-
-    Yields:
-        The stream, positioned after the byte order mark if there is one.
+    A gzip file is unpacked to a temporary file without a name, which the system deletes when the
+    process ends, even if it is killed.
 
     Raises:
         OSError: The file cannot be read, or the temporary file not written.
         ValueError: It is a pipe or a device, or UTF-16, or a gzip file is damaged.
     """
     check_regular(path)
-    with _source(path) as raw, _damage_named(path):
-        text = _unpacked(raw, path)
-        if text is raw:
-            yield _behind_mark(raw)
+    with _opened(path) as text:
+        if isinstance(text, BufferedReader):  # not packed
+            yield _behind_mark(text)
             return
         with tempfile.TemporaryFile() as copy:
-            with _room_named(path):
+            try:
                 shutil.copyfileobj(text, copy, AT_ONCE)
                 copy.flush()
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+                message = f"no room to unpack {_name(path)}; set TMPDIR to another folder"
+                raise OSError(error.errno, message, tempfile.gettempdir()) from error
             yield _behind_mark(cast(BinaryIO, copy))
 
 
-@contextlib.contextmanager
-def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
-    """Opens a file, plain or .gz, or standard output, to write lines to.
+@contextmanager
+def written(path: AnyPath | None) -> Iterator[TextIO]:
+    """Opens a file, plain or .gz, to write lines in UTF-8 to, or standard output if None.
 
-    A file is written as `incomplete(path)` and renamed at the end, so `path`
-    is never incomplete. After an error the lines written so far are in
-    `incomplete(path)`; if there are none, no file is left. Only one process at
-    a time can write it.
-
-    Args:
-        path: The file; None for standard output.
-
-    Yields:
-        The stream, in UTF-8. Standard output is flushed at the end, so that a
-        closed pipe raises here and not when the interpreter exits.
-
-    Raises:
-        ValueError: Another process is writing the file.
+    A file is written as `incomplete(path)` and renamed at the end, so `path` is never incomplete.
+    After an error the lines written so far are in `incomplete(path)`; if there are none, no file
+    is left. If another process is writing it, a ValueError is raised. Standard output is flushed
+    at the end, so that a closed pipe raises here and not when the interpreter exits.
     """
-    with _kept_lines_named(path):
+    try:
         yield from _written(path)
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        name = "standard output" if path is None else os.fspath(path)
+        kept = ""
+        if path is not None and os.path.exists(incomplete(path)):
+            kept = f"; what was written is in {incomplete(path)}"
+        raise OSError(error.errno, f"{error.strerror}{kept}", name) from error
 
 
-def incomplete(path: str | os.PathLike[str]) -> str:
+def incomplete(path: AnyPath) -> str:
     """The name of a file until it is complete.
 
     If `path` is a symbolic link, it is in the folder of the file that is meant.
     """
     if os.path.islink(path):
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.stat(path)  # raises an error if links form a circle
         path = os.path.realpath(path)
     return f"{os.fspath(path)}{PART}"
 
 
-@contextlib.contextmanager
-def written_together(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[TextIO]]:
+@contextmanager
+def written_together(paths: Sequence[AnyPath]) -> Iterator[list[TextIO]]:
     """`written` for several files: all fit on the disk, or none is renamed."""
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         streams = [stack.enter_context(written(path)) for path in paths]
         yield streams
         for stream in streams:
             stream.flush()
 
 
-def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
+def _written(path: AnyPath | None) -> Iterator[TextIO]:
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         yield sys.stdout
@@ -196,10 +175,10 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         os.replace(aside, aside.removesuffix(PART))
 
 
-@contextlib.contextmanager
-def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[TextIO]:
+@contextmanager
+def _packed(file: BinaryIO, path: AnyPath) -> Iterator[TextIO]:
     """A text stream to an open file, packed if `path` ends in .gz; leaves it open."""
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         raw = file
         if Path(path).suffix == ".gz":
             packed = gzip.GzipFile(fileobj=file, mode="wb")
@@ -209,13 +188,9 @@ def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield stream
 
 
-@contextlib.contextmanager
-def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens `aside`, to be renamed to `path`, so that no other process writes it.
-
-    Raises:
-        ValueError: Another process is writing the file.
-    """
+@contextmanager
+def _alone(aside: str, path: AnyPath) -> Iterator[BinaryIO]:
+    """Opens `aside`, to be renamed to `path`, unless another process is writing it."""
     with open(aside, "ab") as file:
         is_ours = takes_lock(file) is not False
         # False if the other process has renamed or removed it meanwhile.
@@ -232,35 +207,34 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         except BaseException:
             if not os.fstat(file.fileno()).st_size:
-                with contextlib.suppress(OSError):  # an open file on Windows
+                with suppress(OSError):  # an open file on Windows
                     os.remove(aside)
             raise
 
 
-def _source(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[BinaryIO]:
-    if path is None:
-        return contextlib.nullcontext(sys.stdin.buffer)
-    return open(path, "rb")
+@contextmanager
+def _opened(path: AnyPath | None) -> Iterator[BinaryIO]:
+    """Opens a text, or standard input, to read its bytes; a gzip file is unpacked."""
+    with nullcontext(sys.stdin.buffer) if path is None else open(path, "rb") as raw:
+        try:
+            # Peeking leaves the bytes in the stream: pipes and terminals cannot seek.
+            text = raw
+            if cast(BufferedReader, raw).peek(len(GZIP)).startswith(GZIP):
+                text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
+            if cast(BufferedReader, text).peek(2).startswith(UTF_16):
+                raise ValueError(
+                    f"{_name(path)} is UTF-16, wanted UTF-8: convert it by "
+                    "`iconv -f UTF-16 -t UTF-8`"
+                )
+            yield text
+        except DAMAGE as error:
+            raise ValueError(f"{_name(path)} is not a whole gzip file: {error}") from error
 
 
-def _lines(raw: BinaryIO, path: str | os.PathLike[str] | None) -> Iterator[bytes]:
-    text, name = _unpacked(raw, path), _name(path)
-    read = functools.partial(end_of_line, text)
-    for number, line in enumerate(iter(read, b""), 1):
-        check_line(len(line), number, name)
+def _lines(text: BinaryIO, path: AnyPath | None) -> Iterator[bytes]:
+    for number, line in enumerate(iter(lambda: end_of_line(text), b""), 1):
+        check_line(len(line), number, _name(path))
         yield line
-
-
-def _unpacked(raw: BinaryIO, path: str | os.PathLike[str] | None) -> BinaryIO:
-    # Peeking leaves the bytes in the stream: pipes and terminals cannot seek.
-    text = raw
-    if cast(BufferedReader, raw).peek(len(GZIP)).startswith(GZIP):
-        text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
-    if cast(BufferedReader, text).peek(2).startswith(UTF_16):
-        raise ValueError(
-            f"{_name(path)} is UTF-16, wanted UTF-8: convert it by `iconv -f UTF-16 -t UTF-8`"
-        )
-    return text
 
 
 def _behind_mark(stream: BinaryIO) -> BinaryIO:
@@ -270,38 +244,5 @@ def _behind_mark(stream: BinaryIO) -> BinaryIO:
     return stream
 
 
-@contextlib.contextmanager
-def _damage_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    try:
-        yield
-    except DAMAGE as error:
-        raise ValueError(f"{_name(path)} is not a whole gzip file: {error}") from error
-
-
-@contextlib.contextmanager
-def _room_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        text = f"no room to unpack {_name(path)}; set TMPDIR to another folder"
-        raise OSError(error.errno, text, tempfile.gettempdir()) from error
-
-
-@contextlib.contextmanager
-def _kept_lines_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL or error.filename is not None:
-            raise
-        name = "standard output" if path is None else os.fspath(path)
-        kept = ""
-        if path is not None and os.path.exists(incomplete(path)):
-            kept = f"; what was written is in {incomplete(path)}"
-        raise OSError(error.errno, f"{error.strerror}{kept}", name) from error
-
-
-def _name(path: str | os.PathLike[str] | None) -> str:
+def _name(path: AnyPath | None) -> str:
     return "standard input" if path is None else os.fspath(path)

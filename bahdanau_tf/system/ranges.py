@@ -10,21 +10,13 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class Range:
-    """An interval of numbers.
-
-    Attributes:
-        low: Lower bound.
-        high: Upper bound.
-        above_low: Whether the lower bound itself is excluded.
-        below_high: Whether the upper bound itself is excluded.
-        of: What the upper bound depends on, if it is not fixed.
-    """
+    """An interval of numbers."""
 
     low: float
     high: float
-    above_low: bool = False
+    above_low: bool = False  # whether the lower bound itself is excluded
     below_high: bool = False
-    of: str = ""
+    of: str = ""  # what the upper bound depends on, if it is not fixed
 
     def __contains__(self, value: object) -> bool:
         # NaN is in no range: all its comparisons are false.
@@ -36,7 +28,7 @@ class Range:
         return is_low and is_high
 
     def __str__(self) -> str:
-        low, high = _plain(self.low), _plain(self.high)
+        low, high = (f"{int(x) if int(x) == x else x:,}" for x in (self.low, self.high))
         low = f"more than {low}" if self.above_low else low
         if self.below_high:
             return f"{low} or more, below {high}"
@@ -44,21 +36,10 @@ class Range:
         return f"{low}{joint}{high}{self.of and f', {self.of}'}"
 
 
-def _plain(number: float) -> str:
-    whole = int(number)
-    return f"{whole:,}" if whole == number else f"{number:,}"
-
-
 def size(owner: str, name: str, value: object) -> int:
-    """A number of units, words or layers, as a Python `int`.
+    """A number of units, words or layers as a Python `int`: the argument `name` of a class.
 
-    Args:
-        owner: Name of the class with the argument, for the error.
-        name: Name of the argument.
-        value: Its value.
-
-    Raises:
-        ValueError: It is not a whole number, or less than 1.
+    If it is not a whole number, or less than 1, a ValueError begins with the class, `owner`.
     """
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or (number := int(cast("int", value))) < 1:
@@ -76,20 +57,11 @@ _KINDS: dict[type, tuple[type, str]] = {
 
 
 def check_values(owner: object, **ranges: Range) -> None:
-    """Checks that the fields of a dataclass have allowed values.
+    """Raises a ValueError unless the fields of a dataclass have allowed values.
 
-    NumPy's numbers are replaced by Python's, which JSON can hold. A value must have
-    the annotated type, a number must lie in its range, and a field annotated
-    `Literal` must have one of its values. None passes where the annotation allows
-    it: it stands for "not given".
-
-    Args:
-        owner: The dataclass instance.
-        **ranges: The range of each number, by field name.
-
-    Raises:
-        ValueError: A value is not allowed. The message has class, field,
-            value and allowed values.
+    A value must have the annotated type, a number must lie in its range, and a field annotated
+    `Literal` must have one of its values. None passes where the annotation allows it: it stands
+    for "not given". NumPy's numbers are replaced by Python's, which JSON can hold.
     """
     for name, hint in typing.get_type_hints(type(owner)).items():
         value = getattr(owner, name)
@@ -100,11 +72,7 @@ def check_values(owner: object, **ranges: Range) -> None:
 
 
 def check_range(owner: object, name: str, allowed: Range) -> None:
-    """Checks that the field of a dataclass, whose type was checked, is in a range.
-
-    Raises:
-        ValueError: It is not. The message has class, field, value and range.
-    """
+    """Raises a ValueError unless the field of a dataclass, of a checked type, is in a range."""
     if (value := getattr(owner, name)) not in allowed:
         raise ValueError(f"{type(owner).__name__}: {name} is {value!r}, wanted {allowed}")
 

@@ -23,17 +23,12 @@ Nest: TypeAlias = Any
 # The shape of a tensor, as `build` gets it; None where a size is unknown.
 Shape: TypeAlias = tuple[int | None, ...]
 
-
 _rounded_to: ContextVar[tf.DType] = ContextVar("rounded_to", default=tf.float32)
 
 
 @contextmanager
 def products_in(dtype: tf.DType) -> Iterator[None]:
-    """Computes the products of the block in another dtype.
-
-    Args:
-        dtype: float32, bfloat16 or float16.
-    """
+    """Computes the products of the block in float32, bfloat16 or float16."""
     token = _rounded_to.set(tf.as_dtype(dtype))
     try:
         yield
@@ -50,15 +45,10 @@ def operand(x: tf.Tensor) -> tf.Tensor:
 def product(
     a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False
 ) -> tf.Tensor:
-    """a b, in the dtype of a, or in float32 where products are rounded.
+    """a b, of float [..., p, q] and [..., q, r]; b may be an `operand` already.
 
-    TensorFlow has no product of bfloat16 with float32 results on processors.
-
-    Args:
-        a: float [..., p, q].
-        b: float [..., q, r]; it may be an `operand` already.
-        transpose_a: Whether to transpose a.
-        transpose_b: Whether to transpose b.
+    The result has the dtype of a, or float32 where products are rounded. TensorFlow has no product
+    of bfloat16 with float32 results on processors.
     """
     if _rounded_to.get() == tf.float32:
         return tf.matmul(a, tf.cast(b, a.dtype), transpose_a, transpose_b)

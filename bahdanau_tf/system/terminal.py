@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
@@ -26,25 +27,52 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 def printable(text: str) -> str:
     r"""A message with its control characters escaped, such as \x1b.
 
-    Names in it may come from a stranger's file, and a terminal obeys control
-    characters.
+    Names in it may come from a stranger's file, and a terminal obeys control characters.
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+# How messages are worded for those who read them; see `worded`.
+_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
+
+
+@contextmanager
+def worded(change: Callable[[str], str]) -> Iterator[None]:
+    """Changes the notes of progress lines, and the text of a ValueError, in the block."""
+    token = _wording.set(change)
+    try:
+        yield
+    except ValueError as error:
+        error.args = tuple(change(x) if isinstance(x, str) else x for x in error.args)
+        raise
+    finally:
+        _wording.reset(token)
+
+
+def as_shown(text: str) -> str:
+    """A message as its reader sees it."""
+    return printable(_wording.get()(text))
+
+
+def in_notebook() -> bool:
+    """Whether this process runs the cells of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 class StatusLine:
-    """A line about a long job, on standard error or another stream.
+    """A line about a long job, on standard error, in a notebook on standard output.
 
     On a terminal it is overwritten, at most twice a second; elsewhere (a log
     file) a new line is written every 30 seconds.
 
     Args:
-        stream: Where to write; standard error if None. Some programs have
+        stream: Where to write instead. Some programs have
             none, or replace it by an object without `isatty`.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream = stream or (sys.stdout if in_notebook() else sys.stderr)
         isatty = getattr(self._stream, "isatty", None)
         self._live = isatty is not None and isatty()
         self._interval = 0.5 if self._live else 30.0
@@ -52,7 +80,7 @@ class StatusLine:
 
     def note(self, text: str) -> None:
         """Writes a line that stays."""
-        text = printable(text)
+        text = as_shown(text)
         self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
 
     def _is_due(self, now: float) -> bool:
@@ -92,9 +120,8 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends so long after its first step, even if steps are
-            left. If that comes first, only the time is shown, not the number of
-            steps.
+        seconds: The job ends so long after its first step, even if steps are left. If that comes
+            first, only the time is shown, not the number of steps.
     """
 
     def __init__(
@@ -105,12 +132,12 @@ class ProgressLine(StatusLine):
         self._seconds = seconds
         self._first = done
         self._start: float | None = None  # after the first step
+        self._columns_of_table: list[str] = []
 
     def update(self, done: int, text: str) -> None:
         """Reports that `done` steps are done; `text` follows the count.
 
-        On a narrow terminal the bar and the last parts of the text, between
-        commas, are left out.
+        On a narrow terminal the bar and the last parts of the text, between commas, are left out.
         """
         now = time.monotonic()
         if self._start is None and done > self._first:
@@ -130,14 +157,24 @@ class ProgressLine(StatusLine):
         if math.isfinite(seconds):
             left = f", {about}{_clock(seconds)} left"
         parts = text.split(", ")
-        lines = [
-            f"{count} {', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)
-        ]
+        parts[0] = f"{count} {parts[0]}"
+        self._draw(share, parts, left, now)
+
+    def _draw(self, share: float, parts: Sequence[str], left: str, now: float) -> None:
+        lines = [f"{', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
             lines = [f"{bar:░<20} {lines[0]}", *lines]
         columns = self._columns
         self._show(next((x for x in lines if len(x) <= columns), lines[-1]), now)
+
+    def row(self, values: dict[str, float]) -> None:
+        """Writes a row of a table of results; the headings come before its first row."""
+        widths = {name: max(len(name), 8) for name in values}
+        if list(values) != self._columns_of_table:
+            self._columns_of_table = list(values)
+            self.note("  ".join(f"{name:>{width}}" for name, width in widths.items()))
+        self.note("  ".join(f"{short(values[name]):>{width}}" for name, width in widths.items()))
 
     def _seconds_left(self, done: int, now: float) -> float:
         """By the mean time of the steps after the first; infinite before that."""
@@ -220,12 +257,9 @@ class LineCounter(StatusLine):
         return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
     def report(self, what: str, places: Sequence[int], at_once: bool = False) -> None:
-        """Collects odd lines among those not yet counted, in ascending order.
+        """Collects lines that are odd in the way `what`, in ascending order.
 
-        Args:
-            what: What is odd about them.
-            places: Which lines; 0 is the first line that is not yet counted.
-            at_once: Whether to report all collected lines now.
+        Place 0 is the first line that is not yet counted. They are reported later, or `at_once`.
         """
         for place in places:
             number = self._first + self.done + place + 1
@@ -239,17 +273,22 @@ class LineCounter(StatusLine):
                 self.note(f"{lines}: {what}")
 
     def close(self) -> None:
-        """Reports the final counts: of all lines, and of the odd ones.
-
-        The first is left out if it was never shown or was just shown, the others
-        if one report has named all of them.
-        """
+        """Reports the final counts, of all lines and of the odd ones, unless a line showed them."""
         if self._shown and (self._live or self._shown < self.done):
             self.note(str(self))
         self._note_odd()
         for what, odd in self._odd.items():
             if odd.reports > 1:
                 self.note(f"{odd.total} of {self.done} lines: {what}")
+
+
+def short(value: float) -> str:
+    """A result with the digits that a table needs."""
+    if isinstance(value, int):
+        return str(value)
+    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
+        return f"{value:.{0 if value >= 1000 else 2}f}"
+    return f"{value:.3g}"
 
 
 def amount(number: float, of: str) -> str:
@@ -281,10 +320,9 @@ def _clock(seconds: float) -> str:
 def heard(listen: Callable[[int], None]) -> Iterator[None]:
     """Calls `listen` with the number of each signal that Python handles, in a thread.
 
-    A handler runs only between two Python instructions, so not before a call of
-    TensorFlow returns, and once for all signals of one kind. But Python writes the
-    number of each signal to a socket at once, which a thread reads. This has no effect
-    outside the main thread.
+    A handler runs only between two Python instructions, so not before a call of TensorFlow returns,
+    and once for all signals of one kind. But Python writes the number of each signal to a socket at
+    once, which a thread reads. This has no effect outside the main thread.
     """
     here, there = socket.socketpair()
     there.setblocking(False)

@@ -45,38 +45,27 @@ def __getattr__(name: str) -> Any:
 def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     """Loads the tokenizer that `save` wrote into a folder.
 
-    Args:
-        directory: The folder.
-
-    Returns:
-        The tokenizer, of the class that was saved.
-
     Raises:
-        ValueError: A file is missing; the vocabulary or model is not the one
-            that was saved, or the folder holds a tokenizer of an unknown class
-            or with options that this version does not know.
+        ValueError: A file is missing; the vocabulary or model is not the one that was saved, or
+            the folder holds a tokenizer of an unknown class or with options that this version does
+            not know.
     """
-    try:
-        return _load_text(directory)
-    except FileNotFoundError as error:
-        raise ValueError(
-            f"load_text: {error.filename} is missing, a part of the tokenizer that was saved there"
-        ) from error
-
-
-def _load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:
     from bahdanau_tf.text.subwords import SubwordTokenizer
     from bahdanau_tf.text.tokenizer import read_settings
     from bahdanau_tf.text.words import WordTokenizer
 
-    name, checksum, config = read_settings(directory)
-    classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
-    if name not in classes:
-        raise ValueError(
-            f"load_text: {directory} holds a {name!r}, wanted one of {sorted(classes)}."
-        )
     try:
+        name, checksum, config = read_settings(directory)
+        classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
+        if name not in classes:
+            raise ValueError(
+                f"load_text: {directory} holds a {name!r}, wanted one of {sorted(classes)}."
+            )
         return classes[name].load(directory, checksum, config)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"load_text: {error.filename} is missing, a part of the tokenizer that was saved there"
+        ) from error
     except TypeError as error:
         raise ValueError(
             f"load_text: {directory} has options that this bahdanau_tf does not know: {error}"

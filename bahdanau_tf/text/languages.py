@@ -1,7 +1,6 @@
 """Rules of single languages for the word tokenizer, as data.
 
-The lists are short, and written for this package. Patterns are RE2 and match a
-pair of words: the left one, a line break, the right one.
+Patterns are RE2 and match a pair of words: the left one, a line break, the right one.
 """
 
 from __future__ import annotations
@@ -22,15 +21,9 @@ class Apostrophe(enum.Enum):
 
 
 def _close(closing: str, opening: str, *pairs: str) -> str:
-    """Makes a pattern of pairs of words without a space between them.
+    """A pattern of pairs of words without a space between them.
 
-    Args:
-        closing: Pattern of words without a space before them.
-        opening: Pattern of words without a space after them.
-        *pairs: Patterns of other such pairs.
-
-    Returns:
-        Pattern of pairs.
+    There is none before `closing` words, after `opening` ones, and in other `pairs`.
     """
     return "|".join([rf".*\n(?:{closing})", rf"(?:{opening})\n.*", *pairs])
 
@@ -42,28 +35,18 @@ _INITIALS = "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
 
 @dataclass(frozen=True)
 class Language:
-    """Rules of one language.
+    """Rules of one language."""
 
-    Attributes:
-        apostrophe: Where an apostrophe between two letters is split.
-        abbreviations: Words that keep their full stop, separated by spaces.
-        numbering: Words that keep their full stop before a number.
-        close: Pattern of pairs of words with no space between them.
-        no_break: Pattern of pairs whose space should not break the line.
-        scripts: Whether a change of script ends a word.
-        quotes: Pattern of quotation marks that both open and close. If empty,
-            only the straight mark does, alternately in a line.
-        suffixes: Pattern of words without a space after such a closing mark.
-    """
-
-    apostrophe: Apostrophe = Apostrophe.AROUND
-    abbreviations: str = _INITIALS
-    numbering: str = ""
-    close: str = _close(_CLOSING, _OPENING)
-    no_break: str = ""
-    scripts: bool = False
+    apostrophe: Apostrophe = Apostrophe.AROUND  # where one between two letters is split
+    abbreviations: str = _INITIALS  # words that keep their full stop, separated by spaces
+    numbering: str = ""  # words that keep their full stop before a number
+    close: str = _close(_CLOSING, _OPENING)  # pairs of words with no space between them
+    no_break: str = ""  # pairs whose space should not break the line
+    scripts: bool = False  # whether a change of script ends a word
+    # Quotation marks that both open and close. If empty, only the straight mark does, alternately
+    # in a line.
     quotes: str = ""
-    suffixes: str = ""
+    suffixes: str = ""  # words without a space after such a closing mark
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
@@ -161,12 +144,7 @@ LANGUAGES = {
 
 
 def language(code: str, rules: int = RULES) -> Language:
-    """Returns the rules of a language, general ones for an unlisted code.
-
-    Args:
-        code: ISO 639-1 code.
-        rules: Version of the rules, 1 or 2.
-    """
+    """The rules of an ISO 639-1 code, version 1 or 2; general ones if it is not listed."""
     if rules == 1:
         return _FIRST.get(code, Language())
     return LANGUAGES.get(code, _GENERAL)

@@ -10,10 +10,7 @@ _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
-    """Checks that the input is a vector of strings: string [B].
-
-    The shape is checked in the graph, too, since a server passes on whatever
-    a client sends.
+    """Checks that the input is a vector of strings, string [B], in the graph, too.
 
     Raises:
         ValueError: It has another shape, such as that of one string alone.
@@ -52,9 +49,8 @@ def is_first(rows: tf.Tensor) -> tf.Tensor:
 def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
     """The row number of each value: integer [N], ascending.
 
-    `RaggedTensor.value_rowids` returns the same, but in a graph it builds a
-    mask of the number of rows times the longest row: one token of 8 KiB among
-    as many short ones needs 0.5 GB.
+    `RaggedTensor.value_rowids` returns the same, but in a graph it builds a mask of the number of
+    rows times the longest row: one token of 8 KiB among as many short ones needs 0.5 GB.
     """
     ends = rows.row_splits[1:]
     count = tf.size(rows.values, ends.dtype)
@@ -65,8 +61,7 @@ def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
 def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     """Keeps the values where a mask of the same rows is true.
 
-    Unlike `tf.ragged.boolean_mask` it does not use the costly
-    `RaggedTensor.value_rowids`.
+    Unlike `tf.ragged.boolean_mask` it does not use the costly `RaggedTensor.value_rowids`.
     """
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
@@ -96,13 +91,7 @@ def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
 def until_end(ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int) -> tf.RaggedTensor:
     """True for ids before the row's first end symbol that are not padding.
 
-    Args:
-        ids: integer [B, T] or ragged [B, (T)].
-        eos_id: Id of the end symbol.
-        pad_id: Id of the padding.
-
-    Returns:
-        Ragged bool [B, (T)].
+    Integer [B, T] or ragged [B, (T)] -> ragged bool [B, (T)].
     """
     ids = as_rows(ids)
     ends = tf.cumsum(tf.cast(ids.values == eos_id, tf.int32))
@@ -130,32 +119,22 @@ def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
 def spans(
     lengths: tf.RaggedTensor, gaps: tf.RaggedTensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Byte offsets of tokens that are written one after another.
-
-    Args:
-        lengths: Ragged int32 [B, (T)], number of bytes of each token.
-        gaps: Ragged int32 [B, (T)], number of bytes written before it.
+    """Byte offsets of tokens of these lengths, written one after another behind gaps.
 
     Returns:
-        Two ragged int32 [B, (T)]: the offset of the first byte of each token,
-        and that of the byte after its last.
+        Two ragged int32 [B, (T)]: the offset of the first byte of each token, and that of the byte
+        after its last.
     """
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
     ends -= tf.gather(ends_before, row_ids(lengths))
-    return (lengths.with_values(ends - lengths.values), lengths.with_values(ends))
+    return lengths.with_values(ends - lengths.values), lengths.with_values(ends)
 
 
 def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Cuts tokens out of strings, which need not be valid UTF-8.
+    """Cuts tokens out of strings, which need not be valid UTF-8: ragged string [B, (T)].
 
-    Args:
-        strings: string [B].
-        starts: Ragged int32 [B, (T)], offsets in bytes.
-        ends: Ragged int32 [B, (T)].
-
-    Returns:
-        Ragged string [B, (T)].
+    The offsets are in bytes, ragged int32 [B, (T)].
     """
     # tf.strings.substr would need a copy of the string for each of its tokens.
     data = tf.strings.bytes_split(strings)
@@ -171,10 +150,8 @@ def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor)
 def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
     """Where offsets are once U+FFFD is written for bytes that are not valid.
 
-    Args:
-        texts: string [B], with such bytes.
-        offsets: ragged int32 [B, (T)], in bytes of `texts`; one between bytes
-            that are replaced together moves behind them.
+    Offsets are in bytes of `texts`, ragged int32 [B, (T)]; one between bytes that are replaced
+    together moves behind them.
     """
     lengths = tf.strings.length(texts)
     firsts = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order

@@ -1,7 +1,6 @@
 """The script, the language and the spaces of a text.
 
-Guesses are meant for thousands of lines of one language; a single sentence may be
-too short.
+Guesses are meant for thousands of lines of one language; a single sentence may be too short.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-# Scripts that are written without spaces between words, by the first words of
-# their letters' Unicode names. Korean has spaces.
+# Scripts that are written without spaces between words, by the first words of their letters'
+# Unicode names. Korean has spaces.
 _UNSPACED = {
     "kana": ("HIRAGANA", "KATAKANA"),
     "han": ("CJK", "IDEOGRAPHIC", "BOPOMOFO"),
@@ -26,8 +25,8 @@ _BY_LANGUAGE = {
     **dict.fromkeys(("ja", "jpn"), "kana"),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), "other"),
 }
-# Least share of such letters in a text of these scripts. It is low because
-# the same text takes several times as many letters in an alphabet.
+# Least share of such letters in a text of these scripts. It is low because the same text takes
+# several times as many letters in an alphabet.
 _SHARE = 0.25
 _KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
 _WORD_LENGTH = 6  # fewer letters between spaces, on average: the text is tokenized
@@ -36,11 +35,8 @@ _WORD_LENGTH = 6  # fewer letters between spaces, on average: the text is tokeni
 def has_blanks(sentences: Sequence[str]) -> bool:
     """Whether spaces separate the words of a text.
 
-    They do in most scripts. In text of another script, such as Chinese or
-    Thai, they do if it is tokenized: it has a space after every few letters.
-
-    Args:
-        sentences: A part of the text.
+    They do in most scripts. In text of another script, such as Chinese or Thai, they do if it is
+    tokenized: it has a space after every few letters.
     """
     return not unspaced_script(sentences) or is_tokenized(sentences)
 
@@ -48,13 +44,8 @@ def has_blanks(sentences: Sequence[str]) -> bool:
 def script(sentences: Sequence[str]) -> str:
     """The script in which a text is written, by its letters.
 
-    Args:
-        sentences: A part of the text.
-
-    Returns:
-        The first word of Unicode's names of most of the letters, in lower
-        case: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han" for
-        Chinese; "" without letters.
+    It is the first word of Unicode's names of most of the letters, in lower case: "latin",
+    "cyrillic", "hangul"; "kana" for Japanese and "han" for Chinese; "" without letters.
     """
     unspaced = unspaced_script(sentences)
     if unspaced in ("kana", "han"):
@@ -66,12 +57,9 @@ def script(sentences: Sequence[str]) -> str:
 def is_tokenized(sentences: Sequence[str]) -> bool:
     """Whether spaces separate all words and punctuation of a text.
 
-    In most scripts a full stop then stands alone; text of a script without
-    spaces has a space after every few letters, not counting spaces beside
-    punctuation and other scripts, which plain text has, too.
-
-    Args:
-        sentences: A part of the text.
+    In most scripts a full stop then stands alone; text of a script without spaces has a space
+    after every few letters, not counting spaces beside punctuation and other scripts, which plain
+    text has, too.
     """
     if not unspaced_script(sentences):
         ends = [line.split()[-1] for line in sentences if line.strip()]
@@ -90,15 +78,10 @@ def is_tokenized(sentences: Sequence[str]) -> bool:
 
 
 def unspaced_script(sentences: Sequence[str], language: str = "") -> str:
-    """The script of a text, if it has no spaces between words.
+    """The script of a text without spaces between words: "kana", "han", "other", else "".
 
-    Args:
-        sentences: A part of the text.
-        language: Its code, such as "ja" or "zh-TW", which decides where the
-            script fits several languages, and where there are no letters.
-
-    Returns:
-        "kana", "han", "other", or "" for a script with spaces.
+    The language's code, such as "ja" or "zh-TW", decides where the script fits several languages,
+    and where there are no letters.
     """
     by_language = _BY_LANGUAGE.get(re.split("[-_]", language.lower())[0], "")
     names = _names(_letters(sentences))
@@ -227,8 +210,8 @@ LONGEST = 500  # only so many characters of a line count, so that none dominates
 SMALL_WORDS = 0.1  # least share of small words among all words
 KINDS = 5  # least number of different small words
 LEAD = 1.05  # least ratio of small words to those of the second language
-# With fewer different small words, as in a text of few words, the text must
-# have words that only one language has ("own words"), and a larger lead.
+# With fewer different small words, as in a text of few words, the text must have words that only
+# one language has ("own words"), and a larger lead.
 CLEAR_LEAD = 2.0
 OWN_WORDS = 0.02  # least share of own words among all words
 FEWEST = 5  # least number of own words
@@ -240,13 +223,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 def guess_language(lines: Iterable[str]) -> str:
     """Guesses the language of a text.
 
-    The script with the most letters decides, if only one language uses it: Han
-    with kana is Japanese, Han without kana is Chinese. Among the languages of
-    one script the one whose small words are the most frequent is chosen; if the
-    text has few of them, letters that only one language has count, too.
+    The script with the most letters decides, if only one language uses it: Han with kana is
+    Japanese, Han without kana is Chinese. Among the languages of one script the one whose small
+    words are the most frequent is chosen; if the text has few of them, letters that only one
+    language has count, too.
 
     Args:
-        lines: The text, some thousand lines of it.
+        lines: Some thousand lines of the text.
 
     Returns:
         The ISO 639-1 code; "und" if the language is not clear.
@@ -266,8 +249,8 @@ def guess_language(lines: Iterable[str]) -> str:
 def _script(letters: Counter[str]) -> str:
     """The script of most letters; for East Asian ones "ja", "ko" or "zh".
 
-    A letter of any other script counts twice as much as a Latin one: Latin
-    names and terms occur in texts of all scripts.
+    A letter of any other script counts twice as much as a Latin one: Latin names and terms occur
+    in texts of all scripts.
     """
     scripts = _names(Counter({x: n for x, n in letters.items() if x.isalpha()}))
     for name in scripts:

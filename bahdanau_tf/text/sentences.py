@@ -6,8 +6,8 @@ import re
 
 from bahdanau_tf.text.languages import LANGUAGES
 
-# A missed end does less harm than a wrong one, so the abbreviations of all
-# languages count in every language.
+# A missed end does less harm than a wrong one, so the abbreviations of all languages count in
+# every language.
 _ABBREVIATIONS = frozenset(
     word for rules in LANGUAGES.values() for word in rules.abbreviations.split()
 )
@@ -28,16 +28,9 @@ _LOOK_BACK = 40  # characters before a mark that are examined
 def split_sentences(text: str) -> list[str]:
     """Splits a text after each sentence.
 
-    A sentence ends with a mark such as . ! ? … before a space, or with 。！？.
-    It does not end before a lower-case letter, after an abbreviation or an initial,
-    or within 「」.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The sentences, each with the spaces that follow it; joined they are
-        `text`.
+    A sentence ends with a mark such as . ! ? … before a space, or with 。！？. It does not end
+    before a lower-case letter, after an abbreviation or an initial, or within 「」. Joined, the
+    sentences are `text`.
 
     Example:
         >>> split_sentences("Mr. Li left. Did he?")

@@ -1,6 +1,7 @@
 """Spaces between words: by a rule of the language, with signs for exceptions.
 
-A word before which the rule is wrong carries a sign (`JOINED` or `APART`).
+A word before which the rule is wrong carries a sign (`JOINED` or `APART`). Functions take the
+words of all rows, one after another: string [N], and their rows, int32 [N], ascending.
 """
 
 from __future__ import annotations
@@ -15,18 +16,11 @@ from bahdanau_tf.text.splitting import APART, JOINED
 
 
 class Quotes(NamedTuple):
-    """Quotation marks among the words of all rows, one after another.
-
-    Attributes:
-        is_mark: bool [N], whether the word is such a mark.
-        opens: bool [N], whether it is a mark that opens.
-        expected: bool [N], whether the rule expects it to open, given the
-            marks before it.
-    """
+    """Quotation marks among the words of all rows, bool [N] each."""
 
     is_mark: tf.Tensor
-    opens: tf.Tensor
-    expected: tf.Tensor
+    opens: tf.Tensor  # whether it is a mark that opens
+    expected: tf.Tensor  # whether the rule expects it to open, given the marks before it
 
     @classmethod
     def that_stand(
@@ -37,17 +31,10 @@ class Quotes(NamedTuple):
         rows: tf.Tensor,
         language: Language,
     ) -> Quotes:
-        """Finds the marks of a text, whose spaces are known.
+        """The marks of a text with these spaces before its words.
 
-        A mark opens after a space, a bracket or the start of its row.
-
-        Args:
-            words: string [N].
-            spaces: bool [N], whether the text has a space before the word.
-            close: bool [N], whether the language's rule puts no space between
-                the word and the one before it, apart from quotation marks.
-            rows: int32 [N], the row of each word, ascending.
-            language: The rules.
+        A mark opens after a space, a bracket or the start of its row. `close` says where the rule
+        puts no space before a word, apart from quotation marks.
         """
         if not language.quotes:
             return cls._by_turns(words, rows)
@@ -70,15 +57,9 @@ class Quotes(NamedTuple):
         rows: tf.Tensor,
         language: Language,
     ) -> Quotes:
-        """Finds the marks of signed words; unsigned marks follow the rule.
+        """The marks of signed words, without their signs; unsigned marks follow the rule.
 
-        Args:
-            words: string [N], with the signs removed.
-            joined: bool [N], whether the word's sign forbids a space before it.
-            apart: bool [N], whether its sign demands one.
-            close: As in `that_stand`.
-            rows: As in `that_stand`.
-            language: As in `that_stand`.
+        The sign of a `joined` word forbids a space before it, that of an `apart` one demands it.
         """
         if not language.quotes:
             return cls._by_turns(words, rows)
@@ -106,13 +87,11 @@ class Quotes(NamedTuple):
 
 
 def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The positions of the marks, and what is certain about each.
+    """The positions of the marks, int64 [M], and what is certain about each.
 
-    Returns:
-        int64 [M], the positions; bool [M], whether the mark must open (at the
-        start of a row, after a bracket); bool [M], whether it otherwise must
-        close (at the end of a row, before a full stop or the like); bool [M],
-        whether it is the first mark of its row.
+    Three bool [M]: whether the mark must open (at the start of a row, after a bracket); whether it
+    otherwise must close (at the end of a row, before a full stop or the like); whether it is the
+    first mark of its row.
     """
     places = tf.where(is_mark)[:, 0]
     must_open = tf.gather(is_first(rows) | close, places)
@@ -125,23 +104,12 @@ def _scattered(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.T
     return tf.tensor_scatter_nd_update(none, places[:, None], values)
 
 
-NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
-
-
 def spaces_by_rule(
     words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
-    """Finds before which words the language's rule puts a space.
+    """Before which unsigned words the rule puts a space: bool [N]; True at the first of a row.
 
-    Args:
-        words: string [N], the words of all rows, one after another, unsigned.
-        spaces: bool [N], whether the text has a space before the word; the
-            rule for quotation marks depends on it.
-        rows: int32 [N], the row of each word, ascending.
-        language: The rules.
-
-    Returns:
-        bool [N]; True at the first word of a row.
+    The rule for quotation marks depends on the spaces of the text, bool [N].
     """
     close = tf.strings.regex_full_match(_pairs(words), language.close)
     quotes = Quotes.that_stand(words, spaces, close, rows, language)
@@ -160,16 +128,7 @@ def _spaces(
 
 
 def sign(words: tf.Tensor, spaces: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
-    """Puts a sign before each word where the rule is wrong.
-
-    Args:
-        words: string [N].
-        spaces: bool [N], whether the text has a space before the word.
-        ruled: bool [N], whether the rule puts one there.
-
-    Returns:
-        string [N].
-    """
+    """Puts a sign before each word where the text has a space, and the rule none, or vice versa."""
     signed = tf.where(spaces, APART, JOINED) + words
     return tf.where(spaces == ruled, words, signed)
 
@@ -180,16 +139,9 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
 
 
 def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool) -> tf.Tensor:
-    """Returns what is written before each word: a space or nothing.
+    """What is written before each word, signed or not: a space or nothing, string [N].
 
-    Args:
-        words: string [N], the words of all rows, with or without signs.
-        rows: int32 [N], the row of each word, ascending.
-        language: The rules.
-        no_break: Whether spaces may be no-break spaces.
-
-    Returns:
-        string [N]; nothing at the first word of a row.
+    With `no_break`, spaces may be no-break spaces.
     """
     plain = unsign(words)
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
@@ -201,7 +153,7 @@ def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: boo
     character = tf.constant(" ")
     if no_break:
         held = tf.strings.regex_full_match(pairs, language.no_break)
-        character = tf.where(held, NO_BREAK_SPACE, character)
+        character = tf.where(held, "\N{NO-BREAK SPACE}", character)
     return tf.where(((ruled & ~joined) | apart) & ~is_first(rows), character, "")
 
 

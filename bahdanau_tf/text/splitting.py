@@ -21,8 +21,8 @@ NormalForm = Literal["NFC", "NFKC"] | None
 JOINED = "\N{HALFWIDTH BLACK SQUARE}"
 APART = "\N{OPEN BOX}"
 
-# Characters without ink and width that only control line breaks and direction.
-# The joiners U+200C and U+200D are not among them: they make other words.
+# Characters without ink and width that only control line breaks and direction. The joiners U+200C
+# and U+200D are not among them: they make other words.
 INVISIBLE = (
     "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
     "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
@@ -110,7 +110,10 @@ def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
 
 @functools.lru_cache(maxsize=4)
 def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a page number for each 256 characters, and the distinct pages."""
+    """A page number for each 256 characters, and the distinct pages.
+
+    Invisible characters are `Kind.INVISIBLE` or `Kind.SYMBOL`.
+    """
     # Outside these two ranges no character is assigned (Unicode 17).
     kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
     for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
@@ -123,47 +126,17 @@ def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
     return np.array(page_of, np.int32), pages
 
 
-class Characters(tf.Module):
-    """The kind of every character, in two small tables.
-
-    Args:
-        form: Normal form to which the text will be converted, or None; a
-            character has the kind of its normal form.
-        invisible: Whether invisible characters are `Kind.INVISIBLE`; if not,
-            `Kind.SYMBOL`.
-    """
-
-    def __init__(self, form: NormalForm, invisible: bool) -> None:
-        super().__init__()
-        page_of, pages = _pages(form, invisible)
-        self._page_of = tf.constant(page_of)
-        self._pages = tf.constant(pages)
-
-    def kinds(self, codes: tf.Tensor) -> tf.Tensor:
-        """Looks code points up: int32 [N] -> int32 [N]."""
-        page = tf.gather(self._page_of, codes // 256)
-        return tf.gather_nd(self._pages, tf.stack([page, codes % 256], 1))
-
-
 _EDGE = -1  # "kind" before the first character of a row and after the last
 
 
 class _Text(NamedTuple):
-    """Base characters of a batch and the kinds of their neighbours.
-
-    Attributes:
-        codes: int32 [N], code points.
-        kinds: int32 [N].
-        left: int32 [N], kind of the character before; `SPACE` after a space.
-        right: int32 [N], kind of the character after; `SPACE` before a space.
-        next: int32 [N], kind of the next character that is not a space.
-    """
+    """Base characters of a batch and the kinds of their neighbours, int32 [N] each."""
 
     codes: tf.Tensor
     kinds: tf.Tensor
-    left: tf.Tensor
-    right: tf.Tensor
-    next: tf.Tensor
+    left: tf.Tensor  # of the character before; `SPACE` after a space
+    right: tf.Tensor  # of the character after; `SPACE` before a space
+    next: tf.Tensor  # of the next character that is not a space
 
     @classmethod
     def read(
@@ -186,23 +159,14 @@ class _Text(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of all strings of a batch, one after another.
+    """The words of all strings of a batch, one after another."""
 
-    Attributes:
-        codes: Ragged int32 [N, (C)], the code points of each word.
-        rows: int32 [N], index of the word's string.
-        starts: int32 [N], offset in bytes of the word in its string.
-        ends: int32 [N], offset in bytes of the word's end.
-        spaces: bool [N], whether a space or the start of the string is before it.
-        count: int64, the number of strings.
-    """
-
-    codes: tf.RaggedTensor
-    rows: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    spaces: tf.Tensor
-    count: tf.Tensor
+    codes: tf.RaggedTensor  # int32 [N, (C)], the code points of each word
+    rows: tf.Tensor  # int32 [N], index of the word's string
+    starts: tf.Tensor  # int32 [N], offset in bytes of the word in its string
+    ends: tf.Tensor  # int32 [N], that of the word's end
+    spaces: tf.Tensor  # bool [N], whether a space or the start of the string is before it
+    count: tf.Tensor  # int64, the number of strings
 
     def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Groups values of the words, [N], by strings: ragged [B, (T)]."""
@@ -213,23 +177,18 @@ class Words(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[[tf.Tensor], Words]:
-    """Returns `split` as a graph, which is traced once.
-
-    It is large, and whatever is made of words needs it.
+    """`split` of string [B] as a graph, which is traced once, since it is large.
 
     Args:
         form: Normal form to which the words will be converted, or None.
         invisible: Whether invisible characters are removed.
         language: Rules of the language.
-
-    Returns:
-        A function of string [B].
     """
     # A tf.function would be traced again in every loop that calls it.
     with tf.init_scope():
-        characters = Characters(form, invisible)
+        tables = [tf.constant(table) for table in _pages(form, invisible)]
         # Of its own, as it is the same for all languages.
-        read = tf.function(lambda strings: read_characters(strings, characters), autograph=False)
+        read = tf.function(lambda strings: read_characters(strings, *tables), autograph=False)
 
         def split_words(strings: tf.Tensor) -> Words:
             return split(read(strings), language)
@@ -241,32 +200,22 @@ def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[
 
 
 class _Read(NamedTuple):
-    """The visible characters of a batch of strings, one after another.
+    """The visible characters of a batch of strings, one after another."""
 
-    Attributes:
-        codes, rows, starts, ends: int32 [N], as in `Words`.
-        after_space: bool [N], whether a space or the start of the string is before.
-        bases: int32 [M], the places of base characters among them.
-        text: These base characters.
-        count: int64, the number of strings.
-    """
-
-    codes: tf.Tensor
+    codes: tf.Tensor  # int32 [N], as in `Words`, like the following
     rows: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
-    after_space: tf.Tensor
-    bases: tf.Tensor
-    text: _Text
-    count: tf.Tensor
+    after_space: tf.Tensor  # bool [N], whether a space or the start of the string is before
+    bases: tf.Tensor  # int32 [M], the places of base characters among them
+    text: _Text  # these base characters
+    count: tf.Tensor  # int64, the number of strings
 
 
-def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
-    """Reads strings as code points, without spaces and invisible characters.
+def read_characters(strings: tf.Tensor, page_of: tf.Tensor, pages: tf.Tensor) -> _Read:
+    """Reads strings of any bytes as code points, without spaces and invisible characters.
 
-    Args:
-        strings: string [B], of any bytes.
-        characters: Kinds of the characters.
+    The tables are those of `_pages`.
     """
     # A character ends where the next starts; the line break follows the last.
     codes, offsets = tf.strings.unicode_decode_with_offsets(
@@ -275,7 +224,8 @@ def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
     rows = tf.cast(row_ids(codes), tf.int32)
     codes, starts = codes.flat_values, tf.cast(offsets.flat_values, tf.int32)
     ends = tf.concat([starts[1:], starts[:1]], 0)
-    kinds = characters.kinds(codes)
+    page = tf.gather(page_of, codes // 256)
+    kinds = tf.gather_nd(pages, tf.stack([page, codes % 256], 1))
     codes, starts, ends, rows, kinds = _masked(
         kinds != Kind.INVISIBLE, codes, starts, ends, rows, kinds
     )
@@ -298,18 +248,7 @@ def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
 
 
 def split(read: _Read, language: Language) -> Words:
-    """Splits strings into words.
-
-    Marks are left out while the rules examine base characters and their
-    neighbours.
-
-    Args:
-        read: The characters of the strings.
-        language: Rules of the language.
-
-    Returns:
-        The words.
-    """
+    """Splits strings into words; the rules examine base characters and their neighbours."""
     (first,) = _masked(_first_of_words(read.text, language), read.bases)
     last = after(first, tf.size(read.codes)) - 1
     return Words(
@@ -334,7 +273,9 @@ def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
     many = text.kinds == Kind.DOTS
     first = _is(text.left, _EDGE, Kind.SPACE, Kind.SYMBOL, Kind.LONER) | alone
     first |= (text.left == Kind.DOTS) != many
-    comma = _splits_comma(text)
+    # A comma is a word, except within a number.
+    number = _is(text.left, Kind.DIGIT, _EDGE) & (text.right == Kind.DIGIT)
+    comma = (text.kinds == Kind.COMMA) & ~number
     first |= comma | before(comma, False)
     split_before, split_after = _splits_apostrophe(text, language.apostrophe)
     first |= split_before | before(split_after, False)
@@ -345,12 +286,6 @@ def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
     last_quote = (text.kinds == Kind.APOSTROPHE) & (text.right == _EDGE)
     last_quote &= text.left == Kind.DOT
     return first | last_quote | after(last_quote, False)
-
-
-def _splits_comma(text: _Text) -> tf.Tensor:
-    """A comma is a word, except within a number."""
-    number = _is(text.left, Kind.DIGIT, _EDGE) & (text.right == Kind.DIGIT)
-    return (text.kinds == Kind.COMMA) & ~number
 
 
 def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Tensor]:

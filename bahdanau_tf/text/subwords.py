@@ -11,7 +11,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
@@ -42,17 +42,10 @@ FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
 def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
     """Replacements of characters; SentencePiece applies the longest that fits.
 
-    Results are not replaced again. All canonically equal sequences of a
-    character become its NFC form, in whatever order its marks come and however
-    many are separate; unlike in NFC, not if other marks stand between them.
-    Spaces become U+0020, invisible characters are removed.
-
-    Args:
-        half_width: Whether the full-width forms of ASCII become ASCII.
-        lowercase: Whether text becomes lower case.
-
-    Returns:
-        The replaced texts, each with its replacement.
+    Results are not replaced again. All canonically equal sequences of a character become its NFC
+    form, in whatever order its marks come and however many are separate; unlike in NFC, not if
+    other marks stand between them. Spaces become U+0020, invisible characters are removed.
+    `half_width` and `lowercase` are as in `SubwordTokenizer.train`.
     """
     rules = {}
     # Outside these two ranges no character is assigned (Unicode 17).
@@ -111,24 +104,19 @@ def without_rules_path(model_proto: bytes) -> bytes:
 def _model_class() -> Any:
     """SentencePiece's ModelProto with one field declared; others are kept.
 
-    The class that comes with SentencePiece may need a newer protobuf than
-    TensorFlow does.
+    The class that comes with SentencePiece may need a newer protobuf than TensorFlow does.
     """
     file = descriptor_pb2.FileDescriptorProto(name="bahdanau_tf/model.proto", package="bahdanau_tf")
-    spec = file.message_type.add(name="NormalizerSpec")
-    spec.field.add(
-        name="normalization_rule_tsv",
-        number=6,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file.message_type.add(name="NormalizerSpec").field.add(
+        name="normalization_rule_tsv", number=6, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL
     )
-    model = file.message_type.add(name="ModelProto")
-    model.field.add(
+    file.message_type.add(name="ModelProto").field.add(
         name="normalizer_spec",
         number=3,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+        type=kinds.TYPE_MESSAGE,
         type_name=".bahdanau_tf.NormalizerSpec",
-        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+        label=kinds.LABEL_OPTIONAL,
     )
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
@@ -136,33 +124,17 @@ def _model_class() -> Any:
     return message_factory.GetMessageClass(descriptor)
 
 
-class Options(TypedDict, total=False):
-    """Options of SentencePiece's trainer."""
-
-    vocab_size: int
-    model_type: str
-    byte_fallback: bool
-    input_sentence_size: int
-    normalization_rule_name: str
-    normalization_rule_tsv: str
-
-
-def learned(files: Iterable[Text], true_cased_files: Iterable[Text], options: Options) -> bytes:
+def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, Any]) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
-    Args:
-        files: UTF-8 text, one sentence per line.
-        true_cased_files: The same; their lines are learned as `true_cased`
-            writes them.
-        options: Options of the trainer; "normalization_rule_tsv" is the text
-            of the rules, not a path.
+    The lines of some files are learned as `true_cased` writes them. The option
+    "normalization_rule_tsv" is the text of the rules, not a path.
 
     Raises:
         ValueError: A file is not UTF-8 text, or the trainer refuses.
     """
     import sentencepiece
 
-    files, true_cased_files = [*files], [*true_cased_files]
     model = io.BytesIO()
     unread: list[ValueError] = []
     # A file without a name, so that a killed process leaves nothing.
@@ -198,7 +170,7 @@ def learned(files: Iterable[Text], true_cased_files: Iterable[Text], options: Op
     return without_rules_path(model.getvalue())
 
 
-def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
+def _why(error: RuntimeError, files: list[Text], options: dict[str, Any]) -> str:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
         names = " and ".join(
@@ -212,12 +184,6 @@ def _why(error: RuntimeError, files: list[Text], options: Options) -> str:
         f"vocabulary_size is {options['vocab_size']}, wanted {least[1]} or "
         "more: the number of characters of the text, bytes and special symbols"
     )
-
-
-def has_full_width(files: Iterable[Text]) -> bool:
-    """Whether a text has full-width forms of ASCII."""
-    lines = itertools.chain.from_iterable(map(lines_of, files))
-    return any(FULL_WIDTH.search(line) for line in lines)
 
 
 def _lines(
@@ -244,33 +210,30 @@ BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 class SubwordTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model.
 
-    The model contains all settings, its normalization included (see `train`).
-    With any normalization, several spaces (U+0020) become one, those at both
-    ends are dropped, and U+2581 becomes a space. With byte fallback, a
-    character that the model does not know is written as its bytes, so that
-    nothing is unknown.
+    The model contains all settings, its normalization included (see `train`). With any
+    normalization, several spaces (U+0020) become one, those at both ends are dropped, and U+2581
+    becomes a space. With byte fallback, a character that the model does not know is written as its
+    bytes, so that nothing is unknown.
 
-    In a `Reading`, a piece that adds a space, or is not the last byte of a
-    character, is an empty word. `detokenize` writes U+FFFD for bytes that are
-    not valid UTF-8 together; it is of the first of their pieces, the others are
-    empty.
+    In a `Reading`, a piece that adds a space, or is not the last byte of a character, is an empty
+    word. `detokenize` writes U+FFFD for bytes that are not valid UTF-8 together; it is of the
+    first of their pieces, the others are empty.
 
     Args:
-        model_proto: The bytes of a SentencePiece model with padding, unknown
-            and end symbol; the id of padding must be 0.
-        reverse: Whether the last piece comes first (Sutskever et al. 2014,
-            section 3.3). The end symbol stays last.
-        true_case: Whether a line all in capitals is read as an ordinary
-            sentence, see `true_cased`.
+        model_proto: The bytes of a SentencePiece model with padding, unknown and end symbol; the
+            id of padding must be 0.
+        reverse: Whether the last piece comes first (Sutskever et al. 2014, section 3.3). The end
+            symbol stays last.
+        true_case: Whether a line all in capitals is read as an ordinary sentence, see
+            `true_cased`.
 
     Raises:
-        ValueError: The model lacks one of the three symbols, or padding is not
-            0.
+        ValueError: The model lacks one of the three symbols, or padding is not 0.
         ImportError: tensorflow_text is not installed.
 
     Reference:
-        Kudo and Richardson 2018, SentencePiece; Sennrich et al. 2016, Neural
-        Machine Translation of Rare Words with Subword Units.
+        Kudo and Richardson 2018, SentencePiece; Sennrich et al. 2016, Neural Machine Translation
+        of Rare Words with Subword Units.
     """
 
     FILE = "sentencepiece.model"
@@ -285,7 +248,7 @@ class SubwordTokenizer(Tokenizer):
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
         self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
-        self._surfaces = tf.constant(_surfaces(self._tokens.numpy().tolist()))
+        self._surfaces = tf.constant([*map(_surface, self._tokens.numpy().tolist())])
         self.pad_id = self._id_of(PAD, "<pad>")
         self.unk_id = self._id_of(UNK, "<unk>")
         self.eos_id = self._id_of(END, "</s>")
@@ -313,46 +276,42 @@ class SubwordTokenizer(Tokenizer):
 
         Args:
             files: UTF-8 text, one sentence per line; streamed.
-            vocabulary_size: Number of ids, including the three special symbols
-                and, with `byte_fallback`, the 256 bytes. A small text gives
-                fewer.
+            vocabulary_size: Number of ids, including the three special symbols and, with
+                `byte_fallback`, the 256 bytes. A small text gives fewer.
             model_type: "bpe" or "unigram".
-            normalization: "nfc": composed characters, plain spaces, no
-                invisible characters. Or one of SentencePiece's own:
-                "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
+            normalization: "nfc": composed characters, plain spaces, no invisible characters. Or
+                one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
-            byte_fallback: Whether an unknown character becomes its bytes; if
-                not, it becomes [UNK].
+            byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes
+                [UNK].
             max_sentences: If there are more lines, so many are sampled.
-            reverse: As in the constructor.
-            true_case: As in the constructor.
+            reverse: As in the constructor, like `true_case`.
+            true_case: Whether lines all in capitals are read as sentences.
             lowercase: With "nfc", whether capitals become lower case.
-            half_width: With "nfc", whether the full-width forms of ASCII become
-                ASCII; with None, they do if the text has none of them.
-            files_as_written: More such files, for which `true_case` does not
-                hold: of a joint vocabulary, those of the target.
-
-        Returns:
-            The tokenizer.
+            half_width: With "nfc", whether the full-width forms of ASCII become ASCII; with None,
+                they do if the text has none of them.
+            files_as_written: More such files, for which `true_case` does not hold: of a joint
+                vocabulary, those of the target.
 
         Raises:
-            ValueError: A file is not UTF-8 text, `lowercase` or `half_width` is
-                given without "nfc", or SentencePiece refuses, for example
-                because the text has more characters than `vocabulary_size`.
+            ValueError: A file is not UTF-8 text, `lowercase` or `half_width` is given without
+                "nfc", or SentencePiece refuses, for example because the text has more characters
+                than `vocabulary_size`.
         """
         owner = "SubwordTokenizer.train"
         texts, as_written = as_texts(owner, files), as_texts(owner, files_as_written)
-        rule: Options = {"normalization_rule_name": normalization}
+        rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                half_width = not has_full_width([*texts, *as_written])
+                lines = itertools.chain.from_iterable(map(lines_of, texts + as_written))
+                half_width = not any(map(FULL_WIDTH.search, lines))
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
                 "SubwordTokenizer.train: lowercase and half_width need "
                 f"normalization='nfc', it is {normalization!r}."
             )
-        options: Options = {
+        options = {
             "vocab_size": vocabulary_size,
             "model_type": model_type,
             "byte_fallback": byte_fallback,
@@ -370,11 +329,11 @@ class SubwordTokenizer(Tokenizer):
 
         Args:
             strings: string [B].
-            sample: Whether to draw one of the ways to split each string (Kudo
-                2018, Subword Regularization; Provilkov et al. 2020,
-                BPE-Dropout). For training only; no seed makes it repeatable.
-            alpha: Unigram: exponent of the probabilities; the smaller, the
-                more even they are. BPE: the share of merges left out.
+            sample: Whether to draw one of the ways to split each string (Kudo 2018, Subword
+                Regularization; Provilkov et al. 2020, BPE-Dropout). For training only; no seed
+                makes it repeatable.
+            alpha: Unigram: exponent of the probabilities; the smaller, the more even they are.
+                BPE: the share of merges left out.
             nbest: Unigram: draw from the n best ways; -1 for all.
 
         Returns:
@@ -425,11 +384,10 @@ class SubwordTokenizer(Tokenizer):
     def _model(self, **options: float) -> SentencepieceTokenizer:
         """Creates the SentencePiece op in the current graph.
 
-        TF Text frees a model together with the kernel that has read it, and
-        `tf.random.set_seed` destroys all eager kernels: a model that is read
-        once and kept is lost ("Resource ... does not exist") when training
-        sets the seed. In a loaded SavedModel TF Text finds a model by the name
-        of its node, so each model has its own name scope.
+        TF Text frees a model together with the kernel that has read it, and `tf.random.set_seed`
+        destroys all eager kernels: a model that is read once and kept is lost ("Resource ... does
+        not exist") when training sets the seed. In a loaded SavedModel TF Text finds a model by
+        the name of its node, so each model has its own name scope.
         """
         text = tensorflow_text("SubwordTokenizer")
         with tf.name_scope(f"sentencepiece_{self._checksum[:16]}"):
@@ -451,13 +409,8 @@ class SubwordTokenizer(Tokenizer):
         raise ValueError(f"SubwordTokenizer: the model has no piece {' or '.join(names)}.")
 
 
-def _surfaces(tokens: list[bytes]) -> list[bytes]:
-    """The bytes that each piece stands for; U+2581 becomes a space."""
-    surfaces = []
-    for token in tokens:
-        byte = BYTE.fullmatch(token)
-        if byte:
-            surfaces.append(bytes([int(byte[1], 16)]))
-        else:
-            surfaces.append(token.replace(SPACE, b" "))
-    return surfaces
+def _surface(token: bytes) -> bytes:
+    """The bytes that a piece stands for; U+2581 becomes a space."""
+    if byte := BYTE.fullmatch(token):
+        return bytes([int(byte[1], 16)])
+    return token.replace(SPACE, b" ")

@@ -38,8 +38,8 @@ class Reading(NamedTuple):
 
     Attributes:
         ids: Ragged int32 [B, (T)]; each row ends with the end symbol.
-        words: Ragged string [B, (T - 1)], the tokens as they are in the
-            strings, in the order of the ids.
+        words: Ragged string [B, (T - 1)], the tokens as they are in the strings, in the order of
+            the ids.
         starts: Ragged int32 [B, (T - 1)], the offset of each token's first byte.
         ends: Ragged int32 [B, (T - 1)], that of the byte after its last.
     """
@@ -53,16 +53,16 @@ class Reading(NamedTuple):
 class Tokenizer(tf.Module):
     """Base class: strings to ids and back.
 
-    A subclass defines `_located`, `_entries` and `_joined`; one that can be
-    saved also defines `FILE`, `OPTIONS`, `_contents` and `load`.
+    A subclass defines `_located`, `_entries` and `_joined`; one that can be saved also defines
+    `FILE`, `OPTIONS`, `_contents` and `load`.
 
     Attributes:
         vocabulary_size: K.
         pad_id: 0.
         unk_id: Id of the unknown word.
         eos_id: Id of the end symbol, with which every row of ids ends.
-        reverse: Whether the last token comes first, as in Sutskever et al. 2014,
-            section 3.3. The end symbol stays last.
+        reverse: Whether the last token comes first, as in Sutskever et al. 2014, section 3.3. The
+            end symbol stays last.
     """
 
     FILE: ClassVar[str]  # the name of the file with the vocabulary or the model
@@ -77,8 +77,7 @@ class Tokenizer(tf.Module):
     def _located(self, strings: tf.Tensor) -> Located:
         """Splits strings: string [B] -> ids, starts and ends of the tokens.
 
-        All are ragged int32 [B, (T)], in the order of the text, without end
-        symbols.
+        All are ragged int32 [B, (T)], in the order of the text, without end symbols.
         """
         raise NotImplementedError
 
@@ -87,10 +86,9 @@ class Tokenizer(tf.Module):
         raise NotImplementedError
 
     def _joined(self, entries: tf.RaggedTensor) -> Written:
-        """Joins the entries of each row, ragged string [B, (T)], to a text.
+        """Joins the entries of each row, ragged string [B, (T)].
 
-        Returns:
-            string [B]; where each entry is in it, as `detokenize_with_offsets`.
+        Returns what `detokenize_with_offsets` returns.
         """
         raise NotImplementedError
 
@@ -114,11 +112,7 @@ class Tokenizer(tf.Module):
         return append_end(turned(ids) if self.reverse else ids, self.eos_id)
 
     def read(self, strings: tf.Tensor) -> Reading:
-        """Splits strings like `tokenize`, and returns where each token is.
-
-        Args:
-            strings: string [B].
-        """
+        """Splits strings, string [B], like `tokenize`, and returns where each token is."""
         strings = as_strings(strings)
         ids, starts, ends = self._located(strings)
         ids = self._finished(ids)
@@ -129,24 +123,16 @@ class Tokenizer(tf.Module):
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each token is.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            `words`, `starts` and `ends` of a `Reading`.
-        """
-        _, *located = self.read(strings)
-        words, starts, ends = located
-        return words, starts, ends
+        """`words`, `starts` and `ends` of `read`."""
+        reading = self.read(strings)
+        return reading.words, reading.starts, reading.ends
 
     def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Turns ids back into strings.
 
         Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first end symbol; padding
+                is skipped.
 
         Returns:
             string [B].
@@ -162,13 +148,13 @@ class Tokenizer(tf.Module):
 
         Args:
             ids: As for `detokenize`.
-            replacements: string, shape of `ids`: what to write for an unknown
-                token; [UNK] where it is empty, and everywhere if None.
+            replacements: string, shape of `ids`: what to write for an unknown token; [UNK] where
+                it is empty, and everywhere if None.
 
         Returns:
-            string [B]; ragged int32 [B, (T)], the offset of the first byte of
-            each token, in the order of the ids, without the space before it;
-            ragged int32 [B, (T)], that of the byte after its last.
+            string [B]; ragged int32 [B, (T)], the offset of the first byte of each token, in the
+            order of the ids, without the space before it; ragged int32 [B, (T)], that of the byte
+            after its last.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
         rows = masked(as_rows(ids), kept)
@@ -251,21 +237,14 @@ _LOOKED_AT = 100  # strings of a list that may be names of files
 
 
 def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
-    """Distinguishes names of files from sentences.
+    """Distinguishes names of files from sentences: returns paths and lists of sentences.
 
-    A list of strings has names if all of them look like names (no white space,
-    or an extension) or one of them is an existing file, so that a misspelt name
-    is not learned as a sentence. Otherwise the list is one text.
-
-    Args:
-        owner: The function that was called, for messages.
-        texts: Paths, lists of sentences, or sentences.
-
-    Returns:
-        Paths and lists of sentences.
+    A list of strings has names if all of them look like names (no white space, or an extension) or
+    one of them is an existing file, so that a misspelt name is not learned as a sentence.
+    Otherwise the list is one text.
 
     Raises:
-        ValueError: It is one string, or something else.
+        ValueError: It is one string, or something else; `owner` is for the message.
     """
     if isinstance(texts, str | bytes | os.PathLike):
         raise ValueError(f"{owner}: files is {texts!r}, wanted a list of files or of sentences")
@@ -295,9 +274,8 @@ def lines_of(text: Text) -> Iterator[str]:
 
 def counted_lines(text: Text) -> Iterator[str]:
     """`lines_of`, with progress on standard error for a file."""
-    if isinstance(text, str | os.PathLike):
-        return counted(read_lines(text), os.fspath(text))
-    return iter(text)
+    lines = lines_of(text)
+    return counted(lines, os.fspath(text)) if isinstance(text, str | os.PathLike) else lines
 
 
 def line_batches(texts: Iterable[Text]) -> Iterator[tf.Tensor]:

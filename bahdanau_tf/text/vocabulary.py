@@ -45,19 +45,18 @@ class Coverage:
 class Vocabulary(tf.Module):
     """A short list of words; the position of a word is its id.
 
-    The three special symbols are found by their names; [PAD] is always 0, the
-    others may have any id. A word of a text that is spelled like one of them is
-    an unknown word. The tables are tensors in the graph, not files, so a
-    SavedModel that contains them can be moved, and two vocabularies never share
-    a table.
+    The three special symbols are found by their names; [PAD] is always 0, the others may have any
+    id. A word of a text that is spelled like one of them is an unknown word. The tables are
+    tensors in the graph, not files, so a SavedModel that contains them can be moved, and two
+    vocabularies never share a table.
 
     Args:
-        tokens: All words and the special symbols [PAD], [UNK] and [END], in
-            the order of their ids, [PAD] first.
+        tokens: All words and the special symbols [PAD], [UNK] and [END], in the order of their
+            ids, [PAD] first.
 
     Raises:
-        ValueError: A word is repeated, is empty or has a line break in it, a
-            special symbol is missing, or [PAD] is not the first.
+        ValueError: A word is repeated, is empty or has a line break in it, a special symbol is
+            missing, or [PAD] is not the first.
 
     Example:
         >>> vocabulary = Vocabulary.build(["a rose is a rose"], size=5)
@@ -70,7 +69,20 @@ class Vocabulary(tf.Module):
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__()
         tokens = list(tokens)
-        _check(tokens)
+        for symbol in SPECIAL:
+            if symbol not in tokens:
+                raise ValueError(f"Vocabulary: no special symbol {symbol}.")
+        if tokens[0] != PAD:
+            raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
+        for number, token in enumerate(tokens):
+            if not token or "\n" in token:
+                raise ValueError(
+                    f"Vocabulary: id {number} is {token!r}, wanted a word that is "
+                    "not empty and has no line break."
+                )
+        if len({*tokens}) < len(tokens):
+            repeated = next(token for token, count in Counter(tokens).items() if count > 1)
+            raise ValueError(f"Vocabulary: the word {repeated!r} is repeated.")
         self.pad_id = 0
         self.unk_id = tokens.index(UNK)
         self.eos_id = tokens.index(END)
@@ -96,25 +108,11 @@ class Vocabulary(tf.Module):
         return self.size
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks up words.
-
-        Args:
-            words: string, any shape.
-
-        Returns:
-            int32, the same shape; `unk_id` for words that are not listed.
-        """
+        """Looks up words: string -> int32, any shape; `unk_id` for words that are not listed."""
         return self._ids.lookup(words)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks up ids.
-
-        Args:
-            ids: integer, any shape.
-
-        Returns:
-            string, the same shape; [UNK] for numbers that are not ids.
-        """
+        """Looks up ids: integer -> string, any shape; [UNK] for numbers that are not ids."""
         if isinstance(ids, tf.RaggedTensor):
             return ids.with_flat_values(self.words(ids.flat_values))
         ids = tf.where((ids >= 0) & (ids < self.size), ids, self.unk_id)
@@ -124,13 +122,11 @@ class Vocabulary(tf.Module):
     def build(cls, sentences: Iterable[str | Sequence[str]], size: int) -> Vocabulary:
         """Keeps the most frequent words of a stream of sentences.
 
-        Sentences are counted one by one and not kept. Equally frequent words
-        are ordered by code point. For a joint vocabulary, chain the sentences
-        of both languages.
+        Sentences are counted one by one and not kept. Equally frequent words are ordered by code
+        point. For a joint vocabulary, chain the sentences of both languages.
 
         Args:
-            sentences: Each a list of words, or a line with spaces between its
-                words.
+            sentences: Each a list of words, or a line with spaces between its words.
             size: Number of ids, the three special symbols included.
 
         Returns:
@@ -157,15 +153,10 @@ class Vocabulary(tf.Module):
 
         Args:
             path: The file.
-            checksum: SHA-256 that the file had when the model was trained;
-                None for no check.
-
-        Returns:
-            The vocabulary.
+            checksum: SHA-256 that the file had when the model was trained; None for no check.
 
         Raises:
-            ValueError: The file has another SHA-256, or its lines are not a
-                valid vocabulary.
+            ValueError: The file has another SHA-256, or its lines are not a valid vocabulary.
         """
         data = read_checked(path, checksum)
         if data.startswith(codecs.BOM_UTF8) or b"\r\n" in data:
@@ -200,24 +191,6 @@ def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
     return data
 
 
-def _check(tokens: list[str]) -> None:
-    for symbol in SPECIAL:
-        if symbol not in tokens:
-            raise ValueError(f"Vocabulary: no special symbol {symbol}.")
-    if tokens[0] != PAD:
-        raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
-    seen = set()
-    for number, token in enumerate(tokens):
-        if not token or "\n" in token:
-            raise ValueError(
-                f"Vocabulary: id {number} is {token!r}, wanted a word that is "
-                "not empty and has no line break."
-            )
-        if token in seen:
-            raise ValueError(f"Vocabulary: the word {token!r} is repeated.")
-        seen.add(token)
-
-
 class Dictionary(tf.Module):
     """Translations of single words, in the graph.
 
@@ -228,9 +201,8 @@ class Dictionary(tf.Module):
         ValueError: A word is empty or contains a tab or line break.
 
     Reference:
-        Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes
-        the dictionary's word for the source word it is aligned to, or that
-        word itself.
+        Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes the dictionary's
+        word for the source word it is aligned to, or that word itself.
     """
 
     def __init__(self, entries: Mapping[str, str] | None = None) -> None:

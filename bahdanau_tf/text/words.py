@@ -31,11 +31,10 @@ _CAPITALS = _NO_SMALL.join(["", _WORD, r"[\s\p{Z}]", _WORD, ""])
 def true_cased(strings: tf.Tensor) -> tf.Tensor:
     """Writes strings all in capitals as sentences: A BIG DOG. A big dog.
 
-    Such a string has two words of two or more capitals and no lower-case letter.
-    All others stay as they are, and so does a string with a letter whose small
-    form has another number of bytes, such as the Turkish U+0130: offsets in the
-    result are offsets in the original. Names lose their capital, since nothing
-    distinguishes them from other words.
+    Such a string has two words of two or more capitals and no lower-case letter. All others stay
+    as they are, and so does a string with a letter whose small form has another number of bytes,
+    such as the Turkish U+0130: offsets in the result are offsets in the original. Names lose their
+    capital, since nothing distinguishes them from other words.
 
     Args:
         strings: string [B].
@@ -69,16 +68,11 @@ def _even() -> str:
 
 @tf.autograph.experimental.do_not_convert
 def tensorflow_text(user: str) -> ModuleType:
-    """Imports TensorFlow Text, or raises an error that says what to install.
-
-    Args:
-        user: What needs it; the message starts with it.
-
-    Returns:
-        The module `tensorflow_text`.
+    """Imports TensorFlow Text for a user, with which an error message starts.
 
     Raises:
-        ImportError: It is not installed, or was built for another TensorFlow.
+        ImportError: It is not installed, or was built for another TensorFlow; the message says
+            what to install.
     """
     try:
         version = metadata.version("tensorflow-text")
@@ -106,31 +100,27 @@ _NORMAL_FORMS = (None, "NFC", "NFKC")
 class WordTokenizer(Tokenizer):
     """Splits text into words as Moses does, and joins words to text again.
 
-    `split` returns the words of the Moses tokenizer (without aggressive
-    hyphens and escapes). In Japanese and Korean a word also ends where Han,
-    kana, Hangul or digits start. Each word is normalized after splitting, so
-    that offsets are those of the original text.
+    `split` returns the words of the Moses tokenizer (without aggressive hyphens and escapes). In
+    Japanese and Korean a word also ends where Han, kana, Hangul or digits start. Each word is
+    normalized after splitting, so that offsets are those of the original text.
 
-    The inverse needs the ids only. A rule of the language says where spaces
-    go; where the rule is wrong for a word, its vocabulary entry carries a
-    sign: U+FFED for no space before it, U+2423 for a space before it. A signed
-    word that the vocabulary lacks counts as the word without the sign.
+    The inverse needs the ids only. A rule of the language says where spaces go; where the rule is
+    wrong for a word, its vocabulary entry carries a sign: U+FFED for no space before it, U+2423
+    for a space before it. A signed word that the vocabulary lacks counts as the word without the
+    sign.
 
     Args:
         vocabulary: The words that have ids.
-        language: ISO 639-1 code; languages that are not in `languages.py` have
-            the general rules.
+        language: ISO 639-1 code; languages that are not in `languages.py` have the general rules.
         lowercase: Whether words are written in lower case.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
-        reverse: Whether the last word comes first (Sutskever et al. 2014,
-            section 3.3). The end symbol stays last.
-        no_break: Whether `detokenize` writes no-break spaces (U+00A0) where
-            the language has them, in French before ! ? : ; and inside « »; if
-            not, plain spaces.
-        true_case: Whether a line all in capitals is read as an ordinary
-            sentence, see `true_cased`.
-        rules: Version of the languages' rules: 2, or 1 as in tokenizers saved
-            before version 2.
+        reverse: Whether the last word comes first (Sutskever et al. 2014, section 3.3). The end
+            symbol stays last.
+        no_break: Whether `detokenize` writes no-break spaces (U+00A0) where the language has them,
+            in French before ! ? : ; and inside « »; if not, plain spaces.
+        true_case: Whether a line all in capitals is read as an ordinary sentence, see
+            `true_cased`.
+        rules: Version of the languages' rules: 2, or 1 as in tokenizers saved before version 2.
 
     Raises:
         ValueError: `normalization` or `rules` has another value.
@@ -142,8 +132,7 @@ class WordTokenizer(Tokenizer):
         [[b"L'", b'eau', b'est', b'froide', b'.']]
 
     Reference:
-        Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine
-        Translation.
+        Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine Translation.
     """
 
     FILE = "vocabulary.txt"
@@ -204,8 +193,8 @@ class WordTokenizer(Tokenizer):
     ) -> WordTokenizer:
         """Builds the vocabulary from the most frequent words of text files.
 
-        The files are streamed; only the word counts are kept in memory.
-        Progress is written to standard error.
+        The files are streamed; only the word counts are kept in memory. Progress is written to
+        standard error.
 
         Args:
             files: UTF-8 text, one sentence per line.
@@ -216,9 +205,6 @@ class WordTokenizer(Tokenizer):
             reverse: Whether the last word comes first.
             no_break: Whether `detokenize` writes no-break spaces.
             true_case: Whether lines all in capitals are read as sentences.
-
-        Returns:
-            The tokenizer.
         """
         options = (*(language, lowercase, normalization), *(reverse, no_break, true_case))
         empty = cls(Vocabulary(SPECIAL), *options)
@@ -253,26 +239,12 @@ class WordTokenizer(Tokenizer):
         return Coverage(running, known)
 
     def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], normalized, in the order of the text.
-        """
+        """Splits strings, string [B], into normalized words, ragged string [B, (T)]."""
         words = self._words(as_strings(strings))
         return words.in_rows(self._text(words))
 
     def split_signed(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words with the signs that the inverse needs.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the entries of a vocabulary.
-        """
+        """`split` into words with the signs that the inverse needs, as in a vocabulary."""
         words = self._words(as_strings(strings))
         return words.in_rows(self._signed(words))
 
@@ -338,18 +310,11 @@ class WordTokenizer(Tokenizer):
 
 
 def with_added_words(tokenizer: WordTokenizer, files: Iterable[Text], most: int) -> WordTokenizer:
-    """Adds the most frequent unknown words of text files.
+    """A tokenizer that also has the most frequent unknown words of text files, at most `most`.
 
-    Args:
-        tokenizer: The tokenizer, which stays as it is.
-        files: UTF-8 text, one sentence per line.
-        most: Largest number of words to add.
-
-    Returns:
-        A tokenizer in which all known words keep their ids.
+    All other words keep their ids.
     """
-    sentences = tokenizer.sentences(files)
-    counts = Counter(itertools.chain.from_iterable(sentences))
+    counts = Counter(itertools.chain.from_iterable(tokenizer.sentences(files)))
     order = sorted(counts, key=lambda word: (-counts[word], word))
     signed = tf.constant(order, tf.string)
     listed = {*tokenizer.vocabulary.tokens}

@@ -1,30 +1,38 @@
-"""The callbacks of a training that measure, report, limit and save it."""
+"""The callbacks of a training: they select the best model, report, limit and save."""
 
 from __future__ import annotations
 
+import io
 import math
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
+from typing import Any
 
-from bahdanau_tf.data.batching import Position
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import as_array
-from bahdanau_tf.training.dev import LOW
-from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.run import Run, RunCallback
+from bahdanau_tf.training.dev import LOW, DevSet, Evaluation, record_evaluation
+from bahdanau_tf.training.folder import Log
+from bahdanau_tf.training.run import Run
+from bahdanau_tf.translation import Translation
 
 ADVICE = "the training diverges (then a lower --learning_rate helps), or it"
 SECONDS = 300  # between two checkpoints without an evaluation
 
 
-class Speed(RunCallback):
-    """Counts the words of a run, and the time of its updates."""
+class RunCallback(keras.callbacks.Callback):
+    """A callback of a run."""
 
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        self._run.words += logs["words"]
-        self._run.seconds += logs["seconds"]
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self._run = run
 
 
 class Status(RunCallback):
@@ -94,9 +102,9 @@ class DroppedPairs(RunCallback):
 class Divergence(RunCallback):
     """Writes the pairs of skipped updates to a file; ends after many in a row.
 
-    The optimizer skips and counts these updates. `skipped.jsonl` gets a line
-    for each sentence pair: update, number of the line from 1, source, target.
-    The line is that of the text without the pairs that are held out.
+    The optimizer skips and counts these updates. `skipped.jsonl` gets a line for each sentence
+    pair: update, number of the line from 1, source, target. The line is that of the text without
+    the pairs that are held out.
     """
 
     def on_train_begin(self, logs: object = None) -> None:
@@ -107,11 +115,7 @@ class Divergence(RunCallback):
         self._in_a_row = 0
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        """Checks the update.
-
-        Raises:
-            ValueError: As many in a row were skipped as the recipe allows.
-        """
+        """Raises a ValueError if as many in a row were skipped as the recipe allows."""
         run, before = self._run, self._skipped
         self._skipped = run.read_optimizer("skipped_updates")
         if self._skipped == before and math.isfinite(logs["loss"]):
@@ -135,25 +139,104 @@ class Divergence(RunCallback):
             )
 
 
-# How the numbers of a record are printed.
-PRINTED = {
-    "step": "update {}",
-    "epoch": "epoch {}",
-    "words_per_second": "{} words/s",
-    "skipped_updates": "skipped updates: {}",
-    "learning_rate": "learning rate {}",
-    "train_loss": "train loss {}",
-    "dev_loss": "dev loss {}",
-    "dev_bleu": "dev BLEU {}",
+@contextmanager
+def averaged(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> Iterator[None]:
+    """Gives a model the average of its weights while the block runs.
+
+    It is the exponential moving average of the optimizer, w̄ ← a w̄ + (1 - a) w after each update,
+    which starts as the weights after the first. Before that, or if the optimizer does not
+    `use_ema`, the model stays as it is.
+    """
+    # A variable of several replicas can be read in this way only.
+    updates = int(keras.ops.convert_to_numpy(optimizer.iterations))
+    if not optimizer.use_ema or not updates:
+        yield
+        return
+    weights = model.trainable_variables
+    raw = [tf.identity(weight.value) for weight in weights]
+    optimizer.finalize_variable_values(weights)
+    try:
+        yield
+    finally:
+        for weight, value in zip(weights, raw, strict=True):
+            weight.assign(value)
+
+
+class Selection(RunCallback):
+    """Evaluates the model on the dev set, and saves it if it is the best.
+
+    If the recipe has an `average`, the model has the averaged weights then. Later callbacks find
+    `val_loss` and `val_bleu` in their logs. Without a dev set each model is the best, even the one
+    at which a signal ends training. With a dev set the model at a signal is saved if there was no
+    evaluation yet. Of several workers the chief evaluates and saves; the others wait.
+    """
+
+    def on_train_begin(self, logs: object = None) -> None:
+        self._last = self._run.step
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        with self._run.pace.evaluating():
+            self._select()
+        if (evaluation := self._run.evaluation) is not None:
+            logs["val_loss"] = evaluation.loss
+            logs["val_bleu"] = evaluation.bleu
+
+    def on_train_end(self, logs: object = None) -> None:
+        run, best = self._run, self._run.folder.best
+        if run.dev is None and self._last != run.step:
+            self._select()
+        (has_none,) = run.cluster.from_chief([not best.exists()])
+        if has_none and run.step:
+            with averaged(self.model, run.optimizer):
+                if run.cluster.is_chief:
+                    run.folder.save_best(run.translator)
+            if run.cluster.is_chief:
+                run.line.note(
+                    f"there was no evaluation yet: {best} is the model after "
+                    f"update {run.step}, until an evaluation selects the best one"
+                )
+
+    def _select(self) -> None:
+        run = self._run
+        self._last = run.step
+        with averaged(self.model, run.optimizer):
+            if run.dev is not None:
+                run.evaluation = self._evaluate(run.dev)
+            is_best = record_evaluation(run.evaluation, run.state, run.recipe.monitor)
+            # An update that was lost after its evaluation is repeated: the best
+            # model may be of it, and then no later one is better.
+            was_best = run.step in run.folder.improved
+            if run.cluster.from_chief([was_best])[0]:
+                run.state.stale.assign(0)
+            if is_best and run.cluster.is_chief:
+                run.folder.save_best(run.translator)
+
+    def _evaluate(self, dev: DevSet) -> Evaluation:
+        evaluation = Evaluation(0.0, 0.0, [])
+        if self._run.cluster.is_chief:
+            evaluation = dev.evaluate(self._run.translator)
+        bleu, loss = self._run.cluster.from_chief([evaluation.bleu, evaluation.loss])
+        return Evaluation(float(bleu), float(loss), evaluation.translations)
+
+
+# The columns of the table that is shown, by the names of a record's numbers.
+COLUMNS = {
+    "step": "update",
+    "epoch": "epoch",
+    "words_per_second": "words/s",
+    "learning_rate": "rate",
+    "train_loss": "train loss",
+    "dev_loss": "dev loss",
+    "dev_bleu": "dev BLEU",
 }
 
 
 class Logger(RunCallback):
-    """Prints the results of each evaluation, and adds them to the log."""
+    """Shows the results of each evaluation, and adds them to the log."""
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         run = self._run
-        record: dict[str, object] = {
+        record: dict[str, Any] = {
             "step": run.step,
             "epoch": run.step / run.steps_per_epoch,
             "words_per_second": run.words_per_second,
@@ -162,13 +245,7 @@ class Logger(RunCallback):
         }
         names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
         record |= {ours: logs[name] for ours, name in names.items() if name in logs}
-        run.line.note(
-            ", ".join(
-                PRINTED[name].format(_short(value))
-                for name, value in record.items()
-                if value or name != "skipped_updates"
-            )
-        )
+        run.line.row({COLUMNS[name]: record[name] for name in COLUMNS if name in record})
         self._warn_of_low_bleu()
         record["seconds"] = run.pace.seconds
         record["device"] = describe_device()
@@ -186,19 +263,95 @@ class Logger(RunCallback):
             )
 
 
-def _short(value: object) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
-        return f"{value:.2f}"
-    return f"{value:.3g}"
+EVERY = 10  # updates between two points of a curve
+PICTURES = 4
+# The names and data classes of TensorBoard's plugins; `tf.summary.scalar` and
+# `tf.summary.image` would need its package.
+_SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
+
+
+class TensorBoard(RunCallback):
+    """Writes curves and pictures for TensorBoard, without its package.
+
+    train/loss               of a batch, per word train/gradient_norm      before clipping
+    train/learning_rate train/words_per_second   target words, without evaluation time dev/loss
+    mean of -log p(y_i) over all words dev/bleu                 of greedy search alignment/1 ..
+    alignments of the first dev sentences, as in the paper's Figure 3
+    """
+
+    def __init__(self, run: Run, directory: str | os.PathLike[str]) -> None:
+        super().__init__(run)
+        # TensorFlow would make it with mode 755, whatever the umask.
+        os.makedirs(directory, exist_ok=True)
+        self._writer = tf.summary.create_file_writer(os.fspath(directory))
+        self._words = self._seconds = 0.0  # those of the run at the last point
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        run, read = self._run, self._run.read_optimizer
+        if run.step % EVERY:
+            return
+        words, seconds = run.words - self._words, run.seconds - self._seconds
+        self._words, self._seconds = run.words, run.seconds
+        self._scalars(
+            {
+                "train/loss": logs["loss"],
+                "train/gradient_norm": read("gradient_norm"),
+                "train/learning_rate": read("learning_rate"),
+                "train/words_per_second": words / max(seconds, 1e-9),
+            }
+        )
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        evaluation = self._run.evaluation
+        if evaluation is None:
+            return
+        self._scalars({"dev/loss": evaluation.loss, "dev/bleu": evaluation.bleu})
+        self._draw(evaluation.translations)
+        self._writer.flush()
+
+    def _draw(self, translations: Sequence[Translation]) -> None:
+        """Draws the first alignments, if the model has any."""
+        with self._writer.as_default(self._run.step):
+            for number, translation in enumerate(translations[:PICTURES], start=1):
+                if translation.weights is None:
+                    continue
+                try:
+                    picture = _picture(translation)
+                except ImportError as error:
+                    self._run.line.note(f"no alignment pictures: {error}")
+                    return
+                _write(f"alignment/{number}", picture, _IMAGE)
+
+    def close(self) -> None:
+        """Writes buffered events and closes the file."""
+        self._writer.close()
+
+    def _scalars(self, values: Mapping[str, float]) -> None:
+        with self._writer.as_default(self._run.step):
+            for name, value in values.items():
+                _write(name, tf.constant(value), _SCALAR)
+
+
+def _write(name: str, value: tf.Tensor, kind: tuple[str, int]) -> None:
+    metadata = tf.compat.v1.SummaryMetadata(data_class=kind[1])
+    metadata.plugin_data.plugin_name = kind[0]
+    tf.summary.write(name, value, metadata=metadata)
+
+
+def _picture(translation: Translation) -> tf.Tensor:
+    """The alignment as string [3]: width, height and the PNG file."""
+    png = io.BytesIO()
+    translation.plot().savefig(png, format="png", dpi=100, bbox_inches="tight")
+    data = png.getvalue()
+    sizes = (int.from_bytes(data[i : i + 4], "big") for i in (16, 20))
+    return tf.constant([*(str(size) for size in sizes), data])
 
 
 class Doubts(RunCallback):
     """Warns of a loss above that of guessing, or not below the first one.
 
-    The first is checked at the first evaluation that has a loss, and both at
-    the end. The `Logger` has logged an evaluation before.
+    The first is checked at the first evaluation that has a loss, and both at the end. The `Logger`
+    has logged an evaluation before.
     """
 
     def __init__(self, run: Run) -> None:
@@ -223,13 +376,7 @@ class Doubts(RunCallback):
 
 
 def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:
-    """A sentence if the last loss is above that of guessing; else "".
-
-    Args:
-        records: The lines of the log.
-        words: Number of words K of the target vocabulary; if each is guessed
-            equally often, the loss is log K.
-    """
+    """A sentence if the last loss is above log K, that of guessing among K words; else ""."""
     last = records[-1] if records else {}
     loss = last.get("dev_loss", last.get("train_loss", 0.0))
     if loss <= math.log(words):
@@ -241,13 +388,9 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
 
 
 def not_improved(records: Sequence[Mapping[str, float]]) -> str:
-    """A sentence if the last loss is not below the first one; else "".
+    """A sentence if the last training loss is not below the first one; else "".
 
-    It is the loss on the training text: that on the dev text also rises if the
-    model memorizes the training text.
-
-    Args:
-        records: The lines of the log.
+    The loss on the dev text also rises if the model memorizes the training text.
     """
     with_loss = [record for record in records if "train_loss" in record]
     if len(with_loss) < 2 or with_loss[-1]["train_loss"] < with_loss[0]["train_loss"]:
@@ -262,9 +405,8 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
 class LearningRate(RunCallback):
     """Sets the learning rate before each update, unless a schedule gives it.
 
-    If a resumed training has another rate, that one counts. A schedule whose
-    end is a limit of time gets the share of the training that is over; on a
-    plateau the rate is halved.
+    If a resumed training has another rate, that one counts. A schedule whose end is a limit of time
+    gets the share of the training that is over; on a plateau the rate is halved.
     """
 
     def on_train_begin(self, logs: object = None) -> None:
@@ -286,15 +428,10 @@ class LearningRate(RunCallback):
 
 
 class Ends(RunCallback):
-    """Decides after each update and each evaluation whether training ends.
+    """Decides after each update and each evaluation whether training ends, as `Run.ending`.
 
-    It sets `ending` of the run: a key of `ENDINGS`. A signal to one worker ends
-    the training of all, and so does a callback (it sets
+    A signal to one worker ends the training of all, and so does a callback (it sets
     `model.stop_training`). After a signal only a due evaluation is made.
-
-    Args:
-        run: The run.
-        signals: The signals that were caught so far.
     """
 
     def __init__(self, run: Run, signals: Sequence[int]) -> None:
@@ -309,17 +446,18 @@ class Ends(RunCallback):
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._run.pace.begin()  # after the chief has sent the time
-        self._run.ending = self._limit() or self._signal()
+        self._run.ending = self._limit() or self._signal
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._reset_patience()
-        self._run.ending = self._signal() or self._limit() or self._run.ending
+        self._run.ending = self._signal or self._limit() or self._run.ending
 
     def _listen(self) -> None:
         """Asks all workers whether a callback or a signal ends the training."""
         own = self.model.stop_training, bool(self._signals)
-        self._is_stopped, self._is_signalled = self._run.cluster.any(*own)
+        self._is_stopped, is_signalled = self._run.cluster.any(*own)
+        self._signal = "signal" if is_signalled else ""
 
     def _limit(self) -> str:
         run = self._run
@@ -331,9 +469,6 @@ class Ends(RunCallback):
         if run.pace.is_out_of_time:
             return "minutes"
         return "callback" if self._is_stopped else ""
-
-    def _signal(self) -> str:
-        return "signal" if self._is_signalled else ""
 
     def _reset_patience(self) -> None:
         """Ignores evaluations before the rate falls, if it is constant first."""

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Position
 
 _AGAIN = "Fix that, then run the same command again"
 
@@ -21,16 +21,15 @@ _AGAIN = "Fix that, then run the same command again"
 class State(tf.Module):
     """What is checkpointed besides weights and optimizer.
 
-    Names that end in "seconds" are readings of a clock. All others have the
-    same final values, however often a training was interrupted.
+    Names that end in "seconds" are readings of a clock. All others have the same final values,
+    however often a training was interrupted.
 
     Attributes:
         step: Number of updates.
         position: The `Position` in the text after the last batch.
         loss: Summed loss since the last evaluation.
         words: Number of target words over which it is summed.
-        best_bleu: BLEU of the best model on the dev set; NaN before the first
-            evaluation.
+        best_bleu: BLEU of the best model on the dev set; NaN before the first evaluation.
         best_loss: Its loss per word of the dev set.
         stale: Number of evaluations since the best one.
         seconds: Time spent in all runs, each from the end of its first update.
@@ -53,13 +52,7 @@ class State(tf.Module):
         self.longest_seconds = _variable(math.nan)
 
     def advance(self, position: Position, cost: float, words: float) -> None:
-        """Counts an update.
-
-        Args:
-            position: The position in the text after its batch.
-            cost: The summed loss of the batch; ignored if it is not finite.
-            words: The number of its target words.
-        """
+        """Counts an update: the position after it, its summed loss (if finite) and words."""
         self.step.assign_add(1)
         self.position.assign(position)
         if math.isfinite(cost):
@@ -89,8 +82,8 @@ class State(tf.Module):
 def as_array(number: float) -> np.ndarray:
     """The number in a form that TensorFlow does not cache.
 
-    TensorFlow keeps a tensor of some 700 bytes for each Python number that it
-    gets, so a training would grow with each update.
+    It keeps a tensor of some 700 bytes for each Python number, so a training would grow with each
+    update.
     """
     return np.asarray(number)
 
@@ -101,11 +94,7 @@ def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Adds to an error which file could not be written, and that the rest is kept.
-
-    Raises:
-        OSError: TensorFlow, Keras or Python cannot write.
-    """
+    """Makes an OSError of an error in writing: which file it was, and that the rest is kept."""
     try:
         yield
     except (OSError, RuntimeError, tf.errors.OpError) as error:
@@ -117,12 +106,7 @@ def explain_write_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def explain_tensorflow_errors() -> Iterator[None]:
-    """Turns an error of a TensorFlow operation into one sentence.
-
-    Raises:
-        OSError: An operation failed, for example for lack of memory, or another
-            worker has ended.
-    """
+    """Makes an OSError of one sentence of an error in an operation of TensorFlow."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -146,19 +130,15 @@ def reason(error: Exception) -> str:
     return first.split("; ")[-1].partition(" [Op:")[0]
 
 
+_VARIABLE = (tf.Variable, keras.Variable)
 _FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
 
 
 class Checkpoints:
-    """The last checkpoints in a folder; the newest may be damaged.
+    """The last checkpoints in a folder, at most `keep`; the newest may be damaged.
 
-    They are found by their files, `ckpt-<number>.index` and `.data-*`.
-    TensorFlow's list of them, the file `checkpoint`, is written but not read.
-
-    Args:
-        folder: The folder; made with the first checkpoint.
-        keep: How many are kept.
-        **objects: The objects to save, as for `tf.train.Checkpoint`.
+    They are found by their files, `ckpt-<number>.index` and `.data-*`. TensorFlow's list of them,
+    the file `checkpoint`, is written but not read.
     """
 
     def __init__(self, folder: Path, keep: int = 2, **objects: object) -> None:
@@ -167,11 +147,9 @@ class Checkpoints:
         self._keep = keep
 
     def newest_whole(self) -> tuple[str, list[str]]:
-        """Finds the newest checkpoint that can be read completely.
+        """The name of the newest checkpoint that can be read completely, "" if there is none.
 
-        Returns:
-            Its name, "" if there is none; and for each newer one a sentence
-            about its fault.
+        And for each newer one a sentence about its fault.
         """
         faults: list[str] = []
         for number in self._numbers():
@@ -183,12 +161,7 @@ class Checkpoints:
         return "", faults
 
     def restore(self, name: str) -> None:
-        """Restores the checkpoint of that name.
-
-        Raises:
-            ValueError: It is a checkpoint of another model, or of another
-                version.
-        """
+        """Restores a checkpoint; a ValueError if it is of another model or another version."""
         path = str(self._folder / name)
         try:
             if _has_all(path, self._checkpoint):
@@ -209,11 +182,8 @@ class Checkpoints:
     def save(self) -> None:
         """Writes a checkpoint, then removes all but the last few.
 
-        Those with higher numbers are removed, too: damaged ones, if training
-        resumed from one before them.
-
-        Raises:
-            OSError: It cannot be written; the last ones are kept.
+        Those with higher numbers are removed, too: damaged ones, if training resumed from one
+        before them. If it cannot be written, the last ones are kept.
         """
         try:
             with explain_write_errors(self._folder):
@@ -252,8 +222,8 @@ class Checkpoints:
 def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
     """Whether a checkpoint has each variable, in one place alone.
 
-    The variables of an optimizer are numbered. With one more among them, the
-    others would get one another's values; those that have names show it.
+    The variables of an optimizer are numbered. With one more among them, the others would get one
+    another's values; those that have names show it.
     """
     saved = tf.train.CheckpointView(path)
     now = tf.train.TrackableView(root)
@@ -268,21 +238,15 @@ def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
             if child not in restored:
                 restored[child] = part
                 nodes.append(child)
-            elif _is_variable(part) and part is not restored[child]:
+            elif isinstance(part, _VARIABLE) and part is not restored[child]:
                 return False
     ids = {id(part) for part in restored.values()}
-    return all(id(part) in ids for part in now.descendants() if _is_variable(part))
-
-
-def _is_variable(part: object) -> bool:
-    return isinstance(part, (tf.Variable, keras.Variable))
+    variables = (part for part in now.descendants() if isinstance(part, _VARIABLE))
+    return all(id(part) in ids for part in variables)
 
 
 def _fault(path: Path) -> str:
-    """Describes the fault of a checkpoint; "" if all of it can be read.
-
-    TensorFlow checks the checksum of each tensor when it reads it.
-    """
+    """The fault of a checkpoint; "" if all of it can be read, which checks its checksums."""
     try:
         reader = tf.train.load_checkpoint(str(path))
         for name in reader.get_variable_to_shape_map():

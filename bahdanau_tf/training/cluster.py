@@ -10,7 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,14 +24,10 @@ from bahdanau_tf.training.checkpoints import explain_tensorflow_errors
 class Cluster:
     """The processes (workers) over which a strategy spreads a training.
 
-    One of them, the chief, reads the text, evaluates and writes. A worker sends
-    the others what only it knows by a message: a float64 vector, the sum of
-    what each has put in. All take part in each message, in the same order, and
-    wait for it as long as it takes, so all know the same and decide alike. A
-    process alone sends none.
-
-    Args:
-        strategy: The strategy, in whose scope the model was made.
+    One of them, the chief, reads the text, evaluates and writes. A worker sends the others what
+    only it knows by a message: a float64 vector, the sum of what each has put in. All take part in
+    each message, in the same order, and wait for it as long as it takes, so all know the same and
+    decide alike. A process alone sends none.
 
     Attributes:
         size: Number of workers.
@@ -62,14 +58,7 @@ class Cluster:
         return [bool(count) for count in self._sum(np.array(wishes, float))]
 
     def from_chief(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Broadcasts the chief's values; others supply only the shape.
-
-        Args:
-            values: float [n]; whole numbers below 2⁵³ stay exact.
-
-        Returns:
-            float64 [n].
-        """
+        """Broadcasts the chief's values, float64 [n]; others supply only the shape."""
         own = np.asarray(values, np.float64)
         return self._sum(own if self.is_chief else np.zeros_like(own))
 
@@ -89,14 +78,14 @@ class Cluster:
             variable.assign(value.astype(own.dtype))
 
     def shared(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
-        """The elements of an endless dataset of numbers.
+        """Yields the elements of an endless dataset of numbers.
 
-        Only the chief reads it, so a pair is read once, whatever is drawn at
-        random and however many workers there are.
+        Only the chief reads it, so a pair is read once, whatever is drawn at random and however
+        many workers there are.
         """
-        return iter(dataset) if self.size == 1 else self._passed_on(dataset)
-
-    def _passed_on(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
+        if self.size == 1:
+            yield from dataset
+            return
         specs = tf.nest.flatten(dataset.element_spec)
         nothing = [np.zeros([0] * spec.shape.rank) for spec in specs]
         elements = iter(dataset) if self.is_chief else itertools.repeat(nothing)
@@ -144,7 +133,7 @@ def _place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
 
 def _sum_over_workers(
     strategy: tf.distribute.Strategy, size: int
-) -> Callable[[np.ndarray], tf.Tensor]:
+) -> tf.types.experimental.PolymorphicFunction:
     """A function float64 [n] -> [n] that sums over the workers."""
     replicas = strategy.num_replicas_in_sync // size  # of each worker
 
@@ -158,7 +147,7 @@ def _sum_over_workers(
 
         return strategy.experimental_local_results(strategy.run(of_replica))[0]
 
-    return lambda values: summed(values)
+    return summed
 
 
 VARIABLE = "TF_CONFIG"
@@ -168,14 +157,11 @@ JOBS = ("chief", "worker")
 def strategy_of_environment() -> tf.distribute.Strategy:
     """The strategy for the devices; call it before any op of TensorFlow.
 
-    With a cluster of several workers in the environment variable TF_CONFIG it
-    is `MultiWorkerMirroredStrategy`, and this waits until all workers are
-    there; with several GPUs `MirroredStrategy`; else that of one device.
-
-    Raises:
-        ValueError: TF_CONFIG is wrong.
+    With a cluster of several workers in the environment variable TF_CONFIG it is
+    `MultiWorkerMirroredStrategy`, and this waits until all workers are there; with several GPUs
+    `MirroredStrategy`; else that of one device. A wrong TF_CONFIG is a ValueError, here and below.
     """
-    addresses, number = _cluster(os.environ.get(VARIABLE, ""))
+    addresses, number = _cluster()
     if len(addresses) > 1:
         StatusLine().note(
             f"worker {number} of {len(addresses)} "
@@ -190,29 +176,21 @@ def strategy_of_environment() -> tf.distribute.Strategy:
 
 
 def several_workers() -> bool:
-    """Whether TF_CONFIG names several workers.
-
-    Raises:
-        ValueError: TF_CONFIG is wrong.
-    """
-    return len(_cluster(os.environ.get(VARIABLE, ""))[0]) > 1
+    """Whether TF_CONFIG names several workers."""
+    return len(_cluster()[0]) > 1
 
 
 def is_chief() -> bool:
-    """Whether this process is the chief of TF_CONFIG, or alone.
-
-    Raises:
-        ValueError: TF_CONFIG is wrong.
-    """
-    return _cluster(os.environ.get(VARIABLE, ""))[1] == 0
+    """Whether this process is the chief of TF_CONFIG, or alone."""
+    return _cluster()[1] == 0
 
 
 @contextmanager
 def _interrupts_at_once() -> Iterator[None]:
     """Lets SIGINT end the process while TensorFlow waits for other workers.
 
-    Python's own handlers do not run then. TensorFlow replaces that of SIGTERM,
-    which it would ignore from then on, so it is set again.
+    Python's own handlers do not run then. TensorFlow replaces that of SIGTERM, which it would
+    ignore from then on, so it is set again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -227,8 +205,9 @@ def _interrupts_at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _cluster(text: str) -> tuple[list[str], int]:
-    """The addresses of the workers, the chief first, and which is this one."""
+def _cluster() -> tuple[list[str], int]:
+    """The addresses of the workers in TF_CONFIG, the chief first, and which is this one."""
+    text = os.environ.get(VARIABLE, "")
     if not text.strip():
         return [], 0
     try:

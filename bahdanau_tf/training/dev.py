@@ -35,19 +35,9 @@ class Evaluation:
 class DevSet:
     """Parallel text by which the best model is selected.
 
-    Args:
-        source: The text, one sentence per line, plain or .gz.
-        target: Its translation.
-        language: Code of the target language; "" if unknown.
-        tokenize: Tokenizer of sacreBLEU; chosen by language and script if None.
-
-    Attributes:
-        checksum: Checksum of both texts.
-        tokenize: The tokenizer.
-
-    Raises:
-        OSError: A file cannot be read.
-        ValueError: The files do not match, or sacreBLEU has no such tokenizer.
+    `tokenize` is sacreBLEU's tokenizer; by default it is chosen by the target language, if its code
+    is given, and by the script. If there is no such one, or the files do not match, it raises a
+    ValueError.
     """
 
     def __init__(self, source: str, target: str, language: str, tokenize: str | None) -> None:
@@ -76,13 +66,9 @@ class DevSet:
 
 
 def record_evaluation(evaluation: Evaluation | None, state: State, monitor: str = "bleu") -> bool:
-    """Updates the state by an evaluation; returns whether it is the best.
+    """Updates the state by an evaluation; returns whether it is the best by `monitor`.
 
-    Args:
-        evaluation: The evaluation; None without a dev set, where each model is
-            the best.
-        state: The state of the training, which is changed.
-        monitor: What decides, as in `Recipe`.
+    Without a dev set there is None, and each model is the best.
     """
     if evaluation is not None and not _is_better(evaluation, state, monitor):
         state.stale.assign_add(1)

@@ -22,6 +22,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_colum
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import ModelOptions, Recipe
+from bahdanau_tf.options.fields import with_keywords
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.options.training import (
     FILE,
@@ -42,10 +43,9 @@ from bahdanau_tf.options.training import (
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.system.terminal import StatusLine, amount, worded
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
-from bahdanau_tf.training.folder import FREE, locked
-from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.folder import FREE, Log, locked
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
 from bahdanau_tf.training.request import Request, doubts, few_pairs, recall_texts
@@ -75,13 +75,11 @@ class History:
     """What `fit` did.
 
     Attributes:
-        history: For each evaluation of all runs a number in each of the lists
-            "updates", "epochs", "loss", "val_loss", "val_bleu",
-            "learning_rate", "words_per_second" and "seconds", as in Keras'
-            History; those of a dev text are missing without one.
+        history: For each evaluation of all runs a number in each of the lists "updates", "epochs",
+            "loss", "val_loss", "val_bleu", "learning_rate", "words_per_second" and "seconds", as in
+            Keras' History; those of a dev text are missing without one.
         result: The result of the last run.
-        model_dir: The folder of the training; a temporary one is removed with
-            this object.
+        model_dir: The folder of the training; a temporary one is removed with this object.
     """
 
     history: dict[str, list[float]]
@@ -89,6 +87,7 @@ class History:
     model_dir: str
 
 
+@worded(with_keywords)
 def fit(
     source: Text | Pairs | None = None,
     target: Text | None = None,
@@ -104,42 +103,35 @@ def fit(
 ) -> Translator:
     """Trains a model that translates, as the command `bahdanau-tf train` does.
 
-    Options that are not given are chosen to fit the text; what is chosen is
-    reported with reasons, and written to `train.flags` in the folder. With the
-    same `model_dir` a training is resumed, also without texts and options.
+    Options that are not given are chosen to fit the text; what is chosen is reported with reasons,
+    and written to `train.flags` in the folder. With the same `model_dir` a training is resumed,
+    even without texts and options.
 
     Args:
-        source: The text to translate: the path of a file with a sentence in
-            each line, plain or .gz, or sentences. Without `target` the path of
-            a table, .tsv, or pairs of a sentence and its translation.
+        source: The text to translate: the path of a file with a sentence in each line, plain or
+            .gz, or sentences. Without `target` the path of a table, .tsv, or pairs of a sentence
+            and its translation.
         target: Its translation, likewise.
-        dev: A dev text by which the best model is selected: source and target
-            as a tuple, a table, or pairs; by default some pairs of the
-            training text are held out.
-        model_dir: The folder of the training. By default a temporary one,
-            which exists as long as the translator, or for good if the training
-            fails.
-        recipe: Options of training as one value; or the name of a recipe of
-            the package, such as "paper", with which nothing is chosen.
-        minutes: Longest time of all runs together; 60 unless `epochs` or
-            `updates` are given.
+        dev: A dev text by which the best model is selected: source and target as a tuple, a table,
+            or pairs; by default some pairs of the training text are held out.
+        model_dir: The folder of the training. By default a temporary one, which exists as long as
+            the translator, or for good if the training fails.
+        recipe: Options of training as one value; or the name of a recipe of the package, such as
+            "paper", with which nothing is chosen.
+        minutes: Longest time of all runs together; 60 unless `epochs` or `updates` are given.
         callbacks: As for `train`.
         tensorboard: As for `train`.
-        threads: Number of cores to use, before TensorFlow has run; default:
-            all.
-        **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such
-            as `units`; `dev_pairs`, the number of pairs to hold out;
-            `init_from`, the folder of a trained model that is trained further,
-            and `added_words`, the number of words that it learns.
+        threads: Number of cores to use, before TensorFlow has run; default: all.
+        **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
+            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder of a trained model
+            that is trained further, and `added_words`, the number of words that it learns.
 
     Returns:
         The translator with the best model. Its `history` is a `History`.
 
     Raises:
-        ValueError: There is no such option, it cannot have this value or does
-            not fit the others, a text is missing or cannot be used, or the
-            folder holds another training. As the command, it names options as
-            flags.
+        ValueError: There is no such option, it cannot have this value or does not fit the others, a
+            text is missing or cannot be used, or the folder holds another training.
         OSError: A file cannot be read or written.
 
     Example:
@@ -164,7 +156,10 @@ def fit(
         remove_temporary = undo.pop_all().close  # not if a training fails, which can resume
     result = run(request, tensorboard, threads, callbacks)
     translator = Translator.load(folder)
-    translator.history = History(_read_history(folder), result, str(folder))
+    records = Log(folder / "log.jsonl").records()
+    columns = {name: [x[key] for x in records if key in x] for name, key in _HISTORY.items()}
+    columns = {name: column for name, column in columns.items() if column}
+    translator.history = History(columns, result, str(folder))
     weakref.finalize(translator.history, remove_temporary)
     return translator
 
@@ -179,29 +174,16 @@ def _request(
         values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
         user_options = values | user_options
     elif recipe is not None:
-        name, defaults = recipe, _read_recipe(recipe)
+        if recipe not in recipe_names():
+            raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {recipe_names()}")
+        with resources.as_file(RECIPES.joinpath(f"{recipe}.flags")) as file:
+            of_recipe = read_options(file, (*TEXTS, "corpus"))
+        name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in KINDS}
     if user_options.get("init_from"):
         user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
     if "dev_source" in texts:
         user_options["dev_source"] = texts["dev_source"]
     return Request(texts, folder, user_options, name, defaults)
-
-
-def _read_recipe(name: str) -> dict[str, Any]:
-    """The options of a recipe of the package, which is a file of flags."""
-    if name not in recipe_names():
-        raise ValueError(f"fit: recipe is {name!r}, wanted one of {recipe_names()}")
-    with resources.as_file(RECIPES.joinpath(f"{name}.flags")) as file:
-        options = read_options(file, (*TEXTS, "corpus"))
-    return {name: value for name, value in options.items() if name in KINDS}
-
-
-def _read_history(folder: Path) -> dict[str, list[float]]:
-    records = Log(folder / "log.jsonl").records()
-    columns = {
-        name: [record[key] for record in records if key in record] for name, key in _HISTORY.items()
-    }
-    return {name: column for name, column in columns.items() if column}
 
 
 def _texts(
@@ -258,18 +240,7 @@ def run(
     threads: int | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> TrainingResult:
-    """Trains as requested, alone or with the other workers of a cluster.
-
-    Args:
-        request: A checked request.
-        tensorboard: As for `train`.
-        threads: Number of cores to use; None for all.
-        callbacks: As for `train`.
-
-    Raises:
-        ValueError: As of `fit`.
-        OSError: The same.
-    """
+    """Trains by a checked request, alone or with the other workers of a cluster; see `fit`."""
     if several_workers():
         refuse(request.user_options, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(threads)  # before any operation of TensorFlow
@@ -298,11 +269,13 @@ def _train_as_chief(
     """Prepares the folder and trains in it."""
     files, model_dir = TrainingFiles(**request.paths), request.model_dir
     is_new = not is_begun(model_dir)
-    _read_tables(request, is_new)
+    for name, table in request.tables.items():
+        with locked(model_dir):
+            (write_columns if is_new else check_columns)(table, model_dir, name)
     choices: list[Choice] = []
     start = None
     if is_new:
-        dev_lines = _dev_lines(files)
+        dev_lines = _dev_lines(files)  # raises before the warnings
         for doubt in doubts(request.paths):
             StatusLine().note(doubt)
         if init_from := request.user_options.get("init_from"):
@@ -316,9 +289,9 @@ def _train_as_chief(
     plan = _plan(options, files, model_dir)
     if start is not None:
         plan = replace(plan, start=start)  # its translator is loaded already
-    unused = {*_unused_by_parts(request, options.model)}
+    unused = [*_unused_by_parts(request, options.model)]
     if plan.texts.dev_source is None:
-        unused |= {*OF_DEV_TEXT}
+        unused += OF_DEV_TEXT
     values = options.values(without=unused)
     with locked(model_dir):
         translator = plan.prepare()
@@ -340,19 +313,8 @@ def _train_as_chief(
         )
 
 
-def _read_tables(request: Request, is_new: bool) -> None:
-    """Writes the columns of tables into the folder, or checks them."""
-    for name, table in request.tables.items():
-        with locked(request.model_dir):
-            (write_columns if is_new else check_columns)(table, request.model_dir, name)
-
-
 def _dev_lines(files: TrainingFiles) -> int | None:
-    """The number of lines of the dev text, if there is one.
-
-    Raises:
-        ValueError: Source and target differ in it.
-    """
+    """The number of lines of the dev text, if any; a ValueError if its sides differ in it."""
     if files.dev_source is None or files.dev_target is None:
         return None
     source, target = map(count_lines, (files.dev_source, files.dev_target))

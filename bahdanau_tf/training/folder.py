@@ -1,4 +1,4 @@
-"""A training folder: its settings, its lock, and how a run resumes from it."""
+"""A training folder: its settings, its log, its lock, and how a run resumes from it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
-from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.system.files import (
+    full_disk_named,
+    read_versioned,
+    remove_leftovers,
+    takes_lock,
+    write_atomically,
+)
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
-from bahdanau_tf.training.log import Log
 from bahdanau_tf.translator import Translator
 
 FORMAT_VERSION = 1
@@ -96,16 +100,6 @@ class Change(NamedTuple):
         return ValueError(f"model_dir: {text}")
 
 
-def of_tokenizers(**sides: Tokenizer) -> dict[str, object]:
-    """The settings that identify the tokenizers of both sides."""
-    settings: dict[str, object] = {}
-    for side, text in sides.items():
-        options = dict(text.settings())
-        settings[_VOCABULARY.format(side)] = options.pop("checksum", None)
-        settings[f"{side}_tokenizer"] = options
-    return settings
-
-
 def of_training(
     translator: Translator,
     recipe: Recipe,
@@ -113,20 +107,17 @@ def of_training(
     corpus: ParallelCorpus,
     dev: DevSet | None,
 ) -> dict[str, object]:
-    """The settings of a training.
-
-    Args:
-        translator: Model and tokenizers.
-        recipe: The options of training.
-        threads: Number of threads, if a resumed training must have as many.
-        corpus: The training text.
-        dev: The dev set.
-    """
+    """The settings of a training; `threads`, if a resumed training must have as many."""
     model: keras.Model = translator.model
+    tokenizers: dict[str, object] = {}
+    for side in ("source", "target"):
+        options = dict(getattr(translator, f"{side}_text").settings())
+        tokenizers[_VOCABULARY.format(side)] = options.pop("checksum", None)
+        tokenizers[f"{side}_tokenizer"] = options
     return {
         "model": json.loads(model.to_json()),
         "recipe": {**asdict(recipe), "learning_rate": recipe.rate},
-        **of_tokenizers(source=translator.source_text, target=translator.target_text),
+        **tokenizers,
         THREADS: threads,
         TRAINING_TEXT: corpus.checksum,
         DEV_TEXT: dev and dev.checksum,
@@ -143,12 +134,7 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> None:
 
 
 def read_settings(path: Path) -> dict[str, object]:
-    """Reads what `write_settings` wrote.
-
-    Raises:
-        ValueError: The file is missing or damaged, or a newer version of this
-            package wrote it.
-    """
+    """Reads what `write_settings` wrote; a ValueError if it is missing, damaged or too new."""
     if not path.is_file():
         raise ValueError(
             f"model_dir: {path.parent} holds a model, but {path} is missing, "
@@ -157,12 +143,8 @@ def read_settings(path: Path) -> dict[str, object]:
     return read_versioned(path, FORMAT_VERSION, "model_dir")
 
 
-def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
-    """The settings that differ from those of the file.
-
-    Raises:
-        ValueError: The file is missing or damaged, or of another version.
-    """
+def changes(path: Path, settings: Mapping[str, object]) -> Iterator[Change]:
+    """Yields the settings that differ from those of the file; a ValueError as `read_settings`."""
     before, now = read_settings(path), json.loads(json.dumps(settings))
     for old, new in ((before, now), (before.get("recipe"), now.get("recipe"))):
         if isinstance(old, dict) and isinstance(new, dict) and old.keys() != new.keys():
@@ -171,29 +153,20 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
                 f"({', '.join(sorted(old.keys() ^ new.keys()))}); continue with that version, or "
                 "train its model further in another folder, by --init_from"
             )
-    return [*_differences(*_unnumbered([before, now]))]
+    yield from _differences(_comparable(before), _comparable(now))
 
 
 def check_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Checks that settings are those of the file.
-
-    Raises:
-        ValueError: They are not, or the file is missing or damaged, or of
-            another version.
-    """
+    """Raises a ValueError as `changes`, or if some setting is not that of the file."""
     for change in changes(path, settings):
         raise change.refusal(path.parent)
 
 
 def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
-    """Checks that all workers of a cluster have the same settings.
-
-    Raises:
-        ValueError: This one has others than the chief.
-    """
+    """Raises a ValueError if this worker of a cluster has other settings than the chief."""
     own = json.dumps(settings)
     chiefs = cluster.text_from_chief(own)
-    for change in _differences(*_unnumbered([json.loads(chiefs), json.loads(own)])):
+    for change in _differences(*_comparable([json.loads(chiefs), json.loads(own)])):
         if change.name.endswith("_text_checksum"):
             raise ValueError(
                 f"worker {cluster.number} has another text than the chief "
@@ -205,20 +178,21 @@ def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
         )
 
 
-def _unnumbered(settings: Any) -> Any:
-    """Settings without the numbers that Keras gave to objects.
+def _comparable(settings: Any) -> Any:
+    """Settings without what differs between two processes or versions for the same model.
 
-    The second `GRUCell` of a process is "gru_cell_1", so the same model has
-    other names elsewhere, and parts that a loaded model shares are identified
-    by addresses. A name that was chosen is kept.
+    The second `GRUCell` of a process is "gru_cell_1", and parts that a loaded model shares are
+    identified by addresses; a name that was chosen is kept. The module of a registered class may
+    change: Keras finds the class by its registered name.
     """
     if isinstance(settings, list):
-        return [_unnumbered(setting) for setting in settings]
+        return [_comparable(setting) for setting in settings]
     if not isinstance(settings, dict):
         return settings
-    settings = {
-        key: _unnumbered(value) for key, value in settings.items() if key != "shared_object_id"
-    }
+    ignored = {"shared_object_id"}
+    if ">" in str(settings.get("registered_name")):  # that of a class that is not has no package
+        ignored.add("module")
+    settings = {name: _comparable(value) for name, value in settings.items() if name not in ignored}
     config = settings.get("config")
     if isinstance(config, dict) and isinstance(config.get("name"), str):
         kind = re.sub(r"_\d+$", "", config["name"])
@@ -249,23 +223,59 @@ def _in_short(value: object) -> object:
     return value.get("class_name", value) if isinstance(value, dict) else value
 
 
+class Log:
+    """Lines of JSON, each written once, such as `log.jsonl`; the file is made with the first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, record: Mapping[str, object]) -> None:
+        """Adds a line; `record` has a "step"."""
+        with explain_write_errors(self._path), open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def records(self) -> list[dict[str, float]]:
+        """The lines; none if there is no file yet."""
+        lines = self._read().split("\n")[:-1]
+        return [record for record in map(_record, lines) if record is not None]
+
+    def forget_after(self, step: int) -> None:
+        """Removes lines after an update, which will be written again.
+
+        A killed run may have written lines after its last checkpoint, or half a line.
+        """
+        text, kept = self._read(), ""
+        for line in text.split("\n")[:-1]:
+            record = _record(line)
+            if record is not None and record["step"] <= step:
+                kept += f"{line}\n"
+        if kept != text:
+            write_atomically(self._path, kept.encode())
+
+    def _read(self) -> str:
+        return self._path.read_text("utf-8", "replace") if self._path.is_file() else ""
+
+
+def _record(line: str) -> dict[str, float] | None:
+    """The record of a line; None if `Log.add` did not write it completely."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    is_whole = isinstance(record, dict) and isinstance(record.get("step"), int)
+    return record if is_whole else None
+
+
 class ModelFolder:
     """The state of a training in `model_dir`.
 
-    Args:
-        path: The folder; it exists, and no other process writes in it.
-        checkpoints: The checkpoints of the training, in this folder.
-        state: The state of the training, which is checkpointed, too.
-        settings: The settings that a resumed training must have in common.
-        recipe: The options of training.
-
     Attributes:
-        path: The folder.
+        path: The folder; it exists, and no other process writes in it.
         best: The folder of the best model.
         log: The log, `log.jsonl`.
         checkpoints: The checkpoints.
-        improved: Updates after the restored checkpoint whose evaluation was
-            the best so far, according to the log.
+        improved: Updates after the restored checkpoint whose evaluation was the best so far,
+            according to the log.
     """
 
     def __init__(
@@ -289,10 +299,7 @@ class ModelFolder:
 
     @property
     def needs_evaluation(self) -> bool:
-        """Whether the best model is missing, or the last one not evaluated.
-
-        As after a signal, if no time is left for more updates.
-        """
+        """Whether the best model is missing, or the last one not evaluated, as after a signal."""
         evaluated = [record["step"] for record in self.log.records()]
         is_unknown = self._settings[DEV_TEXT] is not None and math.isnan(self._state.best_bleu)
         is_new = int(self._state.step) not in evaluated[-1:]
@@ -301,15 +308,12 @@ class ModelFolder:
     def restore(self) -> list[str]:
         """Restores the newest checkpoint, if the folder has one.
 
-        It writes nothing, except that it removes leftovers of killed processes.
-
-        Returns:
-            A sentence for each newer checkpoint that is damaged, and for each
-            option that has changed.
+        It writes nothing, except that it removes leftovers of killed processes. Returns a sentence
+        for each newer checkpoint that is damaged, and for each option that has changed.
 
         Raises:
-            ValueError: The folder is that of another training, or resuming
-                would lose its best model.
+            ValueError: The folder is that of another training, or resuming would lose its best
+                model.
         """
         remove_leftovers(self.path)
         for inside in [path for path in self.path.iterdir() if path.is_dir()]:
@@ -335,10 +339,10 @@ class ModelFolder:
             notes = [f"ignored a damaged checkpoint, {fault}" for fault in faults]
             notes += self._compare_settings()
             self.checkpoints.restore(newest)
-        if not self.best.exists():
-            self._state.forget_best()
-        else:
+        if self.best.exists():
             self._recall_best()
+        else:
+            self._state.forget_best()
         return notes
 
     def _compare_settings(self) -> list[str]:
@@ -375,11 +379,8 @@ class ModelFolder:
     def begin(self) -> None:
         """Writes what must exist before the training continues.
 
-        A new folder gets a checkpoint of update 0, so a disk that is too small
-        raises at once, and there is never a best model without a checkpoint.
-
-        Raises:
-            OSError: Something cannot be written.
+        A new folder gets a checkpoint of update 0, so a disk that is too small raises an OSError at
+        once, and there is never a best model without a checkpoint.
         """
         with explain_write_errors(self._file):
             write_settings(self._file, self._settings)
@@ -388,11 +389,7 @@ class ModelFolder:
             self.checkpoints.save()
 
     def save_best(self, translator: Translator) -> None:
-        """Replaces the best model.
-
-        Raises:
-            OSError: It cannot be written; the previous one is kept.
-        """
+        """Replaces the best model; if it cannot be written, the previous one is kept."""
         with explain_write_errors(self.best):
             translator.save(self.best)
 
@@ -405,13 +402,10 @@ _held: dict[Path, int] = {}  # locked folders, and the threads that hold them
 def locked(model_dir: Path) -> Iterator[None]:
     """Keeps other processes from training in a folder.
 
-    It is a file lock on `training.lock`, which the system releases when the
-    process ends; the file stays. On Windows and on file systems without locks
-    it has no effect. A thread that holds the lock may take it again. After an
-    error, a folder that was made here is removed if nothing was written to it.
-
-    Args:
-        model_dir: The folder; made if it does not exist.
+    It is a file lock on `training.lock`, which the system releases when the process ends; the file
+    stays. On Windows and on file systems without locks it has no effect. A thread that holds the
+    lock may take it again. The folder is made if it does not exist; after an error it is removed if
+    nothing else was written to it.
 
     Raises:
         ValueError: Another process trains in the folder.
@@ -423,9 +417,17 @@ def locked(model_dir: Path) -> Iterator[None]:
     if _held.get(place) == thread:
         yield
         return
-    with _taken(model_dir / LOCK) as file:
+    with open(model_dir / LOCK, "a+", encoding="utf-8") as file:
+        if takes_lock(file) is False:
+            file.seek(0)
+            raise ValueError(
+                f"model_dir: {model_dir} is being trained by process "
+                f"{file.read().strip()}; wait for it, or name another folder"
+            )
         try:
-            _write_owner(file)
+            file.truncate(0)
+            with full_disk_named(file.name):
+                os.write(file.fileno(), f"{os.getpid()}\n".encode())
             _held[place] = thread
             yield
         except BaseException:
@@ -436,24 +438,3 @@ def locked(model_dir: Path) -> Iterator[None]:
             raise
         finally:
             _held.pop(place, None)
-
-
-@contextmanager
-def _taken(path: Path) -> Iterator[TextIO]:
-    with open(path, "a+", encoding="utf-8") as file:
-        if takes_lock(file) is False:
-            file.seek(0)
-            raise ValueError(
-                f"model_dir: {path.parent} is being trained by process "
-                f"{file.read().strip()}; wait for it, or name another folder"
-            )
-        yield file
-
-
-def _write_owner(file: TextIO) -> None:
-    """Writes the number of this process; at once, as the disk may be full."""
-    file.truncate(0)
-    try:
-        os.write(file.fileno(), f"{os.getpid()}\n".encode())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, file.name) from error

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from bahdanau_tf.data.dataset import fitting, longer_sides, stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import callbacks as own, step as steps
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
@@ -24,12 +24,9 @@ from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.rate import Rate, make_optimizer
-from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult
-from bahdanau_tf.training.selection import Selection
+from bahdanau_tf.training.run import ENDINGS, Rate, Run, TrainingResult, make_optimizer
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
 
@@ -44,47 +41,42 @@ def train(
 ) -> TrainingResult:
     """Trains a translator's model, or resumes its training.
 
-    `model_dir` gets checkpoints of weights, optimizer and data position,
-    `log.jsonl` with a line for each evaluation, and `best`, the translator
-    with the best BLEU of greedy search on the dev set, or the lowest loss, by
-    `recipe.monitor`. Without a dev set it is the last one. After SIGINT or
-    SIGTERM a checkpoint is written before the training ends, and `best`, if
-    there is none yet; a second SIGINT ends it at once. If the newest
-    checkpoint is damaged, the one before it is used. One process at a time
-    trains in a folder.
+    `model_dir` gets checkpoints of weights, optimizer and data position, `log.jsonl` with a line
+    for each evaluation, and `best`, the translator with the best BLEU of greedy search on the dev
+    set, or the lowest loss, by `recipe.monitor`. Without a dev set it is the last one. After SIGINT
+    or SIGTERM a checkpoint is written before the training ends, and `best`, if there is none yet; a
+    second SIGINT ends it at once. If the newest checkpoint is damaged, the one before it is used.
+    One process at a time trains in a folder.
 
-    A model that was made in the scope of a `tf.distribute` strategy is trained
-    by it, as in Keras' `fit`: each replica processes some rows of a batch. Of several
-    machines the chief reads the text, evaluates, and writes to `model_dir`.
+    A model that was made in the scope of a `tf.distribute` strategy is trained by it, as in Keras'
+    `fit`: each replica processes some rows of a batch. Of several machines the chief reads the
+    text, evaluates, and writes to `model_dir`.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
         files: The training and dev sets.
         recipe: The options of training.
         model_dir: A folder; made if it does not exist.
-        tensorboard: Whether to write curves and pictures for TensorBoard to
-            the folder `tensorboard` in it; see
-            `bahdanau_tf.training.tensorboard`.
-        callbacks: Your own; called at start and end of training, epochs and
-            batches. For them an epoch ends with each evaluation, as in Keras'
-            `fit` with `steps_per_epoch`; its logs have the losses per word,
-            `loss` and `val_loss`, and `val_bleu`. They are called after the
-            evaluation and before the checkpoint, which does not contain their
-            own state. The model is not compiled, so it has no `optimizer` for
-            them. On several machines each calls its own, with the same logs.
+        tensorboard: Whether to write curves and pictures for TensorBoard to the folder
+            `tensorboard` in it.
+        callbacks: Your own; called at start and end of training, epochs and batches. For them an
+            epoch ends with each evaluation, as in Keras' `fit` with `steps_per_epoch`; its logs
+            have the losses per word, `loss` and `val_loss`, and `val_bleu`. They are called after
+            the evaluation and before the checkpoint, which does not contain their own state. The
+            model is not compiled, so it has no `optimizer` for them. On several machines each calls
+            its own, with the same logs.
 
     Returns:
         `TrainingResult`.
 
     Raises:
-        ValueError: `files` or `recipe` is of another class, the files do not
-            match, `model_dir` holds another model, another process trains in
-            it, or its best model would be lost. Nothing is written then. Or
-            too many updates in a row were skipped, since their loss or
-            gradient was not finite. Or it was called in the scope of a
-            strategy, or another machine has other settings.
-        OSError: A file cannot be read, or `model_dir` not written to, or
-            another machine has ended; what was written before is kept.
+        ValueError: `files` or `recipe` is of another class, the files do not match, `model_dir`
+            holds another model, another process trains in it, or its best model would be lost.
+            Nothing is written then. Or too many updates in a row were skipped, since their loss or
+            gradient was not finite. Or it was called in the scope of a strategy, or another machine
+            has other settings.
+        OSError: A file cannot be read, or `model_dir` not written to, or another machine has ended;
+            what was written before is kept.
     """
     for name, value, kind in (("files", files, TrainingFiles), ("recipe", recipe, Recipe)):
         if not isinstance(value, kind):
@@ -102,7 +94,7 @@ def train(
         signals = until_over.enter_context(signals_caught(run.line.note))
         board = []
         if tensorboard and run.cluster.is_chief:
-            board = [TensorBoard(run, run.folder.path / "tensorboard")]
+            board = [own.TensorBoard(run, run.folder.path / "tensorboard")]
             until_over.enter_context(contextlib.closing(board[0]))
         training.callbacks = build_callbacks(run, signals, board, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
@@ -112,42 +104,36 @@ def train(
 def build_callbacks(
     run: Run,
     signals: Sequence[int],
-    board: Sequence[TensorBoard],
+    board: Sequence[own.TensorBoard],
     of_user: Sequence[keras.callbacks.Callback],
 ) -> keras.callbacks.CallbackList:
-    """All callbacks of a training, in the order in which they are called.
+    """All callbacks of a training, in the order in which they are called at each point of it.
 
-    At each point of the training (start and end, those of an epoch and of a
-    batch) they are called in this order:
-
-    1. `Speed` counts, `DroppedPairs` and `Status` report.
+    1. `DroppedPairs` and `Status` report.
     2. `Divergence` records what was skipped.
-    3. `Selection` evaluates and keeps the best model; later ones find its
-       results in their logs.
+    3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
     4. `TensorBoard` and `Logger` write them, `Doubts` warns.
     5. `LearningRate` sets the rate of the next update.
     6. Those of the user may change weights, or stop the training.
     7. `Ends` decides whether it is over.
     8. `CheckpointSaver` saves what all of them have changed.
 
-    Args:
-        run: The run; workers other than the chief report and write nothing.
-        signals: The signals that were caught so far.
-        board: The `TensorBoard`, if there is one.
-        of_user: Those of the user.
+    Workers other than the chief report and write nothing.
     """
-    of_chief = run.cluster.is_chief
-    before = (own.DroppedPairs, own.Status, own.Divergence) if of_chief else ()
-    after = (own.Logger, own.Doubts) if of_chief else ()
-    last = (own.CheckpointSaver,) if of_chief else ()
+
+    def of_chief(*kinds: type[own.RunCallback]) -> list[own.RunCallback]:
+        return [kind(run) for kind in kinds if run.cluster.is_chief]
+
     return keras.callbacks.CallbackList(
         [
-            *(kind(run) for kind in (own.Speed, *before, Selection)),
+            *of_chief(own.DroppedPairs, own.Status, own.Divergence),
+            own.Selection(run),
             *board,
-            *(kind(run) for kind in (*after, own.LearningRate)),
+            *of_chief(own.Logger, own.Doubts),
+            own.LearningRate(run),
             *of_user,
             own.Ends(run, signals),
-            *(kind(run) for kind in last),
+            *of_chief(own.CheckpointSaver),
         ],
         model=run.translator.model,
         epochs=math.ceil(run.total_steps / run.evaluate_every),
@@ -211,18 +197,8 @@ class _Training:
         )
         self.settings = of_training(translator, recipe, self.threads, corpus, dev)
         folder = ModelFolder(model_dir, checkpoints, state, self.settings, recipe)
-        self.run = Run(
-            translator,
-            recipe,
-            corpus,
-            dev,
-            cluster,
-            optimizer,
-            rate,
-            state,
-            folder,
-            steps_per_epoch,
-        )
+        parts = translator, recipe, corpus, dev, cluster, optimizer, rate, state, folder
+        self.run = Run(*parts, steps_per_epoch)
 
     def restore(self) -> None:
         """Restores the state of the folder, on all workers and replicas."""
@@ -234,14 +210,9 @@ class _Training:
         run.cluster.share([weight.value for weight in weights])
         run.cluster.share(run.state.variables)
         steps.vary_noise(model)
+        batching, position = run.recipe.make_batching(), run.state.read_position()
         self.batches = run.cluster.shared(
-            stream_numbered_batches(
-                run.corpus,
-                run.translator.source_text,
-                run.translator.target_text,
-                run.recipe.make_batching(),
-                run.state.read_position(),
-            )
+            stream_numbered_batches(run.corpus, *run.texts, batching, position)
         )
         run.start_clock()
 
@@ -259,8 +230,7 @@ class _Training:
         if run.recipe.deterministic:
             notes.append(f"deterministic, with --threads={self.threads}")
         if not run.step and run.recipe.max_length:
-            texts = run.translator.source_text, run.translator.target_text
-            lengths = longer_sides(run.corpus, *texts)
+            lengths = longer_sides(run.corpus, *run.texts)
             notes.append(fitting(lengths, len(run.corpus), run.recipe.max_length))
         for note in notes:
             run.line.note(note)
@@ -314,6 +284,8 @@ class _Training:
             self.callbacks.on_train_batch_begin(number)
             logs = self._update(read)
             logs["seconds"] = time.monotonic() - lap
+            run.words += logs["words"]
+            run.seconds += logs["seconds"]
             self.callbacks.on_train_batch_end(number, logs)
             if run.is_due or run.ending:
                 break
@@ -324,11 +296,7 @@ class _Training:
             self._end_epoch()
 
     def _update(self, read: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-        """Updates the weights by the batches that were read for an update.
-
-        Returns:
-            The loss per word, and the number of words.
-        """
+        """Updates the weights by the batches that were read; returns the logs of the update."""
         run, cost, words = self.run, 0.0, 0.0
         for batch, *_ in read:
             cost += float(self.update(*batch)) * run.recipe.divisor

@@ -23,14 +23,7 @@ LONGEST = 2.0  # largest number of tokens, as a multiple of the reference's
 
 
 class Risk(NamedTuple):
-    """How translations are drawn.
-
-    Attributes:
-        samples: Number of draws for each sentence.
-        eos_id: The end symbol of the target side.
-        unk_id: Its unknown word.
-        seed: Seed of the draws.
-    """
+    """How translations are drawn: `samples` for each sentence, with ids of the target side."""
 
     samples: int
     eos_id: int
@@ -39,12 +32,7 @@ class Risk(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe, text: Tokenizer) -> Risk | None:
-        """From a recipe; None unless `risk_samples` is set.
-
-        Args:
-            recipe: The recipe.
-            text: Tokenizer of the target language.
-        """
+        """From a recipe and the tokenizer of the target; None unless `risk_samples` is set."""
         if not recipe.risk_samples:
             return None
         return cls(recipe.risk_samples, text.eos_id, text.unk_id, recipe.seed)
@@ -68,21 +56,19 @@ def minimum_risk_loss(
         R = Σ_s Σ_{y ∈ S(x_s)} Q(y | x_s) Δ(y, y_s),   Δ = 1 - BLEU
         Q(y | x) = p(y | x)^α / Σ_{y' ∈ S(x)} p(y' | x)^α,   α = 0.005
 
-    S(x) has the distinct samples, which are drawn without dropout. The paper
-    adds the reference; translations were no worse without it
-    (benchmarks/README.md). BLEU is `sentence_bleu` of the model's sub-words or
-    words; [UNK] matches nothing. All logits of S are in memory at once.
+    S(x) has the distinct samples, which are drawn without dropout. The paper adds the reference;
+    translations were no worse without it (benchmarks/README.md). BLEU is `sentence_bleu` of the
+    model's sub-words or words; [UNK] matches nothing. All logits of S are in memory at once.
 
     Args:
         model: A single model.
         loss: Its divisor divides R.
         risk: How translations are drawn.
-        seed: int64 scalar, that of the update; the samples then depend on the
-            sentence alone, not on the division of batches.
+        seed: int64 scalar, that of the update; the samples then depend on the sentence alone, not
+            on the division of batches.
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
         target: int32 [B, T_y], the references.
-        token_weights: float [B, T_y]; R counts a sentence with the weight of
-            its first word.
+        token_weights: float [B, T_y]; R counts a sentence with the weight of its first word.
 
     Returns:
         float32 scalar.

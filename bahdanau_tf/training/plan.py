@@ -11,7 +11,7 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
@@ -26,6 +26,7 @@ from bahdanau_tf.training.texts import (
     check_words,
     divided,
     held_out,
+    learn,
     with_languages,
 )
 from bahdanau_tf.translator import Translator, load_best
@@ -39,8 +40,8 @@ class Start:
 
     Attributes:
         init_from: The folder of an earlier training, or of a saved translator.
-        added_words: Number of words of the new text that are added to each
-            side: the most frequent ones that are unknown.
+        added_words: Number of words of the new text that are added to each side: the most frequent
+            ones that are unknown.
     """
 
     init_from: str
@@ -48,12 +49,7 @@ class Start:
 
     @cached_property
     def translator(self) -> Translator:
-        """The translator of the folder.
-
-        Raises:
-            ValueError: There is none, or `train` cannot train it.
-            OSError: A file cannot be read.
-        """
+        """The translator of the folder; a ValueError if there is none that `train` can train."""
         try:
             translator = load_best(self.init_from)
         except ValueError as error:
@@ -81,16 +77,13 @@ class Start:
         }
 
     def prepared(self, files: Sequence[str]) -> Translator:
-        """The translator, with `added_words`.
+        """The translator, with `added_words` of the training text, source and target.
 
         It has no lexicon, which describes how another model translates words.
 
-        Args:
-            files: The training text, source and target.
-
         Raises:
-            ValueError: The tokenizers are sub-words, which can write any word,
-                or the model takes no more.
+            ValueError: The tokenizers are sub-words, which can write any word, or the model takes
+                no more.
         """
         old = self.translator
         if old.lexicon is not None:
@@ -122,30 +115,15 @@ class Start:
         return model, source, target
 
 
-def began_with(settings: Path) -> Start | None:
-    """The start of a training, read from its settings; None without one.
-
-    Raises:
-        ValueError: The file is missing or damaged.
-    """
-    before = read_settings(settings)
-    if "init_from" not in before:
-        return None
-    return Start(str(before["init_from"]), int(str(before["added_words"])))
-
-
 def check_start(settings: Path, start: Start | None) -> None:
-    """Checks that a training to resume started with the same model, or with none.
-
-    Raises:
-        ValueError: It did not.
-    """
-    before = began_with(settings)
+    """Raises a ValueError unless a training to resume started with the same model, or with none."""
+    before = read_settings(settings)
     for name in ("init_from", "added_words"):
-        was, now = (getattr(model, name, None) for model in (before, start))
-        if name == "init_from" and was and now and os.path.realpath(was) == os.path.realpath(now):
-            continue  # however the path is written
-        if was != now:
+        was, now = before.get(name), getattr(start, name, None)
+        is_same = was == now
+        if name == "init_from" and was and now:  # however the path is written
+            is_same = os.path.realpath(str(was)) == os.path.realpath(now)
+        if not is_same:
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
                 f"is {was!r} there and {now!r} now; name another folder"
@@ -155,8 +133,8 @@ def check_start(settings: Path, start: Start | None) -> None:
 def is_begun(model_dir: Path) -> bool:
     """Whether a folder has a model or a checkpoint; else it is new.
 
-    A run that ended before its first checkpoint may have left settings and
-    tokenizers, which are written again.
+    A run that ended before its first checkpoint may have left settings and tokenizers, which are
+    written again.
     """
     models = ("best/*", "checkpoints/*.index")
     return any(any(model_dir.glob(path)) for path in models)
@@ -172,10 +150,9 @@ class TrainingPlan:
         recipe: The options of training.
         files: The training and dev sets.
         model_dir: The folder of the training.
-        dev_pairs: Number of training pairs to hold out as dev set, if `files`
-            has none.
-        start: The trained model to start with, in place of `text` and
-            `model`; a copy is in the folder `start` of `model_dir`.
+        dev_pairs: Number of training pairs to hold out as dev set, if `files` has none.
+        start: The trained model to start with, in place of `text` and `model`; a copy is in the
+            folder `start` of `model_dir`.
     """
 
     text: TextOptions
@@ -199,21 +176,15 @@ class TrainingPlan:
     def _settings(self) -> Path:
         return self.model_dir / "text.json"
 
-    @property
-    def _tokenizers(self) -> tuple[Path, Path]:
-        """The folders of the tokenizers."""
-        return self.model_dir / "source", self.model_dir / "target"
-
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
 
-        For a new folder the tokenizers are learned, or those of `start`. They
-        are written after the files were checked and the model was made.
+        For a new folder the tokenizers are learned, or those of `start`. They are written after the
+        files were checked and the model was made.
 
         Raises:
-            ValueError: The files do not match, the model cannot be made,
-                `model_dir` has a model with other settings, or another process
-                trains in it.
+            ValueError: The files do not match, the model cannot be made, `model_dir` has a model
+                with other settings, or another process trains in it.
             OSError: A file cannot be read, or `model_dir` not written to.
         """
         if (self.model_dir / "translator.json").exists():
@@ -237,13 +208,10 @@ class TrainingPlan:
         return self._copy(self.start, corpus)
 
     def load(self) -> Translator:
-        """Makes the translator of `prepare` again, also in other processes.
+        """Makes the translator of `prepare` again, even in other processes.
 
-        In the scope of a `tf.distribute` strategy its model is trained by it.
-
-        Raises:
-            ValueError: `model_dir` was not prepared.
-            OSError: A file cannot be read.
+        In the scope of a `tf.distribute` strategy its model is trained by it. If `model_dir` was
+        not prepared, it raises a ValueError.
         """
         if not self._settings.is_file():
             raise ValueError(
@@ -256,7 +224,7 @@ class TrainingPlan:
     def _load(self) -> Translator:
         if self.start is not None:
             return Translator.load(self.model_dir / START)
-        source, target = map(load_text, self._tokenizers)
+        source, target = (load_text(self.model_dir / side) for side in SIDES)
         model = make_model(self.model, source.vocabulary_size, target.vocabulary_size)
         return Translator(model, source, target)
 
@@ -266,13 +234,13 @@ class TrainingPlan:
         check_words(text, self.files)
         with self._fill_folder(corpus) as pairs:
             StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
-            texts = text.learn(self.texts.train_source, self.texts.train_target)
+            texts = learn(text, self.texts.train_source, self.texts.train_target)
             model = make_model(self.model, *(text.vocabulary_size for text in texts))
-            for side, folder in zip(texts, self._tokenizers, strict=True):
-                side.save(folder)
+            for text_of_side, side in zip(texts, SIDES, strict=True):
+                text_of_side.save(self.model_dir / side)
             write_settings(self._settings, asdict(text))
         self._report_sizes(texts)
-        return Translator(model, *map(load_text, self._tokenizers))
+        return Translator(model, *(load_text(self.model_dir / side) for side in SIDES))
 
     def _copy(self, start: Start, corpus: ParallelCorpus) -> Translator:
         """Copies a trained translator into the folder, with added words."""
@@ -291,16 +259,13 @@ class TrainingPlan:
     @contextmanager
     def _fill_folder(self, corpus: ParallelCorpus) -> Iterator[int]:
         """Locks the folder and holds pairs out; yields the number of the others."""
-        length = self.recipe.max_length
-        with (
-            locked(self.model_dir),
-            held_out(self.model_dir, corpus, self._held_out, length) as pairs,
-        ):
-            yield pairs
+        pairs = held_out(self.model_dir, corpus, self._held_out, self.recipe.max_length)
+        with locked(self.model_dir), pairs as count:
+            yield count
 
     def _report_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
         """Reports the number of ids, and the covered share of words."""
-        for side, text in zip(("source", "target"), texts, strict=True):
+        for side, text in zip(SIDES, texts, strict=True):
             line = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
             if isinstance(text, WordTokenizer):
                 path = getattr(self.texts, f"train_{side}")

@@ -36,11 +36,9 @@ class Request:
     """What a user asks of a training.
 
     Attributes:
-        texts: The paths of the texts, by the names `TEXTS`; a table is the
-            source without a target.
+        texts: The paths of the texts, by the names `TEXTS`; a table is the source without a target.
         model_dir: The folder of the training.
-        user_options: The options that the user gave, by name; "dev_source" if there
-            is a dev text.
+        user_options: The options that the user gave, by name; "dev_source" if there is a dev text.
         recipe: The name of a recipe of the package, or None.
         defaults: Options that the user did not give, those of the recipe.
         modules: Modules with classes of the user's, which may be imported.
@@ -54,11 +52,7 @@ class Request:
     modules: Sequence[str] = ()
 
     def check(self) -> None:
-        """Raises for mistakes that can be found before any text is read.
-
-        Raises:
-            ValueError: The message has the flag.
-        """
+        """Raises a ValueError for mistakes that can be found before any text is read."""
         check_folder("model_dir", str(self.model_dir))
         check_outside_models("model_dir", str(self.model_dir))
         for name, path in self.texts.items():
@@ -72,7 +66,13 @@ class Request:
             raise ValueError("--dev_source and --dev_target go together")
         for name, path in self.texts.items():
             self._check_text(name, path)
-        self._check_init_from()
+        if init_from := self.user_options.get("init_from"):
+            start, folder = Path(init_from).resolve(), self.model_dir.resolve()
+            if start in (folder, folder / "best", folder / "start"):
+                raise ValueError(
+                    f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
+                    "resume that training, or name another --model_dir to start a new one"
+                )
         if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
             refuse(self.user_options, ["dev_pairs"], "with --dev_source")
         if self.recipe is not None or not (self.model_dir / FILE).is_file():
@@ -91,18 +91,6 @@ class Request:
                 f"--data_dir, where you give none"
             ) from error
 
-    def _check_init_from(self) -> None:
-        """Raises if the trained model to start with is in the new folder."""
-        init_from = self.user_options.get("init_from")
-        if not init_from:
-            return
-        start, folder = Path(init_from).resolve(), self.model_dir.resolve()
-        if start in (folder, folder / "best", folder / "start"):
-            raise ValueError(
-                f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
-                "resume that training, or name another --model_dir to start a new one"
-            )
-
     @property
     def paths(self) -> dict[str, str]:
         """The paths of the text files, of the columns of tables, too."""
@@ -113,11 +101,7 @@ class Request:
 
     @property
     def tables(self) -> dict[str, str]:
-        """The paths of tables of both sides, by "train" and "dev".
-
-        Raises:
-            ValueError: A table is given as both sides.
-        """
+        """The paths of tables, by "train" and "dev"; a ValueError if one is both sides."""
         tables = {}
         for name in ("train", "dev"):
             source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)
@@ -141,11 +125,7 @@ class Request:
         return [] if self.recipe is not None else choose(self.user_options, facts, model, machine)
 
     def options(self, chosen: Mapping[str, Any] = NOTHING) -> TrainingOptions:
-        """The options, some of which were chosen or read from the folder.
-
-        Raises:
-            ValueError: As of `make_options`.
-        """
+        """The options, some of which were chosen or read from the folder; see `make_options`."""
         return make_options(self.user_options, chosen, self.defaults)
 
     def typical_options(self) -> TrainingOptions:
@@ -156,8 +136,8 @@ class Request:
         """The options in the folder that the user does not give now.
 
         Raises:
-            ValueError: They name a module, which the user has not named: a
-                folder from elsewhere must not choose what runs.
+            ValueError: They name a module, which the user has not named: a folder from elsewhere
+                must not choose what runs.
         """
         file = self.model_dir / FILE
         if self.recipe is not None or not file.is_file():
@@ -187,30 +167,44 @@ SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
 
 
 def doubts(files: Mapping[str, str]) -> Iterator[str]:
-    """Yields warnings about training files that are probably a mistake.
-
-    Args:
-        files: The paths of the texts, by flag.
-
-    Raises:
-        ValueError: A line is not UTF-8.
-    """
-    real = {
-        name: path for name, path in files.items() if Path(path).stat().st_size
-    }  # an empty one raises elsewhere
-    yield from _copies(real)
-    yield from _tables(real)
-    yield from _common_pairs(real)
+    """Yields warnings about training files, paths by flag, that are probably a mistake."""
+    # An empty file raises elsewhere.
+    files = {name: path for name, path in files.items() if Path(path).stat().st_size}
+    pairs = {}
+    for name in ("train", "dev"):
+        source, target = (files.get(f"{name}_{side}") for side in SIDES)
+        if source and target:
+            pairs[name] = source, target
+            if filecmp.cmp(source, target, shallow=False):
+                yield (
+                    f"--{name}_source and --{name}_target are the same text, "
+                    f"{source}: a model learns to copy from it"
+                )
+    for name, path in files.items():
+        lines = [*islice(read_lines(path), FIRST_LINES)]
+        if lines and all("\t" in line for line in lines):
+            yield (
+                f"--{name}: the lines of {path} have tabs, as a table of both sides has; if it is "
+                "one, give it a name that ends with .tsv, and as --train_source or --dev_source "
+                "alone: both columns are read"
+            )
+    if len(pairs) == 2:
+        dev_pairs = [*zip(*map(read_lines, pairs["dev"]), strict=False)]
+        common = {*dev_pairs}
+        common.intersection_update(zip(*map(read_lines, pairs["train"]), strict=False))
+        count = sum(pair in common for pair in dev_pairs)
+        if count > SHARE * len(dev_pairs):
+            yield (
+                f"{count:,} of {len(dev_pairs):,} dev pairs are training pairs, too: "
+                "dev BLEU shows how well these are memorized"
+            )
 
 
 def few_pairs(source: str, target: str) -> Iterator[str]:
     """A sentence if a text has too few pairs to learn a language from.
 
-    Equal pairs count once, and those with a blank line not at all. Sides of
-    unequal length, or without any pair, raise elsewhere.
-
-    Raises:
-        ValueError: A line is not UTF-8.
+    Equal pairs count once, and those with a blank line not at all. Sides of unequal length, or
+    without any pair, raise elsewhere.
     """
     different: set[tuple[str, ...]] = set()
     for sides in zip_longest(read_lines(source), read_lines(target)):
@@ -227,48 +221,3 @@ def few_pairs(source: str, target: str) -> Iterator[str]:
             "fair translations of sentences much like these at best and bad ones of others; "
             "everyday language needs tens of thousands"
         )
-
-
-def _copies(files: Mapping[str, str]) -> Iterator[str]:
-    """Both sides are the same text."""
-    for name in ("train", "dev"):
-        pair = _pair(files, name)
-        if pair and filecmp.cmp(*pair, shallow=False):
-            yield (
-                f"--{name}_source and --{name}_target are the same text, "
-                f"{pair[0]}: a model learns to copy from it"
-            )
-
-
-def _tables(files: Mapping[str, str]) -> Iterator[str]:
-    """A file has both sides, as corpora are often distributed."""
-    for name, path in files.items():
-        lines = [*islice(read_lines(path), FIRST_LINES)]
-        if lines and all("\t" in line for line in lines):
-            yield (
-                f"--{name}: the lines of {path} have tabs, as a table of both sides has; if it is "
-                "one, give it a name that ends with .tsv, and as --train_source or --dev_source "
-                "alone: both columns are read"
-            )
-
-
-def _common_pairs(files: Mapping[str, str]) -> Iterator[str]:
-    """The dev text is part of the training text."""
-    dev, train = _pair(files, "dev"), _pair(files, "train")
-    if not (dev and train):
-        return
-    dev_pairs = [*zip(*map(read_lines, dev), strict=False)]
-    common = {*dev_pairs}
-    common.intersection_update(zip(*map(read_lines, train), strict=False))
-    count = sum(pair in common for pair in dev_pairs)
-    if count > SHARE * len(dev_pairs):
-        yield (
-            f"{count:,} of {len(dev_pairs):,} dev pairs are training pairs, too: "
-            "dev BLEU shows how well these are memorized"
-        )
-
-
-def _pair(files: Mapping[str, str], name: str) -> tuple[str, str] | None:
-    """The source and target of "train" or "dev", if both are there."""
-    source, target = (files.get(f"{name}_{side}") for side in ("source", "target"))
-    return (source, target) if source and target else None

@@ -1,36 +1,40 @@
-"""A run of a training: its parts, its time, its callbacks and its result."""
+"""A run of a training: its parts, its time, its learning rate and its result."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
+from keras.optimizers.schedules import LearningRateSchedule
 
-from bahdanau_tf.data.batching import Position
+from bahdanau_tf import optimizers
+from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.recipe import Name, ScheduleCall
+from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation
 from bahdanau_tf.training.folder import ModelFolder
-from bahdanau_tf.training.rate import Rate
 from bahdanau_tf.translator import Translator
 
 
 class Pace:
     """The time of a training, evaluations included, and the share that is over.
 
-    In each run the time starts after the first update, which takes longer than
-    the others, because its graph is made.
-
-    Time is reserved for the evaluation with which a training ends, as much as
+    In each run the time starts after the first update, which takes longer than the others, because
+    its graph is made. Time is reserved for the evaluation with which a training ends, as much as
     the longest one took; before the first evaluation, a tenth of the time.
 
     Args:
@@ -38,11 +42,7 @@ class Pace:
         minutes: Longest time of all runs together; 0 for no limit.
         used: Seconds that earlier runs took.
         clock: Returns seconds.
-        longest: Seconds of the longest evaluation of earlier runs; NaN if
-            there was none.
-
-    Attributes:
-        longest: Seconds of the longest evaluation so far.
+        longest: Seconds of the longest evaluation so far; NaN if there was none.
     """
 
     def __init__(
@@ -93,13 +93,12 @@ class Pace:
     def share(self, step: int) -> float:
         """The share of the training that is over after `step` updates.
 
-        It is the share of the updates or of the time, whichever is larger. It
-        never falls within a run: if the first evaluation is shorter than the
-        time reserved for it, the share stays until the time has caught up.
+        It is the share of the updates or of the time, whichever is larger. It never falls within a
+        run: if the first evaluation is shorter than the time reserved for it, the share stays until
+        the time has caught up.
         """
-        of_time = self.seconds / self._for_updates
-        of_both = min(max(step / self._total_steps, of_time), 1.0)
-        self._over = max(self._over, of_both)
+        of_both = max(step / self._total_steps, self.seconds / self._for_updates)
+        self._over = max(self._over, min(of_both, 1.0))
         return self._over
 
     @contextmanager
@@ -114,29 +113,111 @@ class Pace:
         self.longest = self.longest if self.longest > seconds else seconds
 
 
+LARGEST_WARMUP = 0.1  # share of a training of limited time
+
+
+class Rate:
+    """The learning rate of a recipe.
+
+    With a limit of time the number of updates is not known before the end, so a schedule that
+    depends on it gets an estimate before each update: n updates in the share s of the training make
+    n / s in all.
+
+    Attributes:
+        value: A number, or a Keras schedule.
+        follows_time: Whether `follow` is to be called before each update.
+
+    Raises:
+        ValueError: There is no such class of schedules, or it cannot be made with these arguments.
+    """
+
+    def __init__(self, recipe: Recipe, steps_per_epoch: float) -> None:
+        self.value: float | LearningRateSchedule = recipe.rate
+        self.follows_time = False
+        self._recipe = recipe
+        self._total = recipe.total_updates(steps_per_epoch)
+        call = ScheduleCall.parse(recipe.schedule)
+        if call is None:
+            return
+        lengths: dict[str, Any] = _lengths(self._total, recipe.warmup_steps)
+        self.follows_time = recipe.minutes > 0 and bool({"total", "after_warmup"} & call.names)
+        if self.follows_time:
+            lengths = {n: tf.Variable(float(x), trainable=False) for n, x in lengths.items()}
+            self._variables = lengths
+        numbers = {
+            "rate": recipe.rate,
+            "constant_share": recipe.constant_share,
+            "steps_per_epoch": steps_per_epoch,
+            **lengths,
+        }
+        self.value = _make_schedule(recipe.schedule, call, numbers)
+
+    def follow(self, updates: int, share: float) -> None:
+        """Estimates the number of updates from those in a share of the training.
+
+        The warm-up is over after a tenth of the training at the latest.
+        """
+        if self.follows_time:
+            total = updates / share if updates and share else self._total
+            warmup = min(self._recipe.warmup_steps, LARGEST_WARMUP * total)
+            for name, length in _lengths(total, warmup).items():
+                # TensorFlow would keep a tensor for each number of Python.
+                self._variables[name].assign(np.asarray(length, np.float32))
+
+
+def _lengths(total: float, warmup: float) -> dict[str, float]:
+    return {"total": total, "warmup_steps": warmup, "after_warmup": max(total - warmup, 1)}
+
+
+def _make_schedule(
+    schedule: str, call: ScheduleCall, numbers: Mapping[str, object]
+) -> LearningRateSchedule:
+    """The schedule of a class of ours, or else of Keras."""
+
+    def number(argument: object) -> object:
+        return numbers[argument.id] if isinstance(argument, Name) else argument
+
+    for home in (optimizers, keras.optimizers.schedules):
+        owner = getattr(home, call.owner, None)
+        if isinstance(owner, type) and issubclass(owner, LearningRateSchedule):
+            break
+    else:
+        raise ValueError(
+            f"Recipe: schedule is {schedule!r}, but keras.optimizers.schedules has no class "
+            f"{call.owner}"
+        )
+    keywords = {name: number(argument) for name, argument in call.keywords.items()}
+    try:
+        return owner(*map(number, call.arguments), **keywords)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Recipe: schedule is {schedule!r}, which cannot be made: {error}"
+        ) from error
+
+
+def make_optimizer(recipe: Recipe, steps_per_epoch: float, rate: Rate | None = None) -> Guarded:
+    """The optimizer of a recipe; its learning rate is made here if None."""
+    makers = {"adadelta": optimizers.Adadelta, "adam": optimizers.Adam, "sgd": optimizers.SGD}
+    return makers[recipe.optimizer](
+        (rate or Rate(recipe, steps_per_epoch)).value,
+        max_norm=recipe.max_norm,
+        use_ema=recipe.average > 0,
+        ema_momentum=recipe.average,
+        gradient_accumulation_steps=(recipe.accumulate if recipe.accumulate > 1 else None),
+    )
+
+
 @dataclass
 class Run:
     """One run of a training, which may resume earlier runs.
 
     Attributes:
-        translator: The model to train, and its tokenizers.
-        recipe: The options of training.
-        corpus: The training text.
-        dev: The dev set, or None.
-        cluster: The processes that train together.
-        optimizer: The optimizer, one of `bahdanau_tf.optimizers`.
-        rate: Its learning rate.
-        state: What is checkpointed besides weights and optimizer.
-        folder: The folder of the training.
-        steps_per_epoch: Number of updates in a pass over the corpus; it may
-            end within one.
-        pace: The time of the training.
+        steps_per_epoch: Number of updates in a pass over the corpus; it may end within one.
         line: Shows the progress.
         lines: int64 [B], the numbers of the lines of the last update, from 0.
         positions: The positions in the text after each of its batches.
-        words: Number of target words so far, end symbols included.
-        seconds: The time that reading and updates took, without evaluations
-            and checkpoints.
+        words: Number of target words of this run, end symbols included.
+        seconds: The time that they took to read and process, without evaluations and checkpoints.
         evaluation: The last evaluation of this run, or None.
         ending: Why the training ends, a key of `ENDINGS`; "" while it continues.
     """
@@ -162,11 +243,16 @@ class Run:
 
     def start_clock(self) -> None:
         """Makes `pace` and `line` from the state, once it is restored."""
-        seconds = float(self.state.seconds)
-        longest = float(self.state.longest_seconds)
-        minutes, clock = self.recipe.minutes, self.cluster.clock
-        self.pace = Pace(self.total_steps, minutes, seconds, clock, longest)
-        self.line = ProgressLine(self.total_steps, self.step, seconds=self.pace.seconds_left)
+        used, longest = float(self.state.seconds), float(self.state.longest_seconds)
+        clock = self.cluster.clock
+        self.pace = Pace(self.total_steps, self.recipe.minutes, used, clock, longest)
+        curves = (("dev loss", "train loss"), ("dev BLEU",))
+        self.line = progress_line(self.total_steps, self.step, self.pace.seconds_left, curves)
+
+    @property
+    def texts(self) -> tuple[Tokenizer, Tokenizer]:
+        """The tokenizers of source and target."""
+        return self.translator.source_text, self.translator.target_text
 
     @property
     def step(self) -> int:
@@ -199,18 +285,6 @@ class Run:
         return float(keras.ops.convert_to_numpy(getattr(self.optimizer, name)))
 
 
-class RunCallback(keras.callbacks.Callback):
-    """A callback of a run.
-
-    Args:
-        run: The run.
-    """
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self._run = run
-
-
 # The reasons for which a training ends, and how they are reported.
 ENDINGS = {
     "epochs": "epoch limit reached",
@@ -227,14 +301,12 @@ class TrainingResult:
     """The result of a training.
 
     Attributes:
-        best_bleu: BLEU of the best model, by greedy search on the dev set; NaN
-            without one.
+        best_bleu: BLEU of the best model, by greedy search on the dev set; NaN without one.
         steps: Number of updates, those of earlier runs included.
-        stopped_by: "epochs", "updates", "minutes", "patience", "signal" or
-            "callback".
+        stopped_by: "epochs", "updates", "minutes", "patience", "signal" or "callback".
         seconds: Time of this run after its first update.
-        words_per_second: Target words per second in this run, end symbols
-            included, without the time of evaluations.
+        words_per_second: Target words per second in this run, end symbols included, without the
+            time of evaluations.
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
         monitor: What selected the best model, "bleu" or "loss".
         best_loss: Its loss per word of the dev set; NaN without one.

@@ -14,16 +14,9 @@ from bahdanau_tf.system.terminal import heard
 def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM in a list that the training checks.
 
-    A line is printed at once, even if an update takes long. A second SIGINT
-    raises KeyboardInterrupt, which ends the training at once, or after the
-    update; a command ends at once anyway. There is a complete checkpoint at
-    every moment.
-
-    Args:
-        note: Prints a line.
-
-    Yields:
-        The list of signals received so far.
+    `note` prints a line at once, even if an update takes long. A second SIGINT raises
+    KeyboardInterrupt, which ends the training at once, or after the update; a command ends at once
+    anyway. There is a complete checkpoint at every moment.
     """
     caught: list[int] = []
     received: list[int] = []  # even those that Python has not handled yet

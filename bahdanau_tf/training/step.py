@@ -18,7 +18,6 @@ from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
-from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.device import has_fast_bfloat16, has_gpu, operations_at_once, threads
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -28,17 +27,13 @@ from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
 def cores_at_once() -> int:
     """The number of cores that could compute parts of a batch.
 
-    It is 1 where each operation has several threads: they would be in each
-    other's way.
+    It is 1 where each operation has several threads: they would be in each other's way.
     """
     return 1 if threads() > 1 else operations_at_once()
 
 
 def parts_at_once(recipe: Recipe) -> int:
-    """The number of parts of a batch that are computed at the same time.
-
-    Each part has gradients of its own in memory.
-    """
+    """The number of parts of a batch, each with its gradients, that are computed together."""
     return min(cores_at_once(), parts_of(recipe.batch_size))
 
 
@@ -48,16 +43,11 @@ def threads_of(recipe: Recipe) -> int:
 
 
 def part_of(batch: Batch, number: int | tf.Tensor, count: int) -> Batch:
-    """A part of a batch, of `count` parts that are equal work.
+    """A part of a batch, of `count` parts that are equal work, from 0.
 
-    Part p of n has rows p, p + n, p + 2 n and so on. If there are fewer rows
-    than parts, some have the last row, with weights of 0: so none is without
-    rows, and losses and gradients are sums over the batch's rows.
-
-    Args:
-        batch: A batch of at least one row.
-        number: The part, from 0.
-        count: The number of parts.
+    Part p of n has rows p, p + n, p + 2 n and so on. If there are fewer rows than parts, some have
+    the last row, with weights of 0: so none is without rows, and losses and gradients are sums over
+    the batch's rows.
     """
     if count == 1:
         return batch
@@ -79,7 +69,7 @@ def words_loss(
     target: tf.Tensor,
     token_weights: tf.Tensor,
 ) -> tf.Tensor:
-    """The training loss; the readout is computed for real words only.
+    """The training loss, float32 scalar; the readout is computed for real words only.
 
     Args:
         model: A single model.
@@ -87,9 +77,6 @@ def words_loss(
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
         target: int32 [B, T_y], the words to predict.
         token_weights: float [B, T_y], 0 on padding.
-
-    Returns:
-        float32 scalar.
     """
     weights = tf.reshape(token_weights, [-1])
     words = tf.where(weights != 0)[:, 0]
@@ -107,10 +94,7 @@ def update(
 ) -> tf.Tensor:
     """Updates the weights by the gradient of a loss; returns the loss.
 
-    Args:
-        model: The model.
-        optimizer: The optimizer.
-        loss: From a scale, 1 unless the optimizer has one, the loss times it.
+    `loss` gets a scale, 1 unless the optimizer has one, and returns the loss times it.
     """
     scale = optimizer.scale_loss(tf.ones([]))
     with tf.GradientTape() as tape:
@@ -137,18 +121,16 @@ def train_step(
         optimizer: The optimizer, built here.
         loss: The loss, a sum over words.
         product_dtype: dtype to which the operands of products are rounded.
-        parts: Number of parts of a replica's rows that do not depend on each
-            other, so that TensorFlow computes several of them at once.
-        risk: How translations are drawn for `minimum_risk_loss`; None for
-            other losses.
+        parts: Number of parts of a replica's rows that do not depend on each other, so that
+            TensorFlow computes several of them at once.
+        risk: How translations are drawn for `minimum_risk_loss`; None for other losses.
 
     Returns:
-        A function of a batch (inputs, target, token weights) that updates the
-        weights and returns the batch's loss.
+        A function of a batch (inputs, target, token weights) that updates the weights and returns
+        the batch's loss.
 
     Raises:
-        ValueError: Operands are to be rounded in a model that does not compute
-            in float32.
+        ValueError: Operands are to be rounded in a model that does not compute in float32.
     """
     strategy = _prepared(model, optimizer, product_dtype)
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -206,16 +188,11 @@ WORTH_COMPILING = 10  # minutes of training that pay for compiling `LENGTHS` ste
 class StaticShapes(NamedTuple):
     """The shapes of all batches of a compiled training.
 
-    XLA compiles a step for each shape of a batch, which takes 10 to 20 seconds
-    for each on a GPU.
-
-    Attributes:
-        rows: Number of rows of a batch.
-        width: Both sides have a multiple of this length.
+    XLA compiles a step for each shape of a batch, which takes 10 to 20 seconds for each on a GPU.
     """
 
     rows: int
-    width: int
+    width: int  # both sides have a multiple of this length
 
     @staticmethod
     def of(recipe: Recipe) -> StaticShapes:
@@ -225,8 +202,8 @@ class StaticShapes(NamedTuple):
     def padded(self, batch: Batch) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """A batch of these shapes with the same loss and gradients.
 
-        Rows that are added repeat the last one, so that none is empty; their
-        words, and positions that are added, have weights of 0.
+        Rows that are added repeat the last one, so that none is empty; their words, and positions
+        that are added, have weights of 0.
         """
         inputs, target, weights = tf.nest.map_structure(np.asarray, batch)
         longest = max(inputs["source"].shape[1], target.shape[1])
@@ -249,20 +226,8 @@ def compiled_step(
 ) -> tf.types.experimental.PolymorphicFunction:
     """`train_step`, compiled by XLA for each shape of a batch.
 
-    The loss is computed from the logits of all positions, since XLA has no
-    kernel for the in-place update of `TokenCrossentropy.of_words`.
-
-    Args:
-        model: The model on one device; its weights change.
-        optimizer: The optimizer, built here.
-        loss: The loss, a sum over words.
-        product_dtype: dtype to which the operands of products are rounded.
-
-    Returns:
-        As `train_step`.
-
-    Raises:
-        ValueError: As of `train_step`.
+    The model is on one device. The loss is computed from the logits of all positions, since XLA has
+    no kernel for the in-place update of `TokenCrossentropy.of_words`.
     """
     _prepared(model, optimizer, product_dtype)
 
@@ -282,12 +247,11 @@ def compiled_step(
 def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
-    With "auto" it does on one GPU, if the training is long enough to pay for
-    it.
+    With "auto" it does on one GPU, if the training is long enough to pay for it.
 
     Raises:
-        ValueError: `jit_compile` is "on", and the batches have no fixed shapes,
-            or the loss draws translations, or there are several replicas.
+        ValueError: `jit_compile` is "on", and the batches have no fixed shapes, or the loss draws
+            translations, or there are several replicas.
     """
     if recipe.jit_compile == "off":
         return None
@@ -323,18 +287,13 @@ def with_loss_scale(
 ) -> keras.optimizers.Optimizer:
     """The optimizer, which scales the loss if something is in float16.
 
-    Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves
-    it and skips the update if a scaled gradient is too large, and doubles it
-    after 2,000 updates without; so these skips do not indicate divergence.
-
-    Args:
-        optimizer: The optimizer.
-        model: The model, which may compute in float16 itself.
-        dtype: That of its products.
+    Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves it and skips the
+    update if a scaled gradient is too large, and doubles it after 2,000 updates without; so these
+    skips do not indicate divergence.
 
     Raises:
-        ValueError: The model has several replicas, or an update several
-            batches: some might be skipped, and others not.
+        ValueError: The model has several replicas, or an update several batches: some might be
+            skipped, and others not.
     """
     if "float16" not in (dtype, model.compute_dtype):
         return optimizer
@@ -355,21 +314,13 @@ STEP = 2654435761  # between the seeds of two replicas; prime
 
 
 def rows_of_replica(batch: Batch) -> Batch:
-    """The part of a batch that this replica processes.
-
-    Args:
-        batch: A batch of at least one row, the same on all replicas.
-    """
+    """The part of a batch, the same on all replicas, that this replica processes."""
     replica = tf.distribute.get_replica_context()
     return part_of(batch, replica.replica_id_in_sync_group, replica.num_replicas_in_sync)
 
 
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
-    """The strategy in whose scope a model was made.
-
-    Raises:
-        ValueError: It was called in a scope.
-    """
+    """The strategy in whose scope a model was made; a ValueError if called in a scope."""
     if tf.distribute.has_strategy():
         raise ValueError(
             "train: it was called in a strategy.scope(), wanted the model to "
@@ -391,7 +342,7 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
 
 def seeds_of(model: keras.Model) -> list[tf.Variable]:
     """The seeds of dropout, which tf.train.Checkpoint does not find."""
-    return [one.value for one in model.non_trainable_variables]
+    return [seed.value for seed in model.non_trainable_variables]
 
 
 def vary_noise(model: keras.Model) -> None:
@@ -403,9 +354,9 @@ def vary_noise(model: keras.Model) -> None:
     if strategy.num_replicas_in_sync == 1:
         return
     seeds = [
-        one.value
-        for one in model.non_trainable_variables
-        if one.aggregation == "none"  # each replica has its own
+        seed.value
+        for seed in model.non_trainable_variables
+        if seed.aggregation == "none"  # each replica has its own
     ]
     common = [tf.identity(seed) for seed in seeds]
 
@@ -421,28 +372,18 @@ def vary_noise(model: keras.Model) -> None:
 def updates_per_epoch(
     corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, recipe: Recipe
 ) -> float:
-    """The number of updates in an epoch, for schedules and `epochs`.
+    """The number of updates in an epoch, which may end within an update of several batches.
 
-    An epoch may end within an update of several batches.
+    Batches of a fixed number of pairs are counted as if no pair were too long. With a token budget
+    the first epoch is read and its batches are counted; other epochs have nearly as many.
     """
     batching = recipe.make_batching()
-    batches = _batches_per_epoch(corpus, source_text, target_text, batching)
-    return batches / recipe.accumulate
-
-
-def _batches_per_epoch(
-    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, batching: Batching
-) -> int:
-    """The number of batches in an epoch.
-
-    For batches of a fixed number of pairs it is computed as if no pair were
-    too long. With a token budget the first epoch is read and its batches are
-    counted; other epochs have nearly as many.
-    """
     if batching.token_budget is None:
-        return math.ceil(len(corpus) / batching.batch_size)
-    # Faster, and as many: sub-words that are drawn move no pair.
-    batching = replace(batching, sample_subwords=False)
-    batches = stream_batches(corpus, source_text, target_text, batching)
-    first_epoch = batches.take_while(lambda _, position: position.epoch == 0)
-    return int(first_epoch.reduce(0, lambda count, _: count + 1))
+        batches = math.ceil(len(corpus) / batching.batch_size)
+    else:
+        # Faster, and as many: sub-words that are drawn move no pair.
+        batching = replace(batching, sample_subwords=False)
+        stream = stream_batches(corpus, source_text, target_text, batching)
+        first_epoch = stream.take_while(lambda _, position: position.epoch == 0)
+        batches = int(first_epoch.reduce(0, lambda count, _: count + 1))
+    return batches / recipe.accumulate

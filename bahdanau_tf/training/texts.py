@@ -1,12 +1,13 @@
-"""The texts of a training: the dev text, the languages, and whether words can be split."""
+"""The texts of a training: the dev text, the languages, and the tokenizers."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text import Vocabulary, WordTokenizer
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.training.folder import DEV_PAIRS, TRAINING_TEXT, check_settings, write_settings
@@ -59,34 +60,30 @@ def divided(model_dir: Path) -> TrainingFiles:
     return TrainingFiles(*(str(model_dir / TEXTS / name) for name in NAMES))
 
 
-@contextmanager
+@contextlib.contextmanager
 def held_out(
     model_dir: Path, corpus: ParallelCorpus, dev_pairs: int, max_length: int = 0
 ) -> Iterator[int]:
-    """Divides a training text; an error in the block undoes it.
+    """Divides a training text, for a new folder; an error in the block undoes it.
 
-    Args:
-        model_dir: The folder of the training, which is new.
-        corpus: The training text.
-        dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
-        max_length: Largest number of tokens of a training sentence, 0 for no
-            limit. Lines that surely have more are not held out: a few of them
-            would decide the score.
-
-    Yields:
-        The number of pairs that are left to train on.
+    Yields the number of pairs that are left to train on, all without `dev_pairs`. Lines that surely
+    have more than `max_length` tokens are not held out: a few of them would decide the score.
 
     Raises:
-        ValueError: There are too few pairs, or `model_dir` has other files
-            where the texts would be.
-        OSError: The texts cannot be written.
+        ValueError: There are too few pairs, or `model_dir` has other files where the texts would
+            be.
     """
     texts, settings = model_dir / TEXTS, model_dir / SETTINGS
     settings.unlink(missing_ok=True)
     if not dev_pairs:
         yield len(corpus)
         return
-    _check_place(texts)
+    has_only_leftovers = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
+    if texts.exists() and not has_only_leftovers:
+        raise ValueError(
+            f"--model_dir: {texts} is there already, where dev and training text are written; name "
+            "another folder, or give --dev_source and --dev_target"
+        )
     try:
         longest = TOKEN_BYTES * max_length if max_length else None
         pairs = hold_out(corpus, dev_pairs, texts, longest)
@@ -99,25 +96,8 @@ def held_out(
         raise
 
 
-def _check_place(texts: Path) -> None:
-    """Raises if the folder has anything but leftovers of a killed run."""
-    if not texts.exists():
-        return
-    own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
-    if not own:
-        raise ValueError(
-            f"--model_dir: {texts} is there already, where dev and training text are written; name "
-            "another folder, or give --dev_source and --dev_target"
-        )
-
-
 def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> None:
-    """Checks that a training to resume holds out the same pairs of the same text.
-
-    Raises:
-        ValueError: It does not.
-        OSError: A file cannot be read.
-    """
+    """Raises a ValueError unless a training to resume holds out the same pairs of its text."""
     path = model_dir / SETTINGS
     if path.is_file() and files.dev_source is not None:
         raise ValueError(
@@ -147,14 +127,9 @@ def with_languages(
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
-    The values are those of the folder, if it has any. Otherwise languages are
-    guessed, if the tokenizer has rules for languages, and printed on standard
-    error; true_case is the default for the source language.
-
-    Args:
-        text: The options to complete.
-        files: The texts from which languages are guessed.
-        before: The settings with which the folder was made; empty for a new one.
+    The values are those of the folder, `before`, if it has any. Otherwise languages are guessed, if
+    the tokenizer has rules for languages, and printed on standard error; true_case is the default
+    for the source language.
     """
     text = replace(
         text,
@@ -176,20 +151,18 @@ def _language(side: str, text: TextOptions, path: str, before: Mapping[str, obje
     for language in (getattr(text, name), before.get(name)):
         if isinstance(language, str):
             return language
-    return None if name in text.unused() else _guessed(side, path)
+    if name in text.unused():
+        return None
+    language = _guess(path)
+    note = f"guessed from the text; --{name} overrides"
+    if language == UNKNOWN:
+        note = f"unknown: text is split by general rules; --{name}=CODE sets it"
+    StatusLine().note(f"{side} language: {language} ({note})")
+    return language
 
 
 def _guess(path: str) -> str:
     return guess_language(itertools.islice(read_lines(path), LINES))
-
-
-def _guessed(side: str, path: str) -> str:
-    language = _guess(path)
-    note = f"guessed from the text; --{side}_language overrides"
-    if language == UNKNOWN:
-        note = f"unknown: text is split by general rules; --{side}_language=CODE sets it"
-    StatusLine().note(f"{side} language: {language} ({note})")
-    return language
 
 
 CHECKED_LINES = 1000  # the first lines of a text, which are checked
@@ -197,13 +170,10 @@ LONGEST = 1000  # only so many characters of a line are checked
 
 
 def check_words(text: TextOptions, files: TrainingFiles) -> None:
-    """Raises if the words of a text would be whole sentences.
+    """Raises a ValueError if the words of a text would be whole sentences.
 
-    The word tokenizer cannot split text without spaces between words, such as
-    Chinese or Thai, unless it has rules for the language, as for Japanese.
-
-    Raises:
-        ValueError: The message names the file and the flag.
+    The word tokenizer cannot split text without spaces between words, such as Chinese or Thai,
+    unless it has rules for the language, as for Japanese.
     """
     if text.tokenizer != "word":
         return
@@ -227,3 +197,54 @@ def _has_words(path: str, language: str) -> bool:
     words = ([word.decode() for word in row] for row in rows)
     # Without punctuation: Tibetan has a mark after each syllable.
     return has_blanks([" ".join(x for x in row if any(map(str.isalpha, x))) for row in words])
+
+
+def learn(
+    text: TextOptions, source_path: str, target_path: str
+) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
+    """Learns the tokenizers of both sides from the training text.
+
+    Raises:
+        ValueError: A vocabulary size is too small for the text.
+    """
+    true_case = text.true_cases(text.source_language)
+    if text.tokenizer == "word":
+        return WordTokenizer.train(
+            [source_path],
+            text.source_vocabulary_size,
+            language=text.source_language or UNKNOWN,
+            lowercase=text.lowercase,
+            reverse=text.reverse_source,
+            true_case=true_case,
+        ), WordTokenizer.train(
+            [target_path],
+            text.target_vocabulary_size,
+            language=text.target_language or UNKNOWN,
+            lowercase=text.lowercase,
+        )
+    train = partial(SubwordTokenizer.train, model_type=text.tokenizer, lowercase=text.lowercase)
+    target = None
+    if not text.joint:
+        with _size_named("target"):
+            target = train([target_path], text.target_vocabulary_size)
+    with _size_named("source"):
+        source = train(
+            [source_path],
+            text.source_vocabulary_size,
+            reverse=text.reverse_source,
+            true_case=true_case,
+            files_as_written=[target_path] if text.joint else [],
+        )
+    return source, target or SubwordTokenizer(source.model_proto)
+
+
+@contextlib.contextmanager
+def _size_named(side: str) -> Iterator[None]:
+    """Puts the name of the option into a tokenizer's error about its size."""
+    try:
+        yield
+    except ValueError as error:
+        name = f"TextOptions: {side}_vocabulary_size"
+        raise ValueError(
+            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
+        ) from error

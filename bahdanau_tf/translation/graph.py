@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import tensorflow as tf
@@ -13,10 +13,22 @@ import tensorflow as tf
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search import Constraint, SearchResult
+from bahdanau_tf.search import (
+    Constraint,
+    SearchResult,
+    Step,
+    beam_search,
+    gnmt_coverage_penalty,
+    gnmt_length_penalty,
+    no_coverage_penalty,
+    sample,
+)
+from bahdanau_tf.search.beam import sentence_seeds
+from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
+from bahdanau_tf.search.selections import ABSENT
+from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
-from bahdanau_tf.translation.decoding import search
 from bahdanau_tf.translation.shortlist import (
     Lexicon,
     full_step,
@@ -48,23 +60,19 @@ def padded(rows: tf.RaggedTensor) -> tf.Tensor:
 Result = TypeVar("Result")
 STRINGS = tf.TensorSpec([None], tf.string)
 _making = threading.RLock()  # held by a thread that makes a function
+_ROUNDING = 1e-6  # of a length that is a whole number except for rounding
 KEPT = 16  # functions; each takes some 20 MB, and a second or two to make
 
 
 class Translated(NamedTuple):
     """The translations of a batch of strings.
 
-    Attributes:
-        texts: string [B, N], the n best translations of each sentence.
-        starts: Ragged int32 [B N, (T)], the offset of each target token's first
-            byte in its text.
-        ends: Ragged int32 [B N, (T)], that of the byte after its last.
-        result: The `SearchResult` they come from.
+    A sentence without words has one translation, "" with padding as its tokens, score 0, finished.
     """
 
-    texts: tf.Tensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
+    texts: tf.Tensor  # string [B, N], the n best translations of each sentence
+    starts: tf.RaggedTensor  # int32 [B N, (T)], the offset of each token's first byte in its text
+    ends: tf.RaggedTensor  # int32 [B N, (T)], that of the byte after its last
     result: SearchResult
 
 
@@ -126,16 +134,11 @@ class TranslationGraph(tf.Module):
     def function(
         self, key: Hashable, function: Callable[..., Result], *inputs: object
     ) -> Callable[..., Result]:
-        """The graph of a function.
+        """The graph of a function with inputs of these `tf.TypeSpec`, or nests of them.
 
-        It is made once, and again if `KEPT` others were used since then. It is
-        traced here, not when called: TensorFlow warns of functions that differ
-        only in their options as of one that is traced again and again.
-
-        Args:
-            key: Identifies the function among those of this graph.
-            function: The function.
-            *inputs: The `tf.TypeSpec` of each argument, or a nest of them.
+        It is made once for each key, and again if `KEPT` others were used since then. It is traced
+        here, not when called: TensorFlow warns of functions that differ only in their options as of
+        one that is traced again and again.
         """
         with _making:
             if key not in self._functions:
@@ -155,14 +158,7 @@ class TranslationGraph(tf.Module):
         return self.source_texts[0]
 
     def read(self, sentences: tf.Tensor) -> tuple[Sources, Reading]:
-        """Reads sentences once, in graph.
-
-        Args:
-            sentences: string [B].
-
-        Returns:
-            The ids of all sources; what else is known about source 0.
-        """
+        """Reads sentences, in graph: the ids of all sources; what else there is of source 0."""
         first, *others = self.source_texts
         reading = first.read(sentences)
         return joined([reading.ids, *(text.tokenize(sentences) for text in others)]), reading
@@ -179,18 +175,12 @@ class TranslationGraph(tf.Module):
         """Searches the n best translations, in graph.
 
         Args:
-            source: int32 [B, T_x], source ids padded with 0; a tuple of them
-                for a model of several sources.
+            source: The ids of all sources.
             decoding: How to search.
-            prefix: int32 [B, P], target ids padded with 0, with which each
-                translation begins.
+            prefix: int32 [B, P], target ids padded with 0, with which each translation begins.
             constraints: Constraints in addition to those of `decoding`.
-            n_best: N in place of that of `decoding`, see `decoding.search`.
-            with_weights: Whether the result has the soft alignments, if the
-                model has any.
-
-        Returns:
-            `SearchResult` of [B, N] hypotheses.
+            n_best: N in place of that of `decoding`, see `search`.
+            with_weights: Whether the result has the soft alignments, if the model has any.
 
         Raises:
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
@@ -199,7 +189,13 @@ class TranslationGraph(tf.Module):
         memory, state = self.model.encode(source)
         shortlist = None
         if decoding.shortlist:
-            shortlist = self._shortlist(first_source, prefix)
+            if self.lexicon is None:
+                raise ValueError(
+                    "Translator: shortlist is True, but there is no lexicon; "
+                    "wanted one, which `bahdanau-tf lexicon` learns"
+                )
+            # The number of words that all sentences share, and each one's own.
+            shortlist = self.lexicon.first, self.lexicon.own(first_source, prefix)
             step, memory = shortlist_step(self.model, memory, *shortlist)
             size = self.target_text.vocabulary_size
             if prefix is not None:
@@ -226,15 +222,6 @@ class TranslationGraph(tf.Module):
             return result
         return result._replace(tokens=word_ids(result.tokens, *shortlist))
 
-    def _shortlist(self, source: tf.Tensor, prefix: tf.Tensor | None) -> tuple[int, tf.Tensor]:
-        """The number of words that all sentences share, and each one's own."""
-        if self.lexicon is None:
-            raise ValueError(
-                "Translator: shortlist is True, but there is no lexicon; "
-                "wanted one, which `bahdanau-tf lexicon` learns"
-            )
-        return self.lexicon.first, self.lexicon.own(source, prefix)
-
     def translate(
         self,
         source: Sources,
@@ -245,35 +232,36 @@ class TranslationGraph(tf.Module):
         n_best: int | tf.Tensor | None = None,
         with_weights: bool = True,
     ) -> Translated:
-        """Translates what was read, in graph; without words the result is "".
+        """Translates what was read, in graph.
 
         Args:
-            source: The ids of all sources.
-            decoding: How to search.
-            words: Ragged string [B, (T)], the words of source 0, with which
-                unknown words are replaced; None if no word is.
+            source, decoding, constraints, n_best, with_weights: As for `search`.
+            words: Ragged string [B, (T)], the words of source 0, with which unknown words are
+                replaced; None if no word is.
             prefix: The texts with which the translations begin; None for none.
-            constraints, n_best: As for `search`.
-            with_weights: Whether the caller wants the soft alignments.
 
         Raises:
-            ValueError: Unknown words are to be replaced, but the model has no
-                alignment; or prefixes are given, but the target tokenizer is
-                reversed.
+            ValueError: Unknown words are to be replaced, but the model has no alignment; or
+                prefixes are given, but the target tokenizer is reversed.
         """
+        if prefix is not None and self.target_text.reverse:
+            raise ValueError(
+                "Translator: target_text is reversed, so the last word of a "
+                "translation comes first; wanted no prefixes"
+            )
+        prefix_ids = None if prefix is None else padded(prefix.ids[:, :-1])  # without the end
         replaces = decoding.unknown == "replace" and words is not None
-        result = self.search(
-            source,
-            decoding,
-            self._prefix_ids(prefix),
-            constraints,
-            n_best,
-            with_weights or replaces,
-        )
+        with_weights = with_weights or replaces
+        result = self.search(source, decoding, prefix_ids, constraints, n_best, with_weights)
+        is_first = tf.range(tf.shape(result.scores)[1]) == 0
         lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], 1)
-        is_empty = lengths == 1  # the end symbol alone
-        tokens = tf.where(is_empty[:, None, None], 0, result.tokens)
-        result = result._replace(tokens=tokens)
+        is_empty = lengths[:, None] == 1  # the end symbol alone
+        tokens = tf.where(is_empty[..., None], 0, result.tokens)
+        result = result._replace(
+            tokens=tokens,
+            scores=tf.where(is_empty, tf.where(is_first, 0.0, ABSENT), result.scores),
+            finished=tf.where(is_empty, is_first, result.finished),
+        )
         shape = tf.shape(tokens)
         flat = [shape[0] * shape[1], shape[2]]
         instead = self._instead(words if replaces else None, prefix, result)
@@ -281,17 +269,6 @@ class TranslationGraph(tf.Module):
             tf.reshape(tokens, flat), None if instead is None else tf.reshape(instead, flat)
         )
         return Translated(tf.reshape(texts, shape[:2]), starts, ends, result)
-
-    def _prefix_ids(self, prefix: Reading | None) -> tf.Tensor | None:
-        """int32 [B, P], without the end symbol."""
-        if prefix is None:
-            return None
-        if self.target_text.reverse:
-            raise ValueError(
-                "Translator: target_text is reversed, so the last word of a "
-                "translation comes first; wanted no prefixes"
-            )
-        return padded(prefix.ids[:, :-1])
 
     def _instead(
         self, words: tf.RaggedTensor | None, prefix: Reading | None, result: SearchResult
@@ -311,21 +288,16 @@ class TranslationGraph(tf.Module):
         return tf.where(first_words != "", first_words, instead)
 
     def _replacements(self, rows: tf.RaggedTensor, result: SearchResult) -> tf.Tensor:
-        """The replacement of each target word if it is unknown: [B, N, T].
-
-        It is the dictionary's translation of the source word with the largest
-        weight.
-        """
+        """For each target word the dictionary's translation of the source word with most weight."""
         if result.weights is None:
             raise ValueError(
-                "Translator: the model has no attention, so "
-                "unknown words cannot be replaced; wanted unknown='keep' or "
-                "'forbid'"
+                "Translator: the model has no attention, so unknown words cannot be replaced; "
+                "wanted unknown='keep' or 'forbid'"
             )
         words = padded(rows)
         width = tf.shape(words)[1]
-        # Only columns with a word of this sentence: `words` has none for the
-        # end symbol, but a column if another sentence is longer.
+        # Only columns with a word of this sentence: `words` has none for the end symbol, but a
+        # column if another sentence is longer.
         is_word = tf.sequence_mask(rows.row_lengths(), width)
         weights = result.weights[..., :width]
         weights = tf.where(is_word[:, None, None, :], weights, -1.0)
@@ -333,15 +305,9 @@ class TranslationGraph(tf.Module):
         return self.dictionary.lookup(tf.gather(words, place, batch_dims=1))
 
     def score(self, sentences: tf.Tensor, translations: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Scores given translations, in graph.
+        """The ids of given translations, int32 [B, T_y], end symbol included, in graph.
 
-        Args:
-            sentences: string [B].
-            translations: string [B].
-
-        Returns:
-            int32 [B, T_y], the ids of the translations, end symbol included;
-            float32 [B, T_y], log p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
+        Beside them log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], 0 on padding.
         """
         source = joined([text.tokenize(sentences) for text in self.source_texts])
         target = padded(self.target_text.tokenize(translations))
@@ -352,10 +318,8 @@ class TranslationGraph(tf.Module):
     ) -> tuple[Reading, Reading, tf.Tensor, tf.Tensor | None]:
         """Scores and aligns given translations, in graph.
 
-        Returns:
-            What is read of both sides; float32 [B], log p(y | x); α, float32
-            [B, T_y, T_x], end symbols included, or None for a model without
-            attention.
+        Returns what is read of both sides; log p(y | x), float32 [B]; α, float32 [B, T_y, T_x], end
+        symbols included, or None for a model without attention.
         """
         source, reading = self.read(sentences)
         target = self.target_text.read(translations)
@@ -373,14 +337,9 @@ class Owner(Protocol):
 
 
 def part(name: str, what: str) -> Any:  # of the type that the owner says
-    """A property for a part of `self.graph`; setting it makes a new graph.
+    """A property, with a docstring, for a part of `self.graph`; setting it makes a new graph.
 
-    Args:
-        name: The name of the part.
-        what: The docstring of the property.
-
-    Raises:
-        ValueError: When it is set to a value that does not fit the other parts.
+    It raises a ValueError if the value does not fit the other parts.
     """
 
     def get(owner: Owner) -> object:
@@ -391,3 +350,86 @@ def part(name: str, what: str) -> Any:  # of the type that the owner says
         owner.graph = TranslationGraph(*(parts | {name: value}).values())
 
     return property(get, replace, doc=what)
+
+
+def search(
+    decoding: Decoding,
+    step: Step,
+    state: Nest,
+    memory: Nest,
+    source: tf.Tensor,
+    start_id: int,
+    text: Tokenizer,
+    prefix: tf.Tensor | None = None,
+    constraints: Sequence[Constraint] = (),
+    n_best: int | tf.Tensor | None = None,
+) -> SearchResult:
+    """Searches with options, in graph, as `beam_search` or `sample`.
+
+    Args:
+        decoding: The options.
+        step, state, memory, start_id: As for `beam_search`.
+        source: int32 [B, T_x], source ids padded with 0.
+        text: Tokenizer of the target language, for its special ids.
+        prefix: int32 [B, P], padded with 0, the words with which each translation begins, even if a
+            constraint forbids them. It may exceed `max_length_ratio`, but not `max_length`.
+        constraints: Further constraints.
+        n_best: N in place of that of the options: an int, or without sampling int32 scalar, from 1
+            to `beam_size`.
+    """
+    lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
+    longest = decoding.max_length_ratio * lengths + _ROUNDING
+    longest = tf.cast(longest, tf.int32)
+    if prefix is not None:
+        words = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+        longest = tf.maximum(longest, words + 1)
+    longest = tf.clip_by_value(longest, 1, decoding.max_length)
+    every = [*_constraints(decoding, lengths, longest, text), *constraints]
+    if prefix is not None:
+        every = [forced_prefix(prefix, every)]
+    coverage_penalty = (
+        gnmt_coverage_penalty(decoding.beta, source != 0) if decoding.beta else no_coverage_penalty
+    )
+    n_best = decoding.n_best if n_best is None else n_best
+    if decoding.sampling:
+        run = partial(
+            sample,
+            seed=sentence_seeds(source, decoding.seed),
+            temperature=decoding.temperature,
+            top_k=decoding.top_k or None,
+            top_p=decoding.top_p,
+            n_samples=n_best,
+        )
+    else:
+        run = partial(
+            beam_search, beam_size=decoding.beam_size, n_best=n_best, shrink=decoding.shrink
+        )
+    return run(
+        step,
+        state,
+        memory,
+        start_id=start_id,
+        eos_id=text.eos_id,
+        max_length=longest,
+        length_penalty=gnmt_length_penalty(decoding.alpha),
+        coverage_penalty=coverage_penalty,
+        constraints=every,
+    )
+
+
+def _constraints(
+    decoding: Decoding, lengths: tf.Tensor, longest: tf.Tensor, text: Tokenizer
+) -> list[Constraint]:
+    # Padding is never a word: a hypothesis with it could not be distinguished from a shorter one.
+    forbidden = [text.pad_id]
+    if decoding.unknown == "forbid":
+        forbidden.append(text.unk_id)
+    constraints = [forbid(forbidden)]
+    if decoding.min_length_ratio:
+        shortest = tf.math.ceil(decoding.min_length_ratio * lengths - _ROUNDING)
+        shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
+        words = shortest - 1  # minimum_length does not count the end symbol
+        constraints.append(minimum_length(words, text.eos_id))
+    if decoding.no_repeated_ngrams:
+        constraints.append(no_repeated_ngrams(decoding.no_repeated_ngrams))
+    return constraints

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 WORDS = "words between spaces"  # a unit
 
 
+def are_words(text: Tokenizer) -> bool:
+    """Whether a tokenizer's tokens are words, in the order of their frequency, not sub-words."""
+    return isinstance(text, WordTokenizer)
+
+
 def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
     rows = text.tokenize(tf.constant(lines, tf.string))
@@ -33,54 +38,40 @@ def source_lengths(
 ) -> tuple[list[int], str]:
     """The length of each source, and its unit in words.
 
-    Lengths are in tokens of the first tokenizer that has words, so that they
-    are the same for all systems; else in sub-words of the first tokenizer, by
-    which the training of its model counted; without one, or `by_words`, in
-    words between spaces.
-
-    Args:
-        texts: The tokenizer of the source of each model.
-        sources: The sentences.
-        by_words: Whether the training of a model counted words.
+    Lengths are in tokens of the first tokenizer that has words, so that they are the same for all
+    systems; else in sub-words of the first tokenizer, by which the training of its model counted;
+    without a tokenizer, or `by_words`, as some trainings count, in words between spaces.
     """
     text = None if by_words else counting_text(texts)
     if text is None:
         return [len(line.split()) for line in sources], WORDS
-    is_word = isinstance(text, WordTokenizer)
-    return token_lengths(text, sources), "tokens" if is_word else "sub-words"
+    return token_lengths(text, sources), "tokens" if are_words(text) else "sub-words"
 
 
 def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
     """The first tokenizer that has words, else the first one, if any."""
-    words = (text for text in texts if isinstance(text, WordTokenizer))
-    return next(words, texts[0] if texts else None)
+    return next(filter(are_words, texts), texts[0] if texts else None)
 
 
 def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
     """The mean frequency rank of each line's tokens.
 
-    The rank of a word is its id, since vocabularies are sorted by frequency; an
-    unknown word comes after all others. Sub-words are not: single letters, for
-    example, have the last ids. So they are counted in `learned`, lines of the
-    training text; those that it does not have come last, in the order of their
-    ids. A line without tokens has rank 0.
+    The rank of a word is its id, since vocabularies are sorted by frequency; an unknown word comes
+    after all others. Sub-words are not: single letters, for example, have the last ids. So they are
+    counted in `learned`, lines of the training text; those that it does not have come last, in the
+    order of their ids. A line without tokens has rank 0.
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
-    ranked = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
+    ranks = np.arange(text.vocabulary_size, dtype=np.float64)  # of each id
+    if are_words(text):
+        ranks[text.unk_id] = text.vocabulary_size
+    else:
+        ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
+        counts = np.bincount(ids, minlength=text.vocabulary_size)
+        ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
+    ranked = rows.with_values(tf.gather(ranks, rows.values))
     means: list[float] = np.nan_to_num(tf.reduce_mean(ranked, 1)).tolist()
     return means
-
-
-def _ranks(text: Tokenizer, learned: Sequence[str]) -> np.ndarray:
-    """The rank of each id, float64 [V]."""
-    ranks = np.arange(text.vocabulary_size, dtype=np.float64)
-    if isinstance(text, WordTokenizer):
-        ranks[text.unk_id] = text.vocabulary_size
-        return ranks
-    ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
-    counts = np.bincount(ids, minlength=text.vocabulary_size)
-    ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
-    return ranks
 
 
 def sentence_vectors(
@@ -88,19 +79,10 @@ def sentence_vectors(
 ) -> NDArray[np.float32]:
     """The fixed vector in which a model keeps each sentence, `[B, d]`.
 
-    It is all that the decoder gets: the first states of all layers, and the
-    context of a model that has one.
+    It is all that the decoder gets: the first states of all layers, and the context of a model that
+    has one. A model with attention keeps no fixed vector and is refused.
 
-    Args:
-        model: A model of one source.
-        text: The tokenizer of its source.
-        sentences: The sentences.
-
-    Raises:
-        ValueError: The model has attention: it keeps no fixed vector.
-
-    Reference:
-        Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
+    Reference: Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
     """
     if model.has_alignment:
         raise ValueError(
@@ -118,10 +100,9 @@ def sentence_vectors(
 
 
 def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
-    """Projects vectors `[N, d]` on their two principal components.
+    """Projects vectors `[N, d]` on their two principal components, `[N, 2]`, centred.
 
-    Returns:
-        float `[N, 2]`, centred; and the share of the variance that is in it.
+    Beside it is the share of the variance that is in it.
     """
     centred = np.asarray(vectors, np.float64) - np.mean(vectors, 0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)

@@ -20,40 +20,26 @@ class Lines(Protocol):
     """What this module needs of a `Translator`."""
 
     def translate(
-        self, sentences: Sequence[str], *, batch_size: int, prefixes: Sequence[str] | None
+        self, lines: Sequence[str], /, *, batch_size: int, prefixes: Sequence[str] | None
     ) -> list[Translation]:
         """Translates sentences."""
 
     def translate_up_to(
-        self,
-        longest: int,
-        sentences: Sequence[str],
-        *,
-        batch_size: int,
-        prefixes: Sequence[str] | None,
+        self, longest: int, lines: Sequence[str], /, batch_size: int, prefixes: Sequence[str] | None
     ) -> list[Translation | None]:
         """Translates sentences of at most so many tokens; None for longer ones."""
 
 
 class LinesTranslated(NamedTuple):
-    """Translations of some lines, and which of the lines were too long.
-
-    Attributes:
-        translations: One for each line.
-        split: Indices of the lines that were translated in parts.
-        long: Indices of the lines that, or a part of which, are too long.
-    """
+    """Translations of some lines, and which of the lines were too long."""
 
     translations: list[Translation]
-    split: list[int]
-    long: list[int]
+    split: list[int]  # indices of the lines that were translated in parts
+    long: list[int]  # indices of the lines that, or a part of which, are too long
 
 
 def trained_limit(folders: Sequence[str]) -> int | None:
-    """The length in tokens of the longest sentences all models have seen.
-
-    None if no folder has it.
-    """
+    """The length in tokens of the longest sentences all models have seen; None if unknown."""
     return min(filter(None, map(trained_length, folders)), default=None)
 
 
@@ -68,14 +54,10 @@ def translate_lines(
     """Translates lines, and reports or splits those that are too long.
 
     Args:
-        translator: A `Translator`.
-        lines: The lines.
-        max_length: Longest source in tokens, without the end symbol; None for
-            no limit.
+        translator, lines, batch_size: As for `Translator.translate`.
+        max_length: Longest source in tokens, without the end symbol; None for no limit.
         split: Whether longer lines are translated sentence by sentence.
-        batch_size: Number of sentences translated at once.
-        prefixes: The text with which the translation of each line starts; ()
-            for none.
+        prefixes: The text with which the translation of each line starts; () for none.
     """
     starts = [*prefixes] if any(prefixes) else None
     if max_length is None or not split:
@@ -99,7 +81,7 @@ def translate_lines(
             result.split.append(n)
         if max(map(_length, own)) > max_length:
             result.long.append(n)
-        result.translations.insert(n, _joined(lines[n], some, own))
+        result.translations.insert(n, own[0] if len(own) == 1 else _joined(lines[n], some, own))
     return result
 
 
@@ -110,11 +92,9 @@ def _length(translation: Translation) -> int:
 def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
     """Joins the translations of a line's parts, with their alternatives.
 
-    The n best of the line are those with the largest sums of scores, the
-    finished ones first, as in search.
+    The n best of the line are those with the largest sums of scores, the finished ones first, as in
+    search.
     """
-    if len(parts) == 1:
-        return translations[0]
     n_best = [Translation(line)]
     start = 0
     for part, best in zip(parts, translations, strict=True):
@@ -142,6 +122,10 @@ def _appended(first: Translation, second: Translation, start: int) -> Translatio
     weights = _stacked(first, second)
     if weights is not None and not finished:
         weights = weights[: len(tokens)]  # without a row of the end symbol
+
+    def shifted(offsets: list[tuple[int, int]], by: int) -> list[tuple[int, int]]:
+        return [(start + by, end + by) for start, end in offsets]
+
     return replace(
         first,
         text=before + second.text,
@@ -150,14 +134,10 @@ def _appended(first: Translation, second: Translation, start: int) -> Translatio
         log_prob=first.log_prob + second.log_prob,
         finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
-        source_offsets=first.source_offsets + _shifted(second.source_offsets, start),
-        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(before.encode())),
+        source_offsets=first.source_offsets + shifted(second.source_offsets, start),
+        target_offsets=first.target_offsets + shifted(second.target_offsets, len(before.encode())),
         weights=weights,
     )
-
-
-def _shifted(offsets: Sequence[tuple[int, int]], by: int) -> list[tuple[int, int]]:
-    return [(start + by, end + by) for start, end in offsets]
 
 
 def _stacked(first: Translation, second: Translation) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
+from bahdanau_tf.translation.result import Scored
 
 GRID = tuple(step / 100 for step in range(101))
 _BAR = "|||"
@@ -23,14 +24,6 @@ _ESCAPED = "&#124;&#124;&#124;"  # how Moses writes it in a text
 
 class MalformedListError(ValueError):
     """A file is not an n-best list of the sentences."""
-
-
-class Scored(Protocol):
-    """What this module needs of a scored translation."""
-
-    @property
-    def log_prob(self) -> float:
-        """log p(y | x), in nats."""
 
 
 class Scorer(Protocol):
@@ -88,33 +81,20 @@ def fields(*texts: str) -> str:
 
 
 class NBest(NamedTuple):
-    """The n-best list of one sentence.
-
-    Attributes:
-        source: The sentence.
-        hypotheses: Its translations; may be empty.
-    """
+    """The n-best list of a sentence."""
 
     source: str
-    hypotheses: list[Hypothesis]
+    hypotheses: list[Hypothesis]  # may be empty
 
 
 def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
-    """Reads n-best lists together with the sentences they translate.
+    """Reads n-best lists, ordered by sentence numbers from 0, with the sentences they translate.
 
     Only one list at a time is kept in memory.
 
-    Args:
-        lines: The lists, ordered by sentence numbers.
-        sources: The sentences; their numbers begin at 0.
-
-    Yields:
-        One list for each sentence.
-
     Raises:
-        MalformedListError: A line is malformed, the lists are out of order or
-            have more sentences than `sources`. The message has the line's
-            number.
+        MalformedListError: A line is malformed, the lists are out of order or have more sentences
+            than `sources`. The message has the line's number.
     """
     groups = itertools.groupby(_parsed(lines), lambda numbered: numbered[1].sentence)
     group = next(groups, None)
@@ -146,17 +126,10 @@ def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
 def score_nbest(
     scorer: Scorer, lists: Iterable[NBest], window: int = WINDOW
 ) -> Iterator[tuple[NBest, list[float]]]:
-    """Scores the hypotheses of n-best lists with a model.
+    """Yields each list, in order, with log p(y | x) of its hypotheses by a `Translator`.
 
-    Args:
-        scorer: A `Translator`, or another object with its method `score`.
-        lists: The lists.
-        window: Smallest number of hypotheses that are scored at once, so that
-            those of similar length are in one batch. The lists of a window are
-            kept in memory.
-
-    Yields:
-        Each list, in order, with log p(y | x) of its hypotheses.
+    At least `window` hypotheses are scored at once, so that those of similar length are in one
+    batch. The lists of a window are kept in memory.
     """
     held: list[NBest] = []
     count = 0
@@ -170,10 +143,9 @@ def score_nbest(
 
 
 def _score_window(scorer: Scorer, held: list[NBest]) -> Iterator[tuple[NBest, list[float]]]:
-    pairs = [(nbest.source, hypothesis.text) for nbest in held for hypothesis in nbest.hypotheses]
-    scored = iter(
-        scorer.score([source for source, _ in pairs], [text for _, text in pairs]) if pairs else []
-    )
+    sources = [nbest.source for nbest in held for _ in nbest.hypotheses]
+    texts = [hypothesis.text for nbest in held for hypothesis in nbest.hypotheses]
+    scored = iter(scorer.score(sources, texts) if texts else ())
     for nbest in held:
         some = itertools.islice(scored, len(nbest.hypotheses))
         yield nbest, [float(score.log_prob) for score in some]
@@ -187,20 +159,12 @@ def combine(
 ) -> list[Hypothesis]:
     """Ranks an n-best list by (1 - λ) s + λ log p(y | x).
 
-    λ = 0.5 is the plain average of Sutskever et al. 2014, section 3.6.
-
-    Args:
-        hypotheses: The list, whose total scores are s.
-        log_probs: log p(y | x) of each.
-        weight: λ, from 0 to 1.
-        feature: Name under which log p(y | x) is added to the features, with
-            the first number from 0 that makes it new.
-
-    Returns:
-        The list with its new scores, best first; ties keep their order.
+    λ = 0.5 is the plain average of Sutskever et al. 2014, section 3.6. s is the total score of a
+    hypothesis. log p(y | x) is added to the features under the name `feature`, with the first
+    number from 0 that makes it new. Ties keep their order.
 
     Raises:
-        ValueError: `weight` is out of range or the lengths differ.
+        ValueError: λ is not in 0 to 1, or the lengths differ.
     """
     if not 0 <= weight <= 1:
         raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
@@ -227,32 +191,19 @@ def _added(features: str, name: str, value: float) -> str:
 
 
 class Choice(NamedTuple):
-    """A weight, and its BLEU on the sentences on which it was chosen.
+    """A weight, and its BLEU on the sentences on which it was chosen."""
 
-    Attributes:
-        weight: λ of `combine`.
-        score: BLEU of the hypotheses that it ranks first.
-    """
-
-    weight: float
-    score: Score
+    weight: float  # λ of `combine`
+    score: Score  # BLEU of the hypotheses that it ranks first
 
 
 def choose_weight(
     scored: Iterable[tuple[NBest, list[float]]], references: Sequence[str], **options: Any
 ) -> Choice:
-    """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
+    """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1; of equals that nearest to 0.5.
 
-    Args:
-        scored: The result of `score_nbest` for a development set.
-        references: One reference for each sentence.
-        **options: As in `bleu`.
-
-    Returns:
-        The best weight; among equally good ones that nearest to 0.5.
-
-    Raises:
-        ValueError: There are no sentences, or their numbers differ.
+    `scored` is the result of `score_nbest` for a development set; `references` and options are
+    those of `bleu`, which raises a ValueError if there are no sentences, or their numbers differ.
     """
     lists = [
         [

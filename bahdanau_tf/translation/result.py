@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,11 @@ from bahdanau_tf.evaluation import (
     format_pharaoh,
     hard_links,
 )
+from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.plotting.viewer import alignment_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHOWN = 60  # characters of a text in a repr
 
@@ -29,20 +34,16 @@ class Translation:
     Attributes:
         source: The sentence that was given.
         text: Its translation, detokenised.
-        tokens: Target tokens as they are in `text`, in its order, without the
-            end symbol.
+        tokens: Target tokens as they are in `text`, in its order, without the end symbol.
         score: The score by which search ranks: log p(y | x) with penalties.
         log_prob: log p(y | x), in nats, the end symbol included.
         finished: Whether the end symbol was reached within the length limit.
-        source_tokens: Source tokens as they are in `source`, in its order,
-            without the end symbol.
-        source_offsets: For each source token (start, end), byte offsets in
-            `source` encoded as UTF-8.
-        target_offsets: For each target token (start, end), byte offsets in
-            `text` encoded as UTF-8.
-        weights: Soft alignment α, float32 [T_y, T_x]; the last column, and
-            the last row of a finished translation, belong to the end symbols.
-            None for a model without attention.
+        source_tokens: Source tokens as they are in `source`, in its order, without the end symbol.
+        source_offsets: For each source token (start, end), byte offsets in `source` encoded as
+            UTF-8.
+        target_offsets: For each target token (start, end), byte offsets in `text` encoded as UTF-8.
+        weights: Soft alignment α, float32 [T_y, T_x]; the last column, and the last row of a
+            finished translation, belong to the end symbols. None for a model without attention.
         alternatives: The other translations of an n-best list, best first.
     """
 
@@ -96,6 +97,18 @@ class Translation:
         """
         return alignment_html(self, language)
 
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The alignment as matplotlib's figure, see `bahdanau_tf.plot_alignment`.
+
+        Args:
+            path: A file to write.
+
+        Raises:
+            ValueError: The model has no attention.
+            ImportError: matplotlib is not installed.
+        """
+        return plot_alignment(self, path=path)
+
     def _repr_html_(self) -> str:
         return self.view()
 
@@ -103,8 +116,7 @@ class Translation:
     def hard_alignment(self) -> Links:
         """The link (source token, target token) of each target token.
 
-        It is that of `bahdanau_tf.evaluation.hard_links`; end symbols have no
-        links.
+        It is that of `bahdanau_tf.evaluation.hard_links`; end symbols have no links.
 
         Raises:
             ValueError: The model has no attention.
@@ -132,13 +144,11 @@ class Translation:
         """Compares the hard alignment with gold links.
 
         Args:
-            sure: Links that must be found; they refer to `source_tokens` and
-                `tokens`.
+            sure: Links that must be found; they refer to `source_tokens` and `tokens`.
             possible: Further links that may be found.
 
         Returns:
-            AER, from 0, the best, to 1; see
-            `bahdanau_tf.evaluation.alignment_error_rate`.
+            AER, from 0, the best, to 1; see `bahdanau_tf.evaluation.alignment_error_rate`.
         """
         return alignment_error_rate([self.hard_alignment], [sure], [possible])
 
@@ -148,10 +158,10 @@ class Scored(NamedTuple):
 
     Attributes:
         log_prob: log p(y | x), in nats, the end symbol included.
-        tokens: Target tokens as in the vocabulary, in the order in which the
-            model predicts them, without the end symbol.
-        token_log_probs: float32 [T_y], log p(y_i | y_1 .. y_{i-1}, x) of each
-            token and of the end symbol.
+        tokens: Target tokens as in the vocabulary, in the order in which the model predicts them,
+            without the end symbol.
+        token_log_probs: float32 [T_y], log p(y_i | y_1 .. y_{i-1}, x) of each token and of the end
+            symbol.
     """
 
     log_prob: float

@@ -1,67 +1,116 @@
-"""Reads and writes the files of a saved translator; they may be damaged."""
+"""Reads and writes the files of a saved translator; they may be damaged, or come from elsewhere."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.system.files import found_directory, read_object, read_versioned, write_atomically
-from bahdanau_tf.translation.archive import check_model_file
+from bahdanau_tf.system import files
+from bahdanau_tf.text import Dictionary, load_text
+from bahdanau_tf.translation.graph import TranslationGraph
+from bahdanau_tf.translation.shortlist import Lexicon
 
 FORMAT_VERSION = 1
 DESCRIPTION = "translator.json"
+MODEL = "model.keras"
+DICTIONARY = "dictionary.tsv"
+LEXICON = "lexicon.npz"
+
+# What a model is made of: of Keras' own classes, only those that derive from these are allowed.
+_KINDS = (
+    keras.DTypePolicy,
+    keras.Operation,  # layers, models and operations
+    keras.constraints.Constraint,
+    keras.initializers.Initializer,
+    keras.losses.Loss,
+    keras.metrics.Metric,
+    keras.optimizers.Optimizer,
+    keras.optimizers.schedules.LearningRateSchedule,
+    keras.quantizers.Quantizer,
+    keras.random.SeedGenerator,
+    keras.regularizers.Regularizer,
+)
+# But these run what lies elsewhere, or in the file itself.
+_RUNNING = ("FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper")
+_LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
+# Not classes: Keras makes these values itself.
+_VALUES = ("__bytes__", "__ellipsis__", "__keras_tensor__", "__numpy__", "__slice__", "__tensor__")
 
 
-def check_replaceable(directory: str | os.PathLike[str]) -> None:
-    """Raises if a translator would replace something else.
-
-    Raises:
-        ValueError: `directory` is a file, or a folder with other things.
-    """
+def write_translator(directory: str | os.PathLike[str], graph: TranslationGraph) -> None:
+    """Writes the parts of a graph; see `Translator.save`."""
     folder = Path(directory)
-    if not folder.is_dir():
-        free = not folder.exists()
-    else:
+    if folder.is_dir():
         free = (folder / DESCRIPTION).is_file() or not any(folder.iterdir())
+    else:
+        free = not folder.exists()
     if not free:
         raise ValueError(
             f"Translator.save: {folder} is there and holds no translator, "
             "wanted a new folder, or one that `save` wrote, to replace"
         )
+    with files.replaced_directory(directory) as aside:
+        keras.saving.save_model(graph.model, aside / MODEL)
+        for number, text in enumerate(graph.source_texts):
+            text.save(aside / _source_folder(number))
+        graph.target_text.save(aside / "target")
+        graph.dictionary.save(aside / DICTIONARY)
+        if graph.lexicon is not None:
+            graph.lexicon.save(aside / LEXICON)
+        description = {
+            "format_version": FORMAT_VERSION,
+            "sources": len(graph.source_texts),
+            "decoding": vars(graph.decoding),
+        }
+        contents = json.dumps(description, indent=2) + "\n"
+        files.write_atomically(aside / DESCRIPTION, contents.encode())
 
 
-def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
-    """Writes `translator.json`: the number of sources, and the decoding."""
-    description = {"format_version": FORMAT_VERSION, "sources": sources, "decoding": vars(decoding)}
-    text = json.dumps(description, indent=2) + "\n"
-    write_atomically(folder / DESCRIPTION, text.encode())
+def read_translator(directory: str | os.PathLike[str]) -> tuple[Any, ...]:
+    """Reads the arguments of a `Translator`; see `Translator.load`."""
+    folder = Path(directory)
+    if not (folder / DESCRIPTION).is_file():
+        folder = best_folder(folder)
+    sources, decoding = _read_description(folder)
+    for name in (MODEL, DICTIONARY):
+        if not (folder / name).is_file():
+            raise ValueError(f"Translator.load: {folder / name} is missing")
+    return (
+        read_model(folder / MODEL),
+        [load_text(folder / _source_folder(number)) for number in range(sources)],
+        load_text(folder / "target"),
+        decoding,
+        Dictionary.load(folder / DICTIONARY),
+        Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None,
+    )
 
 
-def read_description(folder: Path) -> tuple[int, Decoding]:
-    """Reads what `write_description` wrote.
+def _source_folder(number: int) -> str:
+    return f"source-{number + 1}" if number else "source"
 
-    Raises:
-        ValueError: There is no such file, it has other contents, or a newer
-            version of this package wrote it.
-    """
+
+def _read_description(folder: Path) -> tuple[int, Decoding]:
+    """The number of sources, and the decoding."""
     path = folder / DESCRIPTION
     if folder.is_file():
         raise ValueError(
-            f"Translator.load: {folder} is a file, wanted a folder that "
-            "Translator.save wrote; keras.models.load_model reads the file of "
-            "a model alone"
+            f"Translator.load: {folder} is a file, wanted a folder that Translator.save wrote; "
+            "keras.models.load_model reads the file of a model alone"
         )
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
     if not path.is_file():
         raise ValueError(f"Translator.load: {folder} holds no translator (no {DESCRIPTION})")
-    description = read_versioned(path, FORMAT_VERSION, "Translator.load")
+    description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")
     sources = description.get("sources")
     options = description.get("decoding")
     try:
@@ -76,48 +125,28 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
         ) from error
 
 
-def write_model(path: Path, model: keras.Model) -> None:
-    """Writes a Keras model."""
-    model.save(path)
-
-
-def saved_file(path: Path) -> Path:
-    """The path of a file, if it is there.
-
-    Raises:
-        ValueError: It is missing.
-    """
-    if not path.is_file():
-        raise ValueError(f"Translator.load: {path} is missing")
-    return path
-
-
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
-    A class of a user's own is found by its registered name, which it has once
-    its module is imported. A module that the file names is not imported: a
-    file from elsewhere must not choose what runs.
+    A class of a user's own is found by its registered name, which it has once its module is
+    imported. A module that the file names is not imported: a file from elsewhere must not choose
+    what runs.
 
     Raises:
-        ValueError: The file is damaged, it names what neither Keras nor this
-            process has, or Keras cannot load it.
+        ValueError: The file is damaged, it names what neither Keras nor this process has, or Keras
+            cannot load it.
     """
     says = ""
     try:
-        check_model_file(path)
+        _check_model_file(path)
         says = "Keras says: "
         with read_later():
             return keras.models.load_model(path, compile=False)
     except Exception as error:  # a damaged file may raise anything
-        reason = _damage(path) or f"{says}{_cause(error)}"
-        raise ValueError(f"Translator.load: {path}: {reason}") from error
-
-
-def _cause(error: Exception) -> str:
-    """The last part of Keras' message, without the configuration of a model."""
-    cause = str(error).rpartition("Exception encountered: ")[2]
-    return cause.partition(" Full object config: ")[0]
+        # The last part of Keras' message, without the configuration of a model.
+        cause = str(error).rpartition("Exception encountered: ")[2]
+        cause = cause.partition(" Full object config: ")[0]
+        raise ValueError(f"Translator.load: {path}: {_damage(path) or says + cause}") from error
 
 
 def _damage(path: Path) -> str:
@@ -130,53 +159,123 @@ def _damage(path: Path) -> str:
     return f"the file is damaged (in {member})" if member else ""
 
 
+def _check_model_file(path: Path) -> None:
+    """Checks, without an import, that all classes and functions that a model's file names may run.
+
+    These are what is registered in this process, for example by a module that the user has
+    imported, and what Keras itself makes models of.
+    """
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("config.json").file_size
+        if size > _LARGEST_CONFIG:
+            raise ValueError(
+                f"its config.json has {size:,} bytes, wanted at most {_LARGEST_CONFIG:,}"
+            )
+        files.check_unpacked(archive)
+        config = json.loads(archive.read("config.json"))
+    config.pop("compile_config", None)  # the model is not compiled
+    for entry in _entries(config):
+        _check_entry(entry)
+
+
+def _entries(config: object) -> Iterator[dict[str, object]]:
+    """All parts of a config that Keras may turn into an object."""
+    waiting = [config]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if "class_name" in value or "registered_name" in value:
+                yield value
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _check_entry(entry: dict[str, object]) -> None:
+    kind = entry.get("class_name")
+    if kind in _VALUES:
+        return
+    is_function = kind == "function"
+    name = entry.get("config") if is_function else kind
+    registered = name if is_function else entry.get("registered_name", kind)
+    if isinstance(registered, str) and keras.saving.get_registered_object(registered) is not None:
+        return
+    module = entry.get("module")
+    if _is_of_keras(module, name, is_function):
+        return
+    if kind == "__lambda__":
+        raise ValueError(
+            "it contains code of its own, a lambda, which is not run; wanted "
+            "a function that is registered"
+        )
+    message = f"it names {module}.{name}, which is not registered"
+    top = module.partition(".")[0] if isinstance(module, str) else ""
+    if top not in ("", "bahdanau_tf", "builtins", "keras"):
+        message += (
+            "; if you trust that module, import it first (on the command line "
+            f"--modules={module}, with its folder in PYTHONPATH)"
+        )
+    raise ValueError(message)
+
+
+def _is_of_keras(module: object, name: object, is_function: bool) -> bool:
+    """Whether it is one of Keras' functions on tensors, or a class of which models are made."""
+    if is_function and module not in ("builtins", "keras.activations", "keras.ops"):
+        return False
+    if module == "builtins":
+        module = "keras.activations" if is_function else None
+    if not (isinstance(module, str) and isinstance(name, str)):
+        return False
+    if module.partition(".")[0] != "keras":
+        return False
+    value = getattr(sys.modules.get(module), name, None)
+    if is_function:
+        return callable(value)
+    return isinstance(value, type) and issubclass(value, _KINDS) and name not in _RUNNING
+
+
 def best_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder of the best model in a training folder; else the folder.
 
     Raises:
         ValueError: The training has no best model yet.
     """
-    best = found_directory(Path(folder, "best"))
+    best = files.found_directory(Path(folder, "best"))
     if best.is_dir():
         return best
-    folder = found_directory(folder)
+    folder = files.found_directory(folder)
     if (folder / "training.json").is_file():
         raise ValueError(
-            f"Translator.load: {folder} holds no translator yet: its training "
-            "has not come to its first evaluation; if it has ended, the same "
-            "`bahdanau-tf train` resumes it"
+            f"Translator.load: {folder} holds no translator yet: its training has not come to its "
+            "first evaluation; if it has ended, the same `bahdanau-tf train` resumes it"
         )
     return folder
 
 
-def trained_length(folder: str | os.PathLike[str]) -> int | None:
+def trained_length(folder: str | os.PathLike[str], limit: str = "max_length") -> int | None:
     """The longest source that the model of a folder was trained on, in tokens.
+
+    The end symbol is not counted. It is None if there was no limit, or if it is unknown, as for a
+    translator that was moved.
 
     Args:
         folder: As for `best_folder`, or the folder `best` in a training folder.
-
-    Returns:
-        Number of tokens without the end symbol; None if there was no limit or
-        it is unknown, as for a translator that was moved.
+        limit: The option of training, "max_words" for the source's words between spaces.
     """
-    return _trained(folder, "max_length")
-
-
-def trained_words(folder: str | os.PathLike[str]) -> int | None:
-    """As `trained_length`, in source words between spaces."""
-    return _trained(folder, "max_words")
-
-
-def _trained(folder: str | os.PathLike[str], limit: str) -> int | None:
     best = best_folder(folder)
     if "best" not in best.name.split("."):  # "best", or ".best.replaced"
         return None
     try:
-        recipe = read_object(best.parent / "training.json").get("recipe")
+        recipe = files.read_object(best.parent / "training.json").get("recipe")
     except (OSError, ValueError):
         return None
     length = recipe.get(limit) if isinstance(recipe, dict) else None
     return length if type(length) is int and length > 0 else None
+
+
+def trained_words(folder: str | os.PathLike[str]) -> int | None:
+    """As `trained_length`, in source words between spaces."""
+    return trained_length(folder, "max_words")
 
 
 def identity(folder: Path) -> tuple[int, int] | None:

@@ -36,23 +36,14 @@ def in_batches(
 ) -> list[T]:
     """Runs `work` on batches of similar lengths; results in input order.
 
-    Each row of a batch is padded to the longest, so that one long row would
-    make a batch of short ones as slow as a batch of long ones. So a row of more
-    than `LONG` characters counts as several, which also limits memory.
-
-    Several batches are processed at once, by threads, as many as TensorFlow
+    Each row of a batch is padded to the longest, so that one long row would make a batch of short
+    ones as slow as a batch of long ones. So a row of more than `LONG` characters counts as several,
+    which also limits memory. As many batches are processed at once, by threads, as TensorFlow
     computes operations.
 
-    Args:
-        caller: The function that was called, named in errors.
-        columns: The strings of all rows, by the name of the caller's argument.
-        work: Takes a list of strings for each column of a batch; yields a
-            value for each row.
-        batch_size: Number of rows in a batch, if none is long.
-
-    Raises:
-        ValueError: A column is not a sequence of strings, the columns differ in
-            length, or `batch_size` is less than 1.
+    `work` takes a list of strings for each column of a batch, and yields a value for each row. A
+    ValueError with the names of the caller and of its argument, the key of a column, says that a
+    column is not a sequence of strings, or that the columns differ in length.
     """
     columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
     check_counts(caller, columns)
@@ -65,10 +56,10 @@ def in_batches(
         batch = zip(*(rows[place] for place in places), strict=True)
         return dict(zip(places, work(*map(list, batch)), strict=True))
 
-    done: dict[int, T] = {}
-    for results in _side_by_side(run, [*_batches(lengths, batch_size)]):
-        done.update(results)
-    return [done[place] for place in range(len(rows))]
+    results: dict[int, T] = {}
+    for some in _side_by_side(run, [*_batches(lengths, batch_size)]):
+        results.update(some)
+    return [results[place] for place in range(len(rows))]
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -108,18 +99,18 @@ def _strings(name: str, column: object) -> list[str | bytes]:
     for place, string in enumerate(column):
         if not isinstance(string, (str, bytes)):
             raise ValueError(f"{name}[{place}] is {type(string).__name__}, wanted a string")
-        if isinstance(string, str):
-            _check_encoding(f"{name}[{place}]", string)
-        # `str(one)` would be the name of a member of an enumeration.
-        strings.append(str.__str__(string) if isinstance(string, str) else bytes(string))
+        if isinstance(string, bytes):
+            strings.append(bytes(string))
+            continue
+        try:
+            string.encode()
+        except UnicodeEncodeError as error:  # half of a pair of surrogates
+            raise ValueError(
+                f"{name}[{place}] is {string!r}, wanted text that UTF-8 can encode"
+            ) from error
+        # `str(string)` would be the name of a member of an enumeration.
+        strings.append(str.__str__(string))
     return strings
-
-
-def _check_encoding(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:  # half of a pair of surrogates
-        raise ValueError(f"{name} is {text!r}, wanted text that UTF-8 can encode") from error
 
 
 Offsets = list[tuple[int, int]]
@@ -137,7 +128,7 @@ def translate(
     translations = translate_up_to(
         None, graph, sentences, decoding, batch_size, prefixes, constraints
     )
-    return [one for one in translations if one is not None]
+    return [translation for translation in translations if translation is not None]
 
 
 def translate_up_to(
@@ -149,13 +140,7 @@ def translate_up_to(
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
 ) -> list[Translation | None]:
-    """Translates sentences of at most so many tokens; None for longer ones.
-
-    Args:
-        longest: The number of tokens, without the end symbol; None for any.
-        graph, sentences, decoding, batch_size, prefixes, constraints: As for
-            `translate`.
-    """
+    """As `translate`, but None for a sentence of more tokens, without the end symbol."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
@@ -168,8 +153,7 @@ def score(
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
     columns = {"sources": sources, "targets": targets}
-    work = partial(_score_batch, graph)
-    return in_batches("Translator.score", columns, work, batch_size)
+    return in_batches("Translator.score", columns, partial(_score_batch, graph), batch_size)
 
 
 def align(
@@ -182,8 +166,7 @@ def align(
             "wanted a model with attention"
         )
     columns = {"sources": sources, "targets": targets}
-    work = partial(_align_batch, graph)
-    return in_batches("Translator.align", columns, work, batch_size)
+    return in_batches("Translator.align", columns, partial(_align_batch, graph), batch_size)
 
 
 def _score_batch(
@@ -232,7 +215,6 @@ def _translate_batch(
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
-    """Translates a batch, but no sentence of more tokens than `longest`."""
     source, reading = graph.function("read", graph.read, STRINGS)(tf.constant(sentences))
     tokens = [*_tokens(graph.source_text, sentences, reading)]
     fits = [longest is None or len(own.tokens) <= longest for own in tokens]
@@ -290,7 +272,7 @@ def _translations(
                 graph.target_text,
                 source,
                 texts[row, n],
-                _pairs(starts[row * n_best + n], ends[row * n_best + n]),
+                [*zip(starts[row * n_best + n], ends[row * n_best + n], strict=True)],
                 SearchResult(*(None if x is None else x[row, n] for x in result)),
             )
             for n in range(n_best)
@@ -307,7 +289,7 @@ def _translations(
 def _translation(
     target: Tokenizer, source: _Tokens, text: bytes, offsets: Offsets, result: SearchResult
 ) -> Translation:
-    """One hypothesis; the arrays of `result` have no axes B and N."""
+    """A hypothesis; the arrays of `result` have no axes B and N."""
     places = _text_order(target, len(offsets))
     offsets = [offsets[place] for place in places]
     written = _decoded(text)
@@ -331,19 +313,12 @@ def _translation(
 
 
 class _Tokens(NamedTuple):
-    """The tokens of a sentence.
-
-    Attributes:
-        text: The sentence.
-        tokens: As they stand in it, in its order.
-        offsets: (start, end) of each, in bytes of `text` in UTF-8.
-        places: The place of each among the ids, and that of the end symbol.
-    """
+    """The tokens of a sentence, in its order."""
 
     text: str
-    tokens: list[str]
-    offsets: Offsets
-    places: list[int]
+    tokens: list[str]  # as they stand in the text
+    offsets: Offsets  # (start, end) of each, in bytes of `text` in UTF-8
+    places: list[int]  # of each among the ids, and that of the end symbol
 
 
 def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator[_Tokens]:
@@ -352,11 +327,10 @@ def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator
     rows = reading.words.to_list(), *offsets
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = _text_order(text, len(pieces))
-        pairs = _pairs(starts, ends)
         yield _Tokens(
             sentence if isinstance(sentence, str) else _decoded(sentence),
             [_decoded(pieces[place]) for place in places],
-            [pairs[place] for place in places],
+            [(starts[place], ends[place]) for place in places],
             [*places, len(pieces)],
         )
 
@@ -364,13 +338,7 @@ def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator
 def _places(
     strings: Sentences, starts: tf.RaggedTensor, ends: tf.RaggedTensor, inputs: Sequence[Sentences]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Offsets in strings as those in what `_decoded` makes of them.
-
-    Args:
-        strings: The strings.
-        starts, ends: Ragged int32 [B, (T)].
-        inputs: The strings from which they come.
-    """
+    """Offsets in strings, which come from inputs, as those in what `_decoded` makes of them."""
     if any(isinstance(string, bytes) for column in inputs for string in column):
         data = tf.constant(strings, tf.string)
         starts = replaced_offsets(data, starts)
@@ -381,10 +349,6 @@ def _places(
 def _text_order(text: Tokenizer, count: int) -> list[int]:
     """The place among the ids of each token of a text."""
     return [*range(count)][:: -1 if text.reverse else 1]
-
-
-def _pairs(starts: list[int], ends: list[int]) -> Offsets:
-    return list(zip(starts, ends, strict=True))
 
 
 def _decoded(string: bytes) -> str:

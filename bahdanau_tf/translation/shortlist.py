@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -16,35 +16,32 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
-from bahdanau_tf.system.arrays import read_arrays
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import read_arrays, write_atomically
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 
 AT_ONCE = 2**20  # number of values collected before they are added up
 
-# What files raise that are damaged, or have other contents.
-_NOT_A_LEXICON = (AttributeError, KeyError, TypeError, ValueError)
+# As from `make_dataset`: "source" and "target", int32 [B, T], by these names; labels, weights.
+Batches = Iterable[tuple[Mapping[str, tf.Tensor], tf.Tensor, tf.Tensor]]
 Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
 
 
 class Lexicon:
     """Target words for each source word, for shortlists.
 
-    The shortlist of a sentence is the first F words of the target vocabulary
-    plus its *own* words: those that the lexicon has for its source words. It
-    does not depend on other sentences. The first words of a word vocabulary are
-    the most frequent ones; in a vocabulary of sub-words single characters come
-    last, so they can only be own words.
+    The shortlist of a sentence is the first F words of the target vocabulary plus its *own* words:
+    those that the lexicon has for its source words. It does not depend on other sentences. The
+    first words of a word vocabulary are the most frequent ones; in a vocabulary of sub-words single
+    characters come last, so they can only be own words.
 
     Args:
-        words: int32 [K_x, k], target ids of F or more for each source id; -1
-            where there are fewer than k, and for padding.
+        words: int32 [K_x, k], target ids of F or more for each source id; -1 where there are fewer
+            than k, and for padding.
         first: F.
 
     Raises:
@@ -69,16 +66,9 @@ class Lexicon:
             )
 
     def own(self, source: tf.Tensor, more: tf.Tensor | None = None) -> tf.Tensor:
-        """The own words of each sentence, in graph.
+        """The own words of each sentence, each once, int32 [B, M], in graph.
 
-        Args:
-            source: int32 [B, T_x], padded with 0.
-            more: int32 [B, P], ids of further words for each sentence, 0 for
-                none.
-
-        Returns:
-            int32 [B, M], each word once; every row has at least one -1, which
-            stands for no word.
+        Every row has at least one -1, for no word. `more` [B, P] are further words, 0 for none.
         """
         batch, length = tf.unstack(tf.shape(source))
         words = tf.gather(self.words, source)
@@ -123,17 +113,17 @@ class Lexicon:
         try:
             arrays = read_arrays(path)
             return cls(arrays["words"], int(arrays["first"]))
-        except _NOT_A_LEXICON as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"Lexicon.load: {path} holds no lexicon: {error}") from error
 
 
 def learn_lexicon(
-    model: TranslationModel, batches: Iterable[Batch], words: int = 10, first: int = 2000
+    model: TranslationModel, batches: Batches, words: int = 10, first: int = 2000
 ) -> Lexicon:
     """Learns a lexicon from a model's attention on known translations.
 
-    A source word x gets the k target words y with id F or more that have the
-    largest Σ α_ij over all positions with x_j = x and y_i = y.
+    A source word x gets the k target words y with id F or more that have the largest Σ α_ij over
+    all positions with x_j = x and y_i = y.
 
     Args:
         model: A trained model with attention, or an ensemble of such models.
@@ -142,8 +132,7 @@ def learn_lexicon(
         first: F; if larger than the vocabulary, its size is used.
 
     Raises:
-        ValueError: The model has no attention or reads several sources, or k
-            or F is less than 1.
+        ValueError: The model has no attention or reads several sources, or k or F is less than 1.
     """
     for name, value in (("words", words), ("first", first)):
         if value < 1:
@@ -170,14 +159,13 @@ def learn_lexicon(
     return Lexicon(table, first)
 
 
-def _attended(model: TranslationModel, batches: Iterable[Batch], first: int) -> Sums:
+def _attended(model: TranslationModel, batches: Batches, first: int) -> Sums:
     """Σ α_ij of each pair of words x, y; its key is x K_y + y."""
     size = model.target_vocabulary_size
+    ids = tf.TensorSpec([None, None], tf.int32)
     attend = tf.function(
         lambda inputs: model.features(inputs)[1],
-        input_signature=[
-            {side: tf.TensorSpec([None, None], tf.int32) for side in ("source", "target")}
-        ],
+        input_signature=[{"source": ids, "target": ids}],
         autograph=False,
     )
     parts: list[Sums] = []
@@ -227,15 +215,10 @@ def without_weights(step: Step) -> Step:
 
 
 class _Own(NamedTuple):
-    """The output weights of each sentence's own words.
+    """The output weights of each sentence's own words."""
 
-    Attributes:
-        kernel: float [B, M, f].
-        bias: float32 [B, M], -inf for no word.
-    """
-
-    kernel: tf.Tensor
-    bias: tf.Tensor
+    kernel: tf.Tensor  # float [B, M, f]
+    bias: tf.Tensor  # float32 [B, M], -inf for no word
 
     @classmethod
     def of(cls, output: OutputWeights, words: tf.Tensor) -> _Own:
@@ -247,16 +230,10 @@ class _Own(NamedTuple):
 
 @dataclass(eq=False)
 class Shortlist:
-    """Used in place of `OutputWeights` for a shortlist.
+    """Used in place of `OutputWeights` for a shortlist."""
 
-    Attributes:
-        frequent: Output weights of the first F words, the same for all
-            sentences.
-        own: Output weights of the M own words of each sentence.
-    """
-
-    frequent: OutputWeights
-    own: _Own
+    frequent: OutputWeights  # of the first F words, the same for all sentences
+    own: _Own  # of the M own words of each sentence
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits: float [B, K, f] -> float32 [B, K, F + M]."""
@@ -269,17 +246,10 @@ class Shortlist:
 def shortlist_step(
     model: TranslationModel, memory: Nest, first: int, words: tf.Tensor
 ) -> tuple[Step, Nest]:
-    """A step over a shortlist, which uses places in it instead of ids.
+    """A step over a shortlist, which uses places in it instead of ids, and its memory.
 
-    Args:
-        model: The model.
-        memory: From its `encode`.
-        first: F; a place below it equals the id.
-        words: int32 [B, M], the ids at places F to F + M - 1; -1 for none.
-
-    Returns:
-        The step, and the memory that it reads. The memory includes the own
-        words, so that search removes them with the rows that have stopped.
+    A place below F = `first` equals the id; `words` [B, M] are the ids at the places from F on, -1
+    for none. The memory includes them, so that search removes them with the rows that have stopped.
     """
     output = model.output_weights()
     every = tf.nest.flatten(output)
@@ -298,31 +268,15 @@ def shortlist_step(
 
 
 def word_ids(places: tf.Tensor, first: int, words: tf.Tensor) -> tf.Tensor:
-    """Converts places in a shortlist to ids.
-
-    Args:
-        places: int32 [B, ...].
-        first: F.
-        words: int32 [B, M], the ids at the places from F on.
-
-    Returns:
-        int32 [B, ...].
-    """
+    """Converts places [B, ...] in a shortlist to ids; `words` [B, M] are those from F on."""
     own = tf.gather(words, tf.maximum(places - first, 0), batch_dims=1)
     return tf.where(places < first, places, own)
 
 
 def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
-    """The place of each word in the shortlist of each sentence.
+    """The place of each word of the vocabulary in the shortlist of each sentence, [B, K_y].
 
-    Args:
-        first: F, the number of words that all sentences share.
-        own: int32 [B, M], the words of each sentence that follow these; -1 for
-            none.
-        size: K_y, the size of the vocabulary.
-
-    Returns:
-        int32 [B, K_y]; F + M for a word that is not in the shortlist.
+    It is F + M for a word that is not among the first F nor the M own words, `own` [B, M].
     """
     batch, count = tf.unstack(tf.shape(own))
     row, place = tf.meshgrid(tf.range(batch), tf.range(first, first + count), indexing="ij")
@@ -339,12 +293,8 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
 def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> Constraint:
     """Makes a constraint on words work in a shortlist.
 
-    The constraint gets logits of the whole vocabulary, with -inf for words that
-    are not in the shortlist, and tokens that are ids.
-
-    Args:
-        constraint: The constraint.
-        first, own, size: As in `word_places`.
+    The constraint gets logits of the whole vocabulary, with -inf for words that are not in the
+    shortlist, and tokens that are ids. The other arguments are those of `word_places`.
     """
     places = word_places(first, own, size)
 

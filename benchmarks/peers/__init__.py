@@ -1,8 +1,8 @@
 """Measures other toolkits on the same task: JoeyNMT, Marian and OpenNMT-py.
 
-`measure` runs one of them (a peer) as a child process, on one thread, in a
-virtual environment that is created when first needed. All peers get the same
-text, already split into words, and the same batches in the same order:
+`measure` runs one of them (a peer) as a child process, on one thread, in a virtual environment that
+is created when first needed. All peers get the same text, already split into words, and the same
+batches in the same order:
 
     write_data(folder, pairs, [source_words, target_words])
     measure("joeynmt", "training", peer_dir, data=folder, model=model_folder)
@@ -69,18 +69,16 @@ def measure(peer: str, job: str, peer_dir: str | Path, **settings: Any) -> dict[
         peer: Its name, a key of `PEERS`.
         job: `training`, which also saves the model, or `decoding`.
         peer_dir: Folder of the peers' environments, created if missing.
-        **settings: Values that replace or complete `DEFAULTS[job]`. Both jobs
-            need `model`, a folder; training needs `data`, a folder from
-            `write_data`; decoding needs `sentences`, a file of words. `steps`
-            is the number of words of each output, or None if outputs end where
-            the model ends them.
+        **settings: Values that replace or complete `DEFAULTS[job]`. Both jobs need `model`, a
+            folder; training needs `data`, a folder from `write_data`; decoding needs `sentences`, a
+            file of words. `steps` is the number of words of each output, or None if outputs end
+            where the model ends them.
 
     Returns:
-        For training `words_per_second` (target words with `</s>`) and
-        `seconds_per_update`; for decoding `sentences_per_second`,
-        `words_per_sentence` and `startup_seconds`; for both `peak_gib`.
-        Seconds are processor time, or those of the clock if training has
-        several `threads`.
+        For training `words_per_second` (target words with `</s>`) and `seconds_per_update`; for
+        decoding `sentences_per_second`, `words_per_sentence` and `startup_seconds`; for both
+        `peak_gib`. Seconds are processor time, or those of the clock if training has several
+        `threads`.
 
     Raises:
         ValueError: The peer or the job is unknown.
@@ -123,8 +121,8 @@ def decode(
         **settings: Settings of decoding as for `measure`, without `sentences`.
 
     Returns:
-        As for `measure`. If `steps` is given, the rate is converted to outputs
-        of exactly so many words, because Marian's have them only on average.
+        As for `measure`. If `steps` is given, the rate is converted to outputs of exactly so many
+        words, because Marian's have them only on average.
     """
     with tempfile.TemporaryDirectory() as folder:
         sentences = Path(folder, "sentences")
@@ -166,8 +164,7 @@ def frequent_words(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
 def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
     """Pairs, batch after batch, so that those of a batch have similar lengths.
 
-    Each pair is used once an epoch; an incomplete batch at the end of an epoch is
-    left out.
+    Each pair is used once an epoch; an incomplete batch at the end of an epoch is left out.
     """
     shuffle = random.Random(1).shuffle
     ordered = []

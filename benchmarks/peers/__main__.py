@@ -2,10 +2,10 @@
 
     python -m benchmarks.peers --data_dir=multi30k-tok --natural_updates=400
 
-Size small: embedding and units 256, 10,000 words, batches of 80 sentences.
-Beam search takes exactly 20 steps, with a model after one update. With
-`--natural_updates` another model is trained for so many updates, and its
-outputs end where the model ends them. Times are processor time on one thread.
+Size small: embedding and units 256, 10,000 words, batches of 80 sentences. Beam search takes
+exactly 20 steps, with a model after one update. With `--natural_updates` another model is trained
+for so many updates, and its outputs end where the model ends them. Times are processor time on one
+thread.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """What the peers' scripts share: read settings, print one line of JSON.
 
-It runs in a peer's environment and needs only Python. A peer's script passes
-two functions to `main`:
+It runs in a peer's environment and needs only Python. A peer's script passes two functions to
+`main`:
 
-* `train(job)` yields `seconds(job)`, once after each update, and then saves the
-  model in the folder `job.model`; if another process trains, `train` stores the
-  memory of that process in `job.peak_gib`;
-* `load(job)` returns a function that translates a batch of sentences, each a
-  list of words, by beam search.
+* `train(job)` yields `seconds(job)`, once after each update, and then saves the model in the folder
+  `job.model`; if another process trains, `train` stores the memory of that process in
+  `job.peak_gib`;
+* `load(job)` returns a function that translates a batch of sentences, each a list of words, by beam
+  search.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JoeyNMT: its own model, batches, loss and beam search.
 
-A bidirectional GRU encoder and a GRU decoder with Bahdanau's attention and
-input feeding; the softmax reads a tanh layer of `units`, not a maxout.
+A bidirectional GRU encoder and a GRU decoder with Bahdanau's attention and input feeding; the
+softmax reads a tanh layer of `units`, not a maxout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Marian: its own training program and its Python translator.
 
-Type `s2s`: a bidirectional GRU encoder, a conditional GRU of two steps per
-word, an attention of twice the units, and a tanh readout; Marian has no option
-for another readout.
+Type `s2s`: a bidirectional GRU encoder, a conditional GRU of two steps per word, an attention of
+twice the units, and a tanh readout; Marian has no option for another readout.
 """
 
 from __future__ import annotations
@@ -86,9 +85,9 @@ def processor_seconds(process: int) -> float:
 def load(job: Any) -> Callable[[Sentences], Sentences]:
     """Beam search of a saved model.
 
-    Marian has no minimum length. If `job.steps` is given, the model is
-    untrained and its outputs reach the maximum length: a multiple of the
-    source's length, chosen such that the mean is `job.steps`.
+    Marian has no minimum length. If `job.steps` is given, the model is untrained and its outputs
+    reach the maximum length: a multiple of the source's length, chosen such that the mean is
+    `job.steps`.
     """
     factor = 3.0
     if job.steps:

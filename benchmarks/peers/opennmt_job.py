@@ -1,8 +1,7 @@
 """OpenNMT-py: its own model, loss, optimizer and translator.
 
-A bidirectional encoder of `units` per direction, a decoder of twice as many
-units (OpenNMT-py makes it as wide as both directions), MLP attention, input
-feeding.
+A bidirectional encoder of `units` per direction, a decoder of twice as many units (OpenNMT-py makes
+it as wide as both directions), MLP attention, input feeding.
 """
 
 from __future__ import annotations

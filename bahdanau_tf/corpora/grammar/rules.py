@@ -1,20 +1,88 @@
-"""The rules of the built-in grammar.
+"""The rules of the built-in grammar, and its spelling, which depends on neighbouring words.
 
-Rules append English words from left to right. Each rule returns its French as
-pieces with links to the English words that they translate: the pieces in order
-are the translation, and their links are the gold word alignment.
+Rules append English words from left to right. Each rule returns its French as pieces with links to
+the English words that they translate: the pieces in order are the translation, and their links are
+the gold word alignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from bahdanau_tf.corpora.grammar import words as lexicon
-from bahdanau_tf.corpora.grammar.spelling import Links, Piece, french, starts_with_vowel
 from bahdanau_tf.corpora.grammar.words import BE, Determiner, Noun, Verb
 
 T = TypeVar("T")
+Links = tuple[int, ...]
+
+ELISIONS = {"le": "l'", "la": "l'", "je": "j'", "ne": "n'", "que": "qu'", "de": "d'", "me": "m'"}
+LIAISONS = {"ce": "cet", "ma": "mon", "sa": "son"}
+CONTRACTIONS = {
+    ("de", "le"): "du",
+    ("de", "les"): "des",
+    ("de", "des"): "de",
+    ("de", "de"): "de",
+    ("à", "le"): "au",
+    ("à", "les"): "aux",
+}
+ASPIRATED = ("héros", "hibou")
+
+
+class Piece(NamedTuple):
+    """A French token and the positions of the English words it translates."""
+
+    form: str
+    links: Links
+
+
+def french(text: str, links: Links) -> list[Piece]:
+    """The words of `text` as pieces that share their links."""
+    return [Piece(form, links) for form in text.split()]
+
+
+def starts_with_vowel(form: str) -> bool:
+    """Whether French elides before `form`; h is mute unless listed."""
+    return form[0] in "aeiouhàâéèêëîïôûœ" and not form.startswith(ASPIRATED)
+
+
+def contracted(pieces: list[Piece]) -> list[Piece]:
+    """Elides and contracts: `de le homme` to `de l' homme`, `de le` to `du`.
+
+    It works from right to left, so that the piece after each one is already final.
+    """
+    out: list[Piece] = []
+    for form, links in reversed(pieces):
+        following = out[-1].form if out else ""
+        if contraction := CONTRACTIONS.get((form, following)):
+            form, links = contraction, tuple(sorted({*links, *out.pop().links}))
+            following = out[-1].form
+        if form == "si" and following in ("il", "ils"):
+            form = "s'"
+        elif following and starts_with_vowel(following):
+            form = ELISIONS.get(form, LIAISONS.get(form, form))
+        out.append(Piece(form, links))
+    return out[::-1]
+
+
+def with_an(words: list[str]) -> list[str]:
+    """`a` becomes `an` before a vowel."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return ["an" if word == "a" and after[:1] in "aeiou" else word for word, after in pairs]
+
+
+def capitalised(words: list[str]) -> list[str]:
+    """The words, the first one capitalized."""
+    return [words[0][0].upper() + words[0][1:], *words[1:]]
+
+
+def written(tokens: Iterable[str], suffixes: tuple[str, ...]) -> str:
+    """The text of a sentence; there is no space before a suffix or after an apostrophe."""
+    text = ""
+    for token in tokens:
+        is_attached = not text or token in suffixes or text.endswith("'")
+        text += token if is_attached else f" {token}"
+    return text
 
 
 class Choices(Protocol):
@@ -57,18 +125,19 @@ def english_form(verb: Verb, subject: Referent) -> str:
     return verb.base
 
 
-def french_form(verb: Verb, subject: Referent) -> str:
-    """`vois`, `voit`, `voyons`, `voient`: the same in French."""
-    return verb.form(subject.first_person, subject.plural)
+class Verbal(NamedTuple):
+    """A finite French verb, and the words right before and after it."""
+
+    before: list[Piece]
+    verb: list[Piece]
+    after: list[Piece]
 
 
-class Draft:
-    """The English words so far, and the source of choices.
+class Derivation:
+    """The English words so far, and the rules of the grammar, one method each.
 
-    Args:
-        choices: Decides between the alternatives of a rule.
-        goal: Number of English tokens up to which clauses are chained.
-        limit: Number of English tokens above which `TooLong` is raised.
+    A rule appends English words and returns their French translation. Clauses are chained up to
+    `goal` English tokens; above `limit`, `TooLong` is raised.
     """
 
     def __init__(self, choices: Choices, goal: int, limit: int) -> None:
@@ -120,21 +189,6 @@ class Draft:
             it = self.neuters[0]
             pronouns["it"] = ("il" if it.gender == "m" else "elle", it)
         return pronouns
-
-
-class Verbal(NamedTuple):
-    """A finite French verb, and the words right before and after it."""
-
-    before: list[Piece]
-    verb: list[Piece]
-    after: list[Piece]
-
-
-class Derivation(Draft):
-    """The rules of the grammar, one method each.
-
-    Each appends English words and returns their French translation.
-    """
 
     # Sentences and clauses.
 
@@ -190,7 +244,7 @@ class Derivation(Draft):
         self.english[auxiliary[0]] = english_form(verb, referent)
         french_words += french("est-ce que", auxiliary) + subject
         if verb is lexicon.BE:
-            be = french(french_form(verb, referent), auxiliary)
+            be = french(verb.form(referent.first_person, referent.plural), auxiliary)
             return french_words + self.complement(Verbal([], be, []), referent)
         return french_words + self.action(referent, auxiliary, nested=True)
 
@@ -215,12 +269,9 @@ class Derivation(Draft):
     def noun_phrase(
         self, kind: str, negated: Verb | None = None, nested: bool = False
     ) -> tuple[Referent, list[Piece]]:
-        """Determiner, adjectives, noun and perhaps a relative clause.
+        """Determiner, adjectives, noun and, unless nested, perhaps a relative clause.
 
-        Args:
-            kind: The kind of noun.
-            negated: The negated verb whose object this is, if any.
-            nested: Whether to omit the relative clause.
+        `negated` is the negated verb whose object this is, if any.
         """
         self.room_for(2)
         noun = self.pick(lexicon.nouns(kind))
@@ -357,13 +408,13 @@ class Derivation(Draft):
         particle = self.say(verb.particle)
         after += french(verb.tail, particle or auxiliary)
         links = auxiliary if verb.tail else auxiliary + particle
-        finite = french(french_form(verb, subject), links)
+        finite = french(verb.form(subject.first_person, subject.plural), links)
         return Verbal(before, finite, after)
 
     def conjugated(self, verb: Verb, subject: Referent) -> list[Piece]:
         """The verb, without negation and adverb."""
         links = self.say(f"{english_form(verb, subject)} {verb.particle}")
-        return french(french_form(verb, subject), links)
+        return french(verb.form(subject.first_person, subject.plural), links)
 
     def object_pronouns(self, verb: Verb, subject: Referent) -> dict[str, str]:
         """Pronouns for the direct object that cannot refer to the subject."""

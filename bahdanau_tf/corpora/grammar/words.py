@@ -1,7 +1,7 @@
 """The words of the built-in English-French corpus, one table per class.
 
-Nouns have a kind, and adjectives and verbs list the kinds that they combine
-with: `p` people, `a` animals, `t` things, `l` places.
+Nouns have a kind, and adjectives and verbs list the kinds that they combine with: `p` people, `a`
+animals, `t` things, `l` places.
 """
 
 from __future__ import annotations
@@ -112,9 +112,8 @@ park       parks       parc        parcs        m l
 """)
 ]
 
-# Position: before or after the French noun; both may be predicates, too. A
-# `fixed` one is before the noun and never a predicate, where French uses another
-# word.
+# Position: before or after the French noun; both may be predicates, too. A `fixed` one is before
+# the noun and never a predicate, where French uses another word.
 ADJECTIVES = [
     Adjective(*row)
     for row in _rows("""
@@ -135,8 +134,8 @@ French     français    française    français     françaises    - after p
 """)
 ]
 
-# English base, third person, particle; French je, il, nous, ils, tail; kinds
-# of subject and of object.
+# English base, third person, particle; French je, il, nous, ils, tail; kinds of subject and of
+# object.
 VERBS = [
     Verb(*row)
     for row in _rows("""

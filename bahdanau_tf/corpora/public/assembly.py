@@ -1,11 +1,10 @@
 """Creates the folder of a corpus from downloads, as described in the registry.
 
-The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of
-each split, one sentence per line. It is renamed into place when complete.
+The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of each split, one
+sentence per line. It is renamed into place when complete.
 
-Only the required member of an archive is read, as a stream; no file gets a name
-from the archive, so no name can leave the folder and no link is followed. The
-output is limited to a multiple of the archive's size.
+Only the required member of an archive is read, as a stream; no file gets a name from the archive,
+so no name can leave the folder and no link is followed.
 """
 
 from __future__ import annotations
@@ -56,23 +55,22 @@ class ArchiveError(ValueError):
 def read_lines(path: Path, member: str = "", column: int | None = None) -> Iterator[bytes]:
     r"""Yields the lines of a text, each with its \n.
 
-    The lines of an .sgm file are its segments, with single spaces, as sacreBLEU
-    reads them. A .gz file is decompressed.
-
-    Args:
-        path: A plain file, or a .zip or .tar archive, compressed or not.
-        member: The name in the archive; "" if `path` is not an archive.
-        column: The column of a tab-separated file, counted from 0; None for
-            whole lines.
+    The lines of an .sgm file are its segments, with single spaces, as sacreBLEU reads them. A .gz
+    file is decompressed. `member` and `column` are as in `Text`.
 
     Raises:
-        ArchiveError: The archive is damaged, the member is missing or not a
-            plain file, or a line does not have the column.
+        ArchiveError: The archive is damaged, the member is missing or not a plain file, or a line
+            does not have the column.
     """
+    name = member or path.name
     try:
-        with _opened(path, member) as stream:
+        with ExitStack() as stack:
+            stream = stack.enter_context(_opened(path, member))
+            if name.endswith(".gz"):
+                plain = stack.enter_context(gzip.GzipFile(fileobj=stream))
+                stream = cast(IO[bytes], plain)
             lines = _bounded_lines(stream, path)
-            if (member or path.name).endswith(".sgm"):
+            if name.endswith(".sgm"):
                 yield from _segments(lines, path)
             elif column is None:
                 yield from lines
@@ -85,16 +83,6 @@ def read_lines(path: Path, member: str = "", column: int | None = None) -> Itera
 
 @contextmanager
 def _opened(path: Path, member: str) -> Iterator[IO[bytes]]:
-    with _opened_raw(path, member) as stream:
-        if (member or path.name).endswith(".gz"):
-            with gzip.GzipFile(fileobj=stream) as plain:
-                yield cast(IO[bytes], plain)
-        else:
-            yield stream
-
-
-@contextmanager
-def _opened_raw(path: Path, member: str) -> Iterator[IO[bytes]]:
     if not member:
         with open(path, "rb") as file:
             yield file
@@ -153,15 +141,14 @@ def _cells(lines: Iterator[bytes], column: int, path: Path) -> Iterator[bytes]:
         yield cells[column] + b"\n"
 
 
-Paths = Mapping[Download, Path]
 Pair = tuple[bytes, bytes]
 
 
 def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
     """Creates the folder of a corpus in `data_dir`; downloads what is missing.
 
-    An existing folder is only checked. A file that was downloaded by hand into
-    `data_dir`, under its original name, is used.
+    An existing folder is only checked. A file that was downloaded by hand into `data_dir`, under
+    its original name, is used.
 
     Returns:
         The folder of the corpus.
@@ -176,10 +163,11 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
             raise ValueError(f"{folder} {fault}; move it away to create the corpus again")
         return folder
     fetched = data_dir / f"{corpus.name}.download"
-    paths = {
-        download: _by_hand(download, data_dir) or fetch(download, fetched)
-        for download in corpus.downloads
-    }
+    paths = {}
+    for download in corpus.downloads:
+        path = data_dir / download.name
+        by_hand = path.is_file() and has_checksum(path, download.checksum)
+        paths[download] = path if by_hand else fetch(download, fetched)
     try:
         with room_in(data_dir), replaced_directory(folder) as aside:
             _write(corpus, paths, aside)
@@ -201,11 +189,10 @@ def missing_files(corpus: Corpus, folder: Path) -> list[str]:
 def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pair]]:
     """Divides pairs into train, dev and test by a hash of the source sentence.
 
-    Test gets the `count` sources with the smallest hashes, dev the next
-    `count`; the first translation of each is kept. A pair is left out of train if
-    dev or test has the same source or target, and out of dev if test has it; case,
-    width, punctuation and spaces are ignored. Pairs with an empty side and repeated
-    pairs are left out, too.
+    Test gets the `count` sources with the smallest hashes, dev the next `count`; the first
+    translation of each is kept. A pair is left out of train if dev or test has the same source or
+    target, and out of dev if test has it; case, width, punctuation and spaces are ignored. Pairs
+    with an empty side and repeated pairs are left out, too.
 
     Yields:
         The split and the pair, in the order of `pairs`.
@@ -236,17 +223,12 @@ def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pai
         yield name, pair
 
 
-def _by_hand(download: Download, data_dir: Path) -> Path | None:
-    path = data_dir / download.name
-    return path if path.is_file() and has_checksum(path, download.checksum) else None
-
-
-def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
+def _write(corpus: Corpus, paths: Mapping[Download, Path], folder: Path) -> None:
     for part in corpus.parts:
-        sides = (part.source, part.target)
         names = [f"{part.split}.{language}" for language in corpus.languages]
         counts = [
-            _append(folder / name, side, paths) for name, side in zip(names, sides, strict=True)
+            _append(folder / name, text, paths[text.download])
+            for name, text in zip(names, (part.source, part.target), strict=True)
         ]
         if counts[0] != counts[1]:
             raise ArchiveError(
@@ -257,8 +239,7 @@ def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
         _divide(corpus, folder)
 
 
-def _append(file: Path, text: Text, paths: Paths) -> int:
-    path = paths[text.download]
+def _append(file: Path, text: Text, path: Path) -> int:
     StatusLine().note(f"{file.name}: from {path} {text.member}".rstrip())
     count = 0
     with open(file, "ab") as out:

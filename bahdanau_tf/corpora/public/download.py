@@ -1,8 +1,7 @@
 """Downloads files with checksums, and resumes interrupted downloads.
 
-It uses the standard library, since `keras.utils.get_file` cannot resume a
-download of gigabytes, reports errors as tracebacks, and unpacks whole
-archives. Certificates are checked, which is Python's default.
+`keras.utils.get_file` cannot resume a download of gigabytes, reports errors as tracebacks, and
+unpacks whole archives.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from email.message import Message
 from pathlib import Path
 from typing import IO
 
@@ -28,6 +26,7 @@ BLOCK = 1 << 16  # bytes
 TRIES = 3
 PAUSE = 2.0  # seconds between two tries
 TIMEOUT = 60.0  # seconds without a byte
+Reply = http.client.HTTPResponse | urllib.error.HTTPError
 
 
 class DownloadError(OSError):
@@ -58,19 +57,12 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
 def fetch(download: Download, folder: Path) -> Path:
     """Downloads a file, or resumes the download of an earlier run.
 
-    The file is NAME.part until it is complete and checked.
-
-    Args:
-        download: The file to download.
-        folder: Its folder, created if it does not exist.
-
-    Returns:
-        The path of the file.
+    The file is NAME.part until it is complete and checked. The folder is created if it does not
+    exist.
 
     Raises:
-        DownloadError: The download failed, is incomplete, or has a wrong
-            checksum. A file with a wrong checksum is removed; an incomplete
-            one is kept, and the next run resumes it.
+        DownloadError: The download failed, is incomplete, or has a wrong checksum. A file with a
+            wrong checksum is removed; an incomplete one is kept, and the next run resumes it.
     """
     whole = folder / download.name
     if whole.is_file() and has_checksum(whole, download.checksum):
@@ -125,14 +117,19 @@ def room_in(folder: Path) -> Iterator[None]:
 def _receive(download: Download, part: Path) -> None:
     """Downloads the rest of `part`, or all of it if that is impossible."""
     done = part.stat().st_size if part.exists() else 0
-    with _open(_request(download, part, done), part) as reply:
+    with _open(_request(download, part, done), download.name) as reply:
         part.parent.mkdir(parents=True, exist_ok=True)
         if not _continues(reply, done):
             _forget(part)
             done = 0
             if reply.status != 200:
                 raise _BrokenOff(f"{download.address} has changed")
-            _remember(part, reply.headers)
+            # The validator of this version of the file (RFC 9110).
+            tag = reply.headers.get("ETag", "")
+            if not tag or tag.startswith("W/"):  # the bytes may change under a weak tag
+                tag = reply.headers.get("Last-Modified", "")
+            if tag:
+                _validator(part).write_text(tag)
         if reply.status == 416:
             return
         length = reply.headers.get("Content-Length", "")
@@ -167,9 +164,7 @@ def _request(download: Download, part: Path, done: int) -> urllib.request.Reques
     return urllib.request.Request(download.address, headers=headers)
 
 
-def _open(
-    request: urllib.request.Request, part: Path
-) -> http.client.HTTPResponse | urllib.error.HTTPError:
+def _open(request: urllib.request.Request, name: str) -> Reply:
     opener = urllib.request.build_opener(_SecureRedirects)
     address = request.full_url
     try:
@@ -182,7 +177,6 @@ def _open(
         message = f"{address}: the server answered {error.code} {error.reason}"
         if error.code >= 500:
             raise _BrokenOff(message) from error
-        name = part.name.removesuffix(".part")
         raise DownloadError(
             f"{message}; if the file has moved, download {name} yourself, put it "
             "into --data_dir and run the command again"
@@ -197,9 +191,7 @@ def _open(
         raise _BrokenOff(f"{address} broke off: {error!r}") from error
 
 
-def _blocks(
-    reply: http.client.HTTPResponse | urllib.error.HTTPError, address: str
-) -> Iterator[bytes]:
+def _blocks(reply: Reply, address: str) -> Iterator[bytes]:
     try:
         while block := reply.read(BLOCK):
             yield block
@@ -209,7 +201,7 @@ def _blocks(
         ) from error
 
 
-def _continues(reply: http.client.HTTPResponse | urllib.error.HTTPError, done: int) -> bool:
+def _continues(reply: Reply, done: int) -> bool:
     """Whether the reply continues after the first `done` bytes of the file."""
     place = reply.headers.get("Content-Range", "")
     if reply.status == 416:  # nothing is left, unless the file has changed
@@ -219,15 +211,6 @@ def _continues(reply: http.client.HTTPResponse | urllib.error.HTTPError, done: i
 
 def _validator(part: Path) -> Path:
     return part.with_name(f"{part.name}.version")
-
-
-def _remember(part: Path, headers: Message) -> None:
-    """Stores the validator of this version of the file (RFC 9110)."""
-    tag = headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # the bytes may change under a weak tag
-        tag = headers.get("Last-Modified", "")
-    if tag:
-        _validator(part).write_text(tag)
 
 
 def _forget(part: Path) -> None:

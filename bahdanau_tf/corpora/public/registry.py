@@ -1,9 +1,7 @@
 """Public parallel corpora: address, checksum, licence and citation of each.
 
-The corpora are not part of the package. GitHub addresses name a commit, and
-their checksums were computed from that commit. Checksums of the WMT archives
-are those published with TensorFlow Datasets (url_checksums) and, for the test
-set, with sacreBLEU.
+GitHub addresses name a commit, from which their checksums were computed. Checksums of the WMT
+archives are those of TensorFlow Datasets (url_checksums) and, for the test set, of sacreBLEU.
 """
 
 from __future__ import annotations
@@ -14,49 +12,29 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Download:
-    """A file to download.
-
-    Attributes:
-        address: Its URL.
-        checksum: "sha256:" or "md5:" and hexadecimal digits; "" if unknown.
-        size: Size in bytes; 0 if unknown.
-    """
+    """A file to download."""
 
     address: str
-    checksum: str = ""
-    size: int = 0
+    checksum: str = ""  # "sha256:" or "md5:" and hexadecimal digits; "" if unknown
+    size: int = 0  # in bytes; 0 if unknown
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return self.address.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Text:
-    """One side of a parallel text, within a download.
-
-    Attributes:
-        download: The file.
-        member: The file's name in the archive; "" if it is not an archive.
-        column: The column, from 0, of a tab-separated file; None if each line
-            is a sentence.
-    """
+    """One side of a parallel text, within a download."""
 
     download: Download
-    member: str = ""
-    column: int | None = None
+    member: str = ""  # its name in the archive; "" if the file is not an archive
+    column: int | None = None  # from 0, of a tab-separated file; None if each line is a sentence
 
 
 @dataclass(frozen=True)
 class Part:
-    """A parallel text.
-
-    Attributes:
-        split: Its split, such as "train"; the parts of a split are concatenated.
-        source: The text in the first language.
-        target: The text in the second language.
-    """
+    """A parallel text of a split such as "train"; the parts of a split are concatenated."""
 
     split: str
     source: Text
@@ -65,33 +43,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A public parallel corpus.
-
-    Attributes:
-        name: Its name, and that of its folder.
-        languages: Codes of the two languages, which are the files' extensions, too.
-        summary: A short description.
-        licence: Its licence, or "none stated".
-        citation: The reference to cite.
-        homepage: The URL of its web page.
-        parts: Its texts.
-        held_out: Size of the dev and of the test set that are taken out of "train"; 0
-            if the corpus has its own.
-        checksums: SHA-256 of the files of the complete corpus, if known.
-        tried: The day on which its addresses last worked; "" if they were
-            never tried.
-    """
+    """A public parallel corpus; its folder has its name."""
 
     name: str
-    languages: tuple[str, str]
+    languages: tuple[str, str]  # codes, which are the files' extensions, too
     summary: str
-    licence: str
+    licence: str  # or "none stated"
     citation: str
     homepage: str
     parts: tuple[Part, ...]
-    held_out: int = 0
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    tried: str = ""
+    held_out: int = 0  # size of dev and of test, taken out of "train"; 0 if it has its own
+    checksums: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of its files, if known
+    tried: str = ""  # the day on which its addresses last worked; "" if they were never tried
 
     @property
     def downloads(self) -> tuple[Download, ...]:
@@ -101,14 +64,12 @@ class Corpus:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits."""
         if self.held_out:
             return ("train", "dev", "test")
         return tuple(dict.fromkeys(part.split for part in self.parts))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of the files of the complete corpus."""
         return tuple(f"{split}.{language}" for split in self.splits for language in self.languages)
 
 
@@ -145,7 +106,6 @@ test_2016_flickr.fr 22310 6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c909
 
 def _multi30k() -> Corpus:
     commit = "multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a"
-
     text = {
         file: Text(_github(commit, f"data/task1/raw/{file}.gz", sha256, int(size)))
         for file, size, sha256, _ in _MULTI30K_FILES
@@ -224,9 +184,9 @@ def _manythings(target: str, download: Download, member: str, day: str, held_out
 def _opus_tatoeba(target: str) -> Corpus:
     """Tatoeba as of 2023 from OPUS, whose archives have no known checksum."""
     pair = "-".join(sorted(("en", target)))
-    download = Download(
-        f"https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/{pair}.txt.zip"
-    )
+    base = "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses"
+    download = Download(f"{base}/{pair}.txt.zip")
+    sides = (Text(download, f"Tatoeba.{pair}.{language}") for language in ("en", target))
     return Corpus(
         name=f"opus-tatoeba-en-{target}",
         languages=("en", target),
@@ -239,13 +199,7 @@ def _opus_tatoeba(target: str) -> Corpus:
             "Tiedemann 2012, Parallel Data, Tools and Interfaces in OPUS, LREC 2012; tatoeba.org"
         ),
         homepage="https://opus.nlpl.eu/",
-        parts=(
-            Part(
-                "train",
-                Text(download, f"Tatoeba.{pair}.en"),
-                Text(download, f"Tatoeba.{pair}.{target}"),
-            ),
-        ),
+        parts=(Part("train", *sides),),
         held_out=1000,
     )
 
@@ -285,9 +239,8 @@ def _wmt14() -> Corpus:
     test = Download(
         "https://www.statmt.org/wmt14/test-full.tgz", "md5:a8cd784e006feb32ac6f3d9ec7eb389a"
     )
-    newstest = "test-full/newstest2014-fren"
-    source = Text(test, f"{newstest}-src.en.sgm")
-    parts.append(Part("test", source, Text(test, f"{newstest}-ref.fr.sgm")))
+    sides = (Text(test, f"test-full/newstest2014-fren-{end}.sgm") for end in ("src.en", "ref.fr"))
+    parts.append(Part("test", *sides))
     return Corpus(
         name="wmt14-en-fr",
         languages=("en", "fr"),

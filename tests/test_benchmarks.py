@@ -1,0 +1,233 @@
+"""The parts of benchmarks/ that need neither another toolkit nor a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from absl import flags
+from processes import run_python
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def module() -> Iterator[Any]:
+    """Imports a module of benchmarks/, or of its parent or peers/, by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in ("benchmarks/peers", "benchmarks", ""):
+            patch.syspath_prepend(ROOT / folder)
+        yield importlib.import_module
+    if "table" in flags.FLAGS:
+        flags.FLAGS.__delattr__("table")
+
+
+@pytest.fixture
+def peers(module) -> Any:
+    return module("benchmarks.peers")
+
+
+def test_unknown_peers_are_named(peers, tmp_path):
+    with pytest.raises(ValueError, match="--peers has sockeye, moses, wanted"):
+        peers.check_peers(["marian", "sockeye", "moses"])
+    with pytest.raises(ValueError, match="--peers has sockeye, wanted"):
+        peers.measure("sockeye", "training", tmp_path)
+    with pytest.raises(ValueError, match="job is 'singing', wanted one of"):
+        peers.measure("marian", "singing", tmp_path)
+    assert not list(tmp_path.iterdir())  # nothing was installed
+    folder = Path(peers.__file__).parent
+    assert all((folder / f"{name}_job.py").exists() for name in peers.PEERS)
+
+
+def test_batches_hold_each_pair_once_and_similar_lengths(peers):
+    chance = random.Random(3)
+    pairs = [
+        ([f"a{n}"] * chance.randint(1, 30), [f"b{n}"] * chance.randint(1, 30)) for n in range(403)
+    ]
+    ordered = peers.in_batches(pairs, 20, 2)
+    assert len(ordered) == 2 * 400
+    first, second = ([pair[0][0] for pair in part] for part in (ordered[:400], ordered[400:]))
+    assert len(set(first)) == len(set(second)) == 400
+    assert first != second
+    lengths = [len(target) for _, target in ordered]
+    batches = [lengths[start : start + 20] for start in range(0, 800, 20)]
+    assert max(max(batch) - min(batch) for batch in batches) <= 6  # 29 if drawn at random
+
+
+def test_training_data_is_read_back_and_repeated(peers, module, tmp_path):
+    assert peers.frequent_words([["b", "a", "b"], ["c", "b", "a"]], 2) == ["b", "a"]
+    pairs = [(["à", "b"], ["1"]), (["c"], ["2", "3"]), (["d"], ["4"])]
+    words = [["b", "à", "c", "d"], ["1", "2", "3", "4"]]
+    peers.write_data(tmp_path, pairs, words)
+    job = module("job")
+    assert job.read_vocabulary(tmp_path, "source") == words[0]
+    settings = SimpleNamespace(data=str(tmp_path), batch=3, updates=2)
+    source, target = zip(*pairs, strict=True)
+    assert list(job.batches(settings)) == [(list(source), list(target))] * 2
+
+
+@pytest.fixture
+def run_job(module, monkeypatch, capsys) -> Any:
+    """Runs a peer's script with functions in place of the peer; returns what it prints."""
+
+    def run(settings: dict[str, Any], train: Any = None, load: Any = None) -> dict[str, float]:
+        monkeypatch.setattr(sys, "argv", ["peer_job.py", json.dumps(settings)])
+        module("job").main(train, load)
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return run
+
+
+def test_training_excludes_warm_up_updates(peers, run_job, tmp_path):
+    pairs = [(["x"], ["y"] * n) for n in (9, 9, 1, 2, 3, 4)]
+    peers.write_data(tmp_path, pairs, [["x"], ["y"]])
+
+    def train(job: SimpleNamespace) -> Iterator[float]:
+        job.peak_gib = 99.0  # as if measured in another process
+        yield from (100.0, 101.0, 104.0)
+
+    settings = {"job": "training", "data": str(tmp_path), "batch": 2, "updates": 3, "warm_up": 1}
+    figures = run_job(settings, train=train)
+    # Two updates in 4 seconds: words 1 + 2 and 3 + 4, and four `</s>`.
+    assert figures["words_per_second"] == pytest.approx(14 / 4)
+    assert figures["seconds_per_update"] == pytest.approx(2)
+    assert figures["peak_gib"] == 99.0
+
+
+def test_decoding_translates_all_sentences_sorted_by_length(run_job, tmp_path):
+    seen = []
+
+    def translate(sentences: list[list[str]]) -> list[list[str]]:
+        seen.append([len(words) for words in sentences])
+        return [words * 2 for words in sentences]
+
+    path = tmp_path / "sentences"
+    path.write_text("a b c\na\na b c d e\na b\na b c d\n")
+    settings = {"job": "decoding", "sentences": str(path), "batch": 2}
+    figures = run_job(settings, load=lambda _: translate)
+    assert seen == [[1, 2], [1, 2], [3, 4], [5]]  # warm-up first
+    assert figures["words_per_sentence"] == pytest.approx(2 * 15 / 5)
+    assert figures["startup_seconds"] > 0
+    assert 0 < figures["peak_gib"] < 99
+
+
+def test_rows_with_goals_are_added_to_one_table(module, tmp_path, monkeypatch):
+    table, path = module("table"), tmp_path / "bench.md"
+    monkeypatch.setattr(table, "FLAGS", SimpleNamespace(table=path))
+    rows = {
+        "| speed | 2 | at least 2 | no |": ("speed", 1.999, "", 2.0),
+        "| speed | 2 | at least 2 | yes |": ("speed", 2.0, "", 2.0),
+        "| load | 0.5 s | at most 1 | yes |": ("load", 0.5, "s", None, 1.0),
+        "| load | 1.04 s | at most 1 | no |": ("load", 1.04, "s", None, 1.0),
+        "| rate | 12,346 words/s |  |  |": ("rate", 12345.6, "words/s"),
+    }
+    first, *others = (table.Figure(*figure) for figure in rows.values())
+    table.add([first])
+    table.add(others)
+    head, *lines = path.read_text("utf-8").split("\n")
+    assert head.startswith(f"{datetime.date.today()}, ")
+    assert "tensorflow 2." in head
+    assert lines == ["", "| figure | measured | goal | met |", "|---|---|---|---|", *rows, ""]
+
+
+@pytest.mark.slow
+def test_updates_are_measured_plain_and_compiled(tmp_path):
+    """The same update of the same model has the same loss both ways."""
+    path = tmp_path / "results.jsonl"
+    cases = ["tiny:8:float32", "tiny:8:float32:xla", "tiny:8:no_dtype"]
+    words = ["steps", "--seconds=0", f"--cases={','.join(cases)}", f"--output={path}"]
+    done = run_python(ROOT / "benchmarks/gpu_measure.py", *words, CUDA_VISIBLE_DEVICES="-1")
+    assert done.returncode == 0, done.stderr[-3000:]
+    plain, compiled, failed = map(json.loads, path.read_text("utf-8").splitlines())
+    assert [plain["case"], compiled["case"], failed["case"]] == cases
+    assert compiled["first_loss"] == pytest.approx(plain["first_loss"], rel=1e-5)
+    for figures in (plain, compiled):
+        assert figures["words_per_second"] == pytest.approx(8 * 15 / figures["seconds"], rel=1e-3)
+        assert 0 < figures["share"] < 1
+    assert "no_dtype" in failed["error"]
+
+
+SOURCE = '''\
+def shown(x: int | None = 1, *, y=True):
+    """A - b."""
+    if x > 2 and not y:  # été
+        raise ValueError(f"{x + 1}, not {-1}")
+    x += 3
+    print("é", x * 0.5)
+    return -x
+'''
+MISTAKES = {
+    "1 -> 2",
+    "True -> False",
+    "x > 2 and (not y) -> not (x > 2 and (not y))",
+    "x > 2 and (not y) -> x > 2 or not y",
+    "x > 2 -> x >= 2",
+    "2 -> 3",
+    "not y -> y",
+    "raise ValueError(f'{x + 1}, not {-1}') -> pass",
+    "x += 3 -> pass",
+    "3 -> 4",
+    "print('é', x * 0.5) -> pass",
+    "x * 0.5 -> x / 0.5",
+    "0.5 -> 1.0",
+    "-x -> x",
+}
+
+
+def test_each_mutant_has_one_mistake(module, tmp_path):
+    """Annotations, docstrings and error messages are not mutated."""
+    path = tmp_path / "shown.py"
+    path.write_text(SOURCE, "utf-8")
+    every = list(module("mutants").mutants_of(tmp_path, path))
+    assert sorted(mutant.name.split(": ", 1)[1] for mutant in every) == sorted(MISTAKES)
+    for mutant in every:
+        pairs = zip(SOURCE.split("\n"), mutant.source.split("\n"), strict=True)
+        different = [number for number, (old, new) in enumerate(pairs, 1) if old != new]
+        assert different == [mutant.line]
+
+
+def test_a_seed_draws_the_same_mutants(module, tmp_path):
+    mutants = module("mutants")
+    (tmp_path / "room").mkdir()
+    for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
+        path.write_text(SOURCE, "utf-8")
+    every = mutants.everything(tmp_path, ["room", "b.py"])
+    first = mutants.draw(every, 10, seed=1)
+    assert first == mutants.draw(every, 10, seed=1)
+    assert first != mutants.draw(every, 10, seed=2)
+    assert len({mutant.name for mutant in first}) == 10
+    assert {mutant.room for mutant in first} == {"room", "b.py"}
+
+
+def test_noting_records_which_mutants_run(module, tmp_path):
+    """A default runs with the `def`, a constant with its file."""
+    path = tmp_path / "shown.py"
+    path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")
+    every = module("mutants").mutants_of(tmp_path, path)
+    statements = {mutant.mistake: mutant.statement for mutant in every}
+    noted: set[str] = set()
+    source = module("places").noting(path.read_text("utf-8"), path.name, {*statements.values()})
+    names: dict[str, Any] = {"__runs__": noted.add}
+    exec(source, names)
+    assert noted == set()
+    assert names["shown"].__doc__ == "A - b."
+
+    def runs(x: int, **settings: bool) -> set[str]:
+        noted.clear()
+        with contextlib.suppress(ValueError):
+            names["shown"](x, **settings)
+        return {mistake for mistake, place in statements.items() if place in noted}
+
+    always = {"-1 -> 1", "1 -> 2", "True -> False", "x > 2 -> x >= 2"}
+    assert always <= runs(1) & runs(3, y=False)
+    assert "-x -> x" in runs(1) - runs(3, y=False)
+    assert [*runs(3, y=False) - runs(1)] == ["raise ValueError(f'{x + 1}, not {-1}') -> pass"]
