@@ -36,9 +36,8 @@ def make_model(
     Raises:
         ValueError: `attention` or `cell` does not name such a class.
     """
-    arguments = asdict(options)
-    for argument in ("model", *options.unused()):
-        del arguments[argument]
+    left_out = {"model", *options.unused()}
+    arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"
         arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
