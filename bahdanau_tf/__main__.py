@@ -13,15 +13,16 @@ def main() -> int:
     open_standard_streams()
     # If the output is not UTF-8, characters that it lacks become "?".
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    ending = _Ending()
+    status: list[int] = []  # none if the process ends in another way
+    atexit.register(_end_at_once, status)  # as the first, so it is called last
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from bahdanau_tf.commands import main as command
 
     signal.signal(signal.SIGINT, before)
-    ending.status = command.main()
-    return ending.status
+    status.append(command.main())
+    return status[0]
 
 
 def open_standard_streams() -> None:
@@ -37,25 +38,16 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
-class _Ending:
-    """Ends the process at once after all that is registered for its end.
+def _end_at_once(status: list[int]) -> None:
+    """Ends the process after all that is registered for its end, if it has a status.
 
     Nothing is left to do then, but Python would take apart all of TensorFlow's
     modules, which takes most of a second.
-
-    Attributes:
-        status: The exit status; None if the process ends in another way.
     """
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-        atexit.register(self._end)  # as the first, so it is called last
-
-    def _end(self) -> None:
-        if self.status is not None:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(self.status)
+    if status:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status[0])
 
 
 if __name__ == "__main__":

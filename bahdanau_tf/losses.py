@@ -230,7 +230,12 @@ def _chunk_nll(
     places = tf.cast(starts + labels, tf.int32)
     flat = tf.reshape(probabilities, [-1])
     label_logit = tf.gather(tf.reshape(logits, [-1]), places)
-    nll = _negative_log(tf.gather(flat, places), label_logit, logits)
+    probability = tf.gather(flat, places)
+    nll = tf.cond(
+        tf.reduce_any(probability < 1e-30),  # its logarithm might be that of 0
+        lambda: tf.reduce_logsumexp(logits, -1) - label_logit,
+        lambda: -tf.math.log(probability),
+    )
     nll += (1.0 - on_label) * label_logit
     with tf.control_dependencies([nll]):
         # In place: a scatter would copy all probabilities.
@@ -247,15 +252,6 @@ def _chunk_nll(
         tf.matmul(column, by_logits, transpose_a=True)[0],
     ]
     return sums, product(rounded, kernel) * column
-
-
-def _negative_log(probability: tf.Tensor, logit: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """-log of a probability; by log-sum-exp if one is nearly zero."""
-    return tf.cond(
-        tf.reduce_any(probability < 1e-30),
-        lambda: tf.reduce_logsumexp(logits, -1) - logit,
-        lambda: -tf.math.log(probability),
-    )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -11,7 +11,7 @@ from comparisons import write_lines
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
-from bahdanau_tf.commands import align
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import parse_pharaoh
 
@@ -148,7 +148,7 @@ def test_bad_input_and_models_without_attention_are_refused(translator):
 @pytest.fixture
 def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
     """Runs the command on all pairs, and on more lines, two at a time."""
-    monkeypatch.setattr(align, "load_translator", lambda _: translator)
+    monkeypatch.setattr(files, "load_translator", lambda _: translator)
 
     def call(*flags: str, more: tuple[str, str] | None = None) -> int:
         for side, lines in enumerate((SOURCES, TARGETS)):

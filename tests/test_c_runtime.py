@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from c_runtime.harness import INVALID_ARGUMENT, PYTHON_VARIABLE, Runtime
-from toys import toy_model
+from toys import SPECIAL, english, french, toy_model
 
 from bahdanau_tf import (
     Decoding,
@@ -35,9 +35,6 @@ from bahdanau_tf.serving.export import CORE_OPS, TEXT_OPS
 from bahdanau_tf.serving.requests import Request, probes, request as request_of
 
 EXPORT_SCRIPT = Path(__file__).resolve().parents[1] / "export" / "export.py"
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 KOREAN = ["고양이", "가", "개", "를", "본다", "잔다", "빨간", "."]
 JAPANESE = ["猫", "が", "犬", "を", "見る", "寝る", "赤い", "。"]
 NAMES = ["align", "complete", "greedy", "n_best", "score", "serving_default"]
@@ -133,10 +130,6 @@ def translator_of(
     return Translator(model, source, target, Decoding(beam_size=3, max_length=12))
 
 
-def words(language: str, vocabulary: list[str]) -> WordTokenizer:
-    return WordTokenizer(Vocabulary([*SPECIAL, *vocabulary]), language=language)
-
-
 def subwords(vocabulary: list[str]) -> SubwordTokenizer:
     """A tokenizer with subwords of the vocabulary, and bytes for the rest."""
     pairs = [f"{one} {other}" for one in vocabulary for other in vocabulary]
@@ -147,11 +140,11 @@ def subwords(vocabulary: list[str]) -> SubwordTokenizer:
 
 
 def with_words() -> Translator:
-    return translator_of(words("en", ENGLISH), words("fr", FRENCH))
+    return translator_of(english(), french())
 
 
 def without_attention() -> Translator:
-    return translator_of(words("en", ENGLISH), words("fr", FRENCH), model_class=RNNEncDec)
+    return translator_of(english(), french(), model_class=RNNEncDec)
 
 
 def with_shortlist() -> Translator:
@@ -279,7 +272,7 @@ def test_eight_threads_for_a_minute_give_equal_answers_in_constant_memory(
 def many_words() -> Translator:
     """Every target word is unknown and is replaced by a copied source word."""
     vocabulary = [f"w{number}" for number in range(4000 - len(SPECIAL))]
-    text = words("en", vocabulary)
+    text = WordTokenizer(Vocabulary([*SPECIAL, *vocabulary]), language="en")
     translator = translator_of(text, text, attention_units=8)
     bias = translator.model.readout.output_bias
     bias.assign(bias + 50.0 * tf.one_hot(text.unk_id, text.vocabulary_size))

@@ -6,7 +6,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,12 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.commands.train import check, request_of
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import TYPICAL
-from bahdanau_tf.training import TrainingResult, loop, request
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.training import TrainingFiles, TrainingResult, loop, request
 from bahdanau_tf.training.request import doubts, few_pairs
+from bahdanau_tf.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -54,6 +57,33 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         patched.setattr(loop, "train_step", stand_in_step)
         assert main([*made.texts, *SMALL]) == 0
     return made._replace(told="\n".join(notes))
+
+
+class Call(NamedTuple):
+    """What `train` gets from the command, and the lines of the texts."""
+
+    translator: Translator
+    files: TrainingFiles
+    recipe: Recipe
+    lines: list[list[str]]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """The calls of `train`, whose stand-in begins a training and ends it at once."""
+    calls = []
+
+    def train(translator, files, recipe, model_dir, tensorboard, callbacks):
+        callbacks[0].on_train_begin({})
+        (model_dir / "best").mkdir(exist_ok=True)
+        (model_dir / "best" / "model").touch()
+        paths = filter(None, vars(files).values())
+        lines = [[*read_lines(path)] for path in paths]
+        calls.append(Call(translator, files, recipe, lines))
+        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", train)
+    return calls
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -179,21 +209,18 @@ def test_it_goes_on_without_naming_the_texts(trained, tmp_path, monkeypatch, cap
     assert "--train_source is missing" in capsys.readouterr().err
 
 
-def test_a_dev_text_is_remembered_with_the_texts(trained, tmp_path, monkeypatch, capsys):
+def test_a_dev_text_is_remembered_with_the_texts(calls, trained, tmp_path, monkeypatch):
     """Its paths hold for other current folders, too."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
     monkeypatch.chdir(trained.corpus)
-    texts = [
-        f"--{split}_{side}={split}.{code}"
-        for split in ("train", "dev")
-        for side, code in (("source", "en"), ("target", "fr"))
-    ]
+    names = ["train.en", "train.fr", "dev.en", "dev.fr"]
+    flags = ("train_source", "train_target", "dev_source", "dev_target")
+    texts = [f"--{flag}={name}" for flag, name in zip(flags, names, strict=True)]
     folder = f"--model_dir={tmp_path / 'model'}"
     assert main(["train", *texts, *SMALL, folder]) == 0
     monkeypatch.chdir(tmp_path)
-    capsys.readouterr()
     assert main(["train", folder]) == 0
-    assert "resuming from update 7" in capsys.readouterr().err
+    wanted = [[*read_lines(trained.corpus / name)] for name in names]
+    assert [call.lines for call in calls] == [wanted, wanted]
 
 
 def test_another_choice_in_the_same_folder_is_refused(trained, tmp_path, capsys):
@@ -275,8 +302,8 @@ def left(path: Path) -> None:
     ids=["twelve", "same", "japanese", "korean", "tokenized", "long"],
 )
 def test_any_text_gets_tokenizers_and_a_model(
+    calls: list[Call],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     source: list[str],
     target: list[str],
@@ -284,13 +311,6 @@ def test_any_text_gets_tokenizers_and_a_model(
     said: str,
 ) -> None:
     """All is prepared as it would be for a training."""
-    plans = []
-
-    def trained(translator, files, recipe, *_):
-        plans.append((translator, files, recipe))
-        return TrainingResult(0.0, 0, "signal", 1.0, 1.0)
-
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", trained)
     for name, lines in (("source", source), ("target", target)):
         (tmp_path / name).write_text("".join(f"{x}\n" for x in lines), "utf-8")
         pack(tmp_path / name)
@@ -299,9 +319,9 @@ def test_any_text_gets_tokenizers_and_a_model(
         f"--train_target={tmp_path / 'target'}",
         f"--model_dir={tmp_path / 'model'}",
     ]
-    assert main(["train", *words, "--units=4"]) == 130
+    assert main(["train", *words, "--units=4"]) == 0
     assert said in capsys.readouterr().err
-    ((translator, files, recipe),) = plans
+    ((translator, files, recipe, _),) = calls
     assert translator.model.count_params() > 0
     is_held_out = files.dev_source is not None
     assert is_held_out == (len({*source}) >= 400)
@@ -342,22 +362,15 @@ def test_more_pairs_than_can_be_held_out_are_refused(tmp_path, capsys):
     assert not (tmp_path / "model").exists()
 
 
-def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
+def test_pairs_may_be_held_out_with_a_recipe(calls, tmp_path, capsys):
     """Nothing is chosen."""
-    texts = []
-
-    def trained(_, files, *__):
-        texts.append(files)
-        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", trained)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     words = [f"--train_source={path}", f"--train_target={path}", "--units=4"]
     words += [f"--model_dir={tmp_path / 'model'}", "--dev_pairs=7"]
     assert main(["train", "--recipe=paper", *words]) == 0
-    (files,) = texts
-    assert len(Path(files.dev_source).read_text().split("\n")) == 7 + 1
+    (call,) = calls
+    assert [*map(len, call.lines)] == [33, 33, 7, 7]
     assert "from 33 sentence pairs" in capsys.readouterr().err
     assert "chosen" not in (tmp_path / "model" / "train.flags").read_text()
 
@@ -371,9 +384,8 @@ def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
         ["--units=8", "--updates=1", "--monitor=loss"],
     ],
 )
-def test_the_flags_of_any_training_make_the_same_one(tmp_path, monkeypatch, capsys, own):
-    """In another folder, and when it goes on without the recipe."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+def test_the_flags_of_any_training_make_the_same_one(calls, tmp_path, capsys, own):
+    """In another folder, and when it resumes without the recipe."""
     corpus, one, other = (tmp_path / name for name in ("text", "one", "other"))
     write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
     texts = [
@@ -389,16 +401,15 @@ def test_the_flags_of_any_training_make_the_same_one(tmp_path, monkeypatch, caps
     assert "chosen" not in capsys.readouterr().err
     for name in ("text.json", "source/tokenizer.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
-    found = [json.loads((folder / "training.json").read_text()) for folder in (one, other)]
-    assert found[0]["recipe"] == found[1]["recipe"]
-    sizes = [one["model"]["config"]["units"] for one in found]
-    assert sizes[0] == sizes[1]
+    recipes = [replace(call.recipe, learning_rate=call.recipe.rate) for call in calls]
+    units = [call.translator.model.get_config()["units"] for call in calls]
+    first, *others = zip(recipes, units, strict=True)
+    assert others == [first, first]
 
 
 @pytest.mark.parametrize("as_copy", [False, True])
-def test_the_same_text_on_both_sides_is_told(tmp_path, monkeypatch, capsys, as_copy):
-    ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", lambda *_: ended)
+@pytest.mark.usefixtures("calls")
+def test_the_same_text_on_both_sides_is_told(tmp_path, capsys, as_copy):
     one, copy, other = (tmp_path / name for name in ("one", "copy", "other"))
     for path, word in ((one, "line"), (copy, "line"), (other, "Zeile")):
         path.write_text("".join(f"{word} {n}\n" for n in range(40)))
@@ -470,32 +481,17 @@ def table(path: Path, pairs: list[tuple[str, ...]]) -> Path:
     return path
 
 
-@pytest.fixture
-def read_by_train(monkeypatch) -> list[list[tuple[str, str]]]:
-    """The pairs that `train` gets from the command, text by text."""
-    found = []
-
-    def noted(translator, files, *others):
-        for names in (
-            (files.train_source, files.train_target),
-            (files.dev_source, files.dev_target),
-        ):
-            sides = (Path(name).read_text("utf-8") for name in names)
-            found.append([*zip(*map(str.splitlines, sides), strict=True)])
-        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", noted)
-    return found
-
-
-@pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "TSV"])
-def test_a_table_is_read_as_two_texts(tmp_path, read_by_train, ending, capsys):
+@pytest.mark.parametrize("ending", ["tsv.gz", "TSV"])
+def test_a_table_is_read_as_two_texts(calls, tmp_path, ending, capsys):
     train = table(tmp_path / f"pairs.{ending}", [*PAIRS, ("", "")])
     dev = table(tmp_path / f"dev.{ending}", PAIRS[:7])
     words = ["--recipe=paper", "--units=4", f"--model_dir={tmp_path / 'model'}"]
     words += [f"--train_source={train}", f"--dev_source={dev}"]
     assert main(["train", *words]) == 0
-    assert read_by_train == [[*PAIRS, ("", "")], PAIRS[:7]]
+    (call,) = calls
+    train_source, train_target, *dev = call.lines
+    assert [*zip(train_source, train_target, strict=True)] == [*PAIRS, ("", "")]
+    assert [*zip(*dev, strict=True)] == PAIRS[:7]
     said = capsys.readouterr().err
     assert "only 40 different sentence pairs" in said
     assert "have tabs" not in said
@@ -538,10 +534,9 @@ def test_an_empty_packed_text_is_no_table(tmp_path):
     assert not [*doubts({"train_source": str(path)})]
 
 
+@pytest.mark.usefixtures("calls")
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypatch):
     """The file of flags would be refused otherwise."""
-    ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", lambda *_: ended)
     monkeypatch.setattr("bahdanau_tf.training.fitting.try_parts", lambda *_: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))

@@ -375,8 +375,8 @@ def test_pairs_with_many_source_words_are_left_out(tmp_path):
             return super().tokenize(tf.strings.join([strings] * 2, " "))
 
     options = {"max_length": None, "max_words": 4, "shuffle": "none"}
-    found = make_dataset(lines.paths, Twice(), Numbers(), **options)
-    assert sorted(flat(epoch_of(found))) == [2, 3, 6]
+    batches = make_dataset(lines.paths, Twice(), Numbers(), **options)
+    assert sorted(flat(epoch_of(batches))) == [2, 3, 6]
     with pytest.raises(ValueError, match="at most max_words=4 source words"):
         make_dataset(Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options)
 

@@ -11,10 +11,12 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from bahdanau_tf.commands import evaluate
+from bahdanau_tf.commands import evaluate, files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import scores
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.lengths import source_lengths
 
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
 
@@ -47,7 +49,7 @@ class Copier:
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
     """Files of 60 sentences of 4 to 80 words; `google` has the most errors."""
-    monkeypatch.setattr(evaluate, "load_translator", lambda _: Copier())
+    monkeypatch.setattr(files, "load_translator", lambda _: Copier())
     drawn = random.Random(1409)
     reference = [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 80))) for _ in range(60)]
     reference[5] += " qu"
@@ -60,16 +62,16 @@ def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
             for line in reference
         ]
 
-    files = {
+    texts = {
         "reference": reference,
         "source": noisy(0.1),
         "moses": noisy(0.2),
         "google": noisy(0.6),
     }
-    files["source"][7] += " qu"
-    for name, rows in files.items():
+    texts["source"][7] += " qu"
+    for name, rows in texts.items():
         (tmp_path / name).write_text("".join(f"{row}\n" for row in rows))
-    return files
+    return texts
 
 
 def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
@@ -173,10 +175,22 @@ def test_several_systems_get_a_table(corpus, tmp_path, capsys):
     assert float(cells["google"]["p"]) < 0.05
 
 
-def test_one_system_gets_the_metrics_that_are_given(corpus, tmp_path, capsys):
+@pytest.fixture
+def short(corpus, tmp_path) -> dict[str, list[str]]:
+    """Files of the short sentences and a long one, since TER of long ones takes seconds."""
+    lengths = [len(line.split()) for line in corpus["source"]]
+    long = lengths.index(min(length for length in lengths if length > 60))
+    chosen = [n for n, length in enumerate(lengths) if length < 25 or n == long]
+    texts = {name: [lines[n] for n in chosen] for name, lines in corpus.items()}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return texts
+
+
+def test_one_system_gets_the_metrics_that_are_given(short, tmp_path, capsys):
     flags = [f"--hypotheses={tmp_path / 'moses'}", "--metrics=ter,chrf++,bleu", "--ignore_case"]
     rows = run(tmp_path, capsys, *flags)
-    ours, theirs = corpus["moses"], [corpus["reference"]]
+    ours, theirs = short["moses"], [short["reference"]]
     metrics = (sacrebleu.TER(), sacrebleu.CHRF(word_order=2, lowercase=True), sacrebleu.BLEU())
     for row, metric in zip(rows, metrics, strict=True):
         score = metric.corpus_score(ours, theirs)
@@ -184,17 +198,17 @@ def test_one_system_gets_the_metrics_that_are_given(corpus, tmp_path, capsys):
         assert f" = {score.score:.2f}" in row
 
 
-def test_the_first_metric_is_compared_and_divided_by_length(corpus, tmp_path, capsys):
+def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, capsys):
     flags = [f"--hypotheses={tmp_path / name}" for name in ("moses", "google")]
     flags += [f"--source={tmp_path / 'source'}", "--metrics=ter,bleu"]
     rows = run(tmp_path, capsys, *flags)
     metric = sacrebleu.TER(case_sensitive=True)
     cells = table(rows)
     for name in ("moses", "google"):
-        ours, theirs = corpus[name], corpus["reference"]
+        ours, theirs = short[name], short["reference"]
         assert cells[name]["TER"] == f"{metric.corpus_score(ours, [theirs]).score:.2f}"
         assert cells[name]["BLEU"] == judged(ours, theirs)
-        keep = [n for n, line in enumerate(corpus["source"]) if len(line.split()) > 60]
+        keep = [n for n, line in enumerate(short["source"]) if len(line.split()) > 60]
         ours, theirs = ([lines[n] for n in keep] for lines in (ours, theirs))
         assert cells[name][">60"] == f"{metric.corpus_score(ours, [theirs]).score:.2f}"
     assert float(cells["google"]["p"]) < 0.05
@@ -330,7 +344,7 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
         return Copier.translate(copier, lines)
 
     copier.translate = interrupted
-    monkeypatch.setattr(evaluate, "load_translator", lambda _: copier)
+    monkeypatch.setattr(files, "load_translator", lambda _: copier)
     output = tmp_path / "output"
     output.write_text("of an earlier run\n")
     reference = f"--reference={tmp_path / 'reference'}"
@@ -392,3 +406,19 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
         assert out == ""
         assert said in err
         assert err.count("\n") == 1
+
+
+def test_lengths_are_counted_as_in_training(tmp_path):
+    """In the tokens of a model; in words if several models differ."""
+    path = tmp_path / "text"
+    path.write_text("red cat sits on mat\nblue dog runs\n" * 9)
+    pieces = SubwordTokenizer.train([path], 285)
+    lines = ["red catdog", "a, b"]
+    counted = [len(row) - 1 for row in pieces.tokenize(lines).to_list()]
+    assert counted[0] > 2
+    assert source_lengths([pieces], lines) == (counted, "sub-words")
+    words = WordTokenizer(Vocabulary(["[PAD]", "[UNK]", "[END]"]))
+    assert source_lengths([pieces, words], lines) == ([2, 3], "tokens")
+    assert source_lengths([], lines) == ([2, 2], "words between spaces")
+    by_words = source_lengths([pieces, words], lines, by_words=True)
+    assert by_words == ([2, 2], "words between spaces")

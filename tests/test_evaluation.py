@@ -204,25 +204,25 @@ def test_empty_lines_are_scored():
 def test_bleu_by_length_is_bleu_of_each_bin(lengths, width):
     ours, theirs = corpus(len(lengths), 0.2)
     bins = evaluation.bleu_by_length(ours, theirs, lengths, width=width, n_bootstrap=0)
-    assert sum(one.sentences for one in bins) == len(lengths)
-    assert [one.shortest for one in bins] == sorted({one.shortest for one in bins})
-    for one in bins:
-        assert one.longest - one.shortest == width - 1
-        assert one.shortest % width == 1 % width
+    assert sum(part.sentences for part in bins) == len(lengths)
+    assert [part.shortest for part in bins] == sorted({part.shortest for part in bins})
+    for part in bins:
+        assert part.longest - part.shortest == width - 1
+        assert part.shortest % width == 1 % width
         inside = [
-            i for i, length in enumerate(lengths) if one.shortest <= max(length, 1) <= one.longest
+            i for i, length in enumerate(lengths) if part.shortest <= max(length, 1) <= part.longest
         ]
-        assert len(inside) == one.sentences
+        assert len(inside) == part.sentences
         wanted = evaluation.bleu([ours[i] for i in inside], [theirs[i] for i in inside])
-        assert one.score == wanted
+        assert part.score == wanted
 
 
 def test_bleu_by_length_has_intervals_and_refuses_bad_input():
     ours, theirs = corpus(60, 0.2, longest=25)
     lengths = [len(line.split()) for line in theirs]
     bins = evaluation.bleu_by_length(ours, theirs, lengths, n_bootstrap=50)
-    assert [one.longest for one in bins] == [10, 20, 30]
-    assert all(one.score.margin > 0 for one in bins)
+    assert [part.longest for part in bins] == [10, 20, 30]
+    assert all(part.score.margin > 0 for part in bins)
     with pytest.raises(ValueError, match="60 hypotheses, 60 references, 59"):
         evaluation.bleu_by_length(ours, theirs, lengths[1:])
     with pytest.raises(ValueError, match="width is 0"):
@@ -263,11 +263,11 @@ def test_compare_tells_different_from_similar_systems():
     assert second.p_value < 0.05
     assert third.p_value > 0.05
     assert fourth.p_value == fifth.p_value == 1.0
-    for one, lines in ((first, worse), (second, better), (third, alike)):
+    for row, lines in ((first, worse), (second, better), (third, alike)):
         wanted = plain_bleu(lines, references)
-        assert one.score.score == pytest.approx(wanted, abs=1e-6)
-        assert one.score.interval[0] < wanted < one.score.interval[1]
-        assert "bs:300" in str(one.score)
+        assert row.score.score == pytest.approx(wanted, abs=1e-6)
+        assert row.score.interval[0] < wanted < row.score.interval[1]
+        assert "bs:300" in str(row.score)
 
 
 def test_compare_refuses_bad_systems():
@@ -286,15 +286,15 @@ links = st.frozensets(st.tuples(st.integers(0, 30), st.integers(0, 30)))
 
 def test_alignment_error_rate_equals_values_by_hand():
     """Sure 0-0 and 1-1, possible 1-2; found 0-0, 1-2 and the wrong 2-2."""
-    found = [frozenset({(0, 0), (1, 2), (2, 2)})]
+    alignments = [frozenset({(0, 0), (1, 2), (2, 2)})]
     sure = [frozenset({(0, 0), (1, 1)})]
     possible = [frozenset({(1, 2)})]
-    rate = evaluation.alignment_error_rate(found, sure, possible)
+    rate = evaluation.alignment_error_rate(alignments, sure, possible)
     assert rate == pytest.approx(1 - (1 + 2) / (3 + 2))
-    rate = evaluation.alignment_error_rate(found, sure)
+    rate = evaluation.alignment_error_rate(alignments, sure)
     assert rate == pytest.approx(1 - (1 + 1) / (3 + 2))
     # Counts are summed over sentences; rates are not averaged.
-    rate = evaluation.alignment_error_rate(found * 2, [*sure, found[0]])
+    rate = evaluation.alignment_error_rate(alignments * 2, [*sure, alignments[0]])
     assert rate == pytest.approx(1 - (2 + 6) / (5 + 6))
 
 
@@ -302,7 +302,7 @@ def test_alignment_error_rate_equals_values_by_hand():
 @given(st.lists(links, max_size=4))
 def test_alignment_error_rate_is_0_for_the_same_and_1_for_others(alignments):
     assert evaluation.alignment_error_rate(alignments, alignments) == 0.0
-    moved = [frozenset((i + 50, j) for i, j in one) for one in alignments]
+    moved = [frozenset((i + 50, j) for i, j in row) for row in alignments]
     worst = float(any(alignments))
     assert evaluation.alignment_error_rate(alignments, moved) == worst
 
@@ -341,8 +341,8 @@ def test_known_sentences_have_no_unknown_word_on_either_side():
     model = SimpleNamespace(source_texts=[text], target_text=text)
     sources = ["red cat", "red whale", "cat"]
     references = ["blue", "blue", "whale"]
-    known = evaluation.known_sentences([model], sources, references)
-    assert known == [True, False, False]
+    mask = evaluation.known_sentences([model], sources, references)
+    assert mask == [True, False, False]
     assert evaluation.known_sentences([], sources, references) == [True] * 3
 
 
@@ -359,8 +359,8 @@ def test_known_words_are_known_to_all_models_and_sources():
         source_texts=[of(*lines), of("red", "mat", "dog", "owl")], target_text=of("a", "c")
     )
     # Unknown: cat to the last source, mat to the first, b and c to a target.
-    known = evaluation.known_sentences([first, second], lines, targets)
-    assert known == [True, False, False, False, False]
+    mask = evaluation.known_sentences([first, second], lines, targets)
+    assert mask == [True, False, False, False, False]
 
 
 @settings(deadline=None)
@@ -431,8 +431,8 @@ def test_words_of_tokenized_text_are_counted_unchanged():
     almost = ["今日 は 天気 が 良い です 。", "犬 は 公園 を 走 っ て いる 。"]
     chosen = evaluation.bleu_tokenizer("ja", TOKENIZED)
     n_words = sum(len(line.split()) for line in TOKENIZED)
-    found = sacrebleu.corpus_bleu(almost, [TOKENIZED], tokenize=chosen)
-    assert (found.ref_len, found.totals[0]) == (n_words, n_words - 1)
+    result = sacrebleu.corpus_bleu(almost, [TOKENIZED], tokenize=chosen)
+    assert (result.ref_len, result.totals[0]) == (n_words, n_words - 1)
 
 
 @pytest.mark.parametrize(

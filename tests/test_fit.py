@@ -7,9 +7,8 @@ import tempfile
 from pathlib import Path
 
 import keras
-import letters
 import pytest
-from letters import stand_in_step
+from letters import stand_in_evaluate, stand_in_step
 
 import bahdanau_tf
 from bahdanau_tf import Recipe, Translator
@@ -20,7 +19,6 @@ from bahdanau_tf.training import loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 SMALL = {"units": 8, "batch_size": 64, "updates": 4, "label_smoothing": 0.0}
-files = letters.files  # the fixture
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +31,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(loop.DevSet, "evaluate", stand_in_evaluate)
+    # Measured, on a busy machine, it would choose other options in another run.
+    monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
 
 
 def test_three_lines_train_and_translate(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

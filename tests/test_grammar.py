@@ -89,8 +89,8 @@ def test_determiners_agree_with_their_nouns(examples):
 def test_adjectives_agree_with_their_nouns(examples):
     checked = 0
     for example in examples:
-        for one, other in itertools.pairwise(lowered(example)):
-            for noun, adjective in ((one, other), (other, one)):
+        for word, after in itertools.pairwise(lowered(example)):
+            for noun, adjective in ((word, after), (after, word)):
                 if noun in NOUNS and adjective in ADJECTIVES:
                     checked += 1
                     assert agrees(NOUNS[noun], ADJECTIVES[adjective]), example
@@ -283,12 +283,12 @@ def test_lengths_are_within_the_given_limits(limits):
 
 def three_words(split: str) -> set[str]:
     """All sentences of three words in a split."""
-    found = set()
+    sources = set()
     message = f"^generate: the {split} split has [0-9]+ sentences .* count=1000"
     with pytest.raises(ValueError, match=message):  # noqa: PT012
         for example in generate(1000, split, max_words=3):
-            found.add(example.source)
-    return found
+            sources.add(example.source)
+    return sources
 
 
 def test_all_sentences_of_three_words_are_found():
@@ -306,15 +306,15 @@ def test_all_sentences_of_three_words_are_found():
 
 def test_all_choices_enumerates_every_combination():
     choices = AllChoices()
-    found = []
+    ways = []
     more = True
     while more:
         way = [choices.pick(3)]
         if way[0]:
             way += [choices.maybe(0.1), choices.pick(way[0])]
-        found.append(tuple(way))
+        ways.append(tuple(way))
         more = choices.next_round()
-    assert found == [
+    assert ways == [
         (0,),
         *((1, b, 0) for b in (False, True)),
         *((2, b, n) for b in (False, True) for n in (0, 1)),

@@ -200,8 +200,8 @@ def files(tmp_path) -> TrainingFiles:
 
 
 def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
-    found = with_languages(languages(), files, {})
-    assert found == languages("ja", "en")
+    options = with_languages(languages(), files, {})
+    assert options == languages("ja", "en")
     assert capsys.readouterr().err == (
         "source language: ja (guessed from the text; --source_language "
         "overrides)\n"
@@ -211,18 +211,18 @@ def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
 
 
 def test_a_language_of_a_flag_or_of_the_folder_is_not_guessed(files, capsys):
-    known = {"source_language": "fr"}
-    found = with_languages(languages(target="it"), files, known)
-    assert found == languages("fr", "it")
-    found = with_languages(languages("ko", "it"), files, known)
-    assert found == languages("ko", "it")  # the check of the folder refuses it later
+    of_folder = {"source_language": "fr"}
+    options = with_languages(languages(target="it"), files, of_folder)
+    assert options == languages("fr", "it")
+    options = with_languages(languages("ko", "it"), files, of_folder)
+    assert options == languages("ko", "it")  # the check of the folder refuses it later
     assert not capsys.readouterr().err
 
 
 def test_an_undetermined_language_uses_the_general_rules(files, capsys):
     Path(files.train_source).write_text("1\n2\n")
-    found = with_languages(languages(), files, {})
-    assert found == languages("und", "en")
+    options = with_languages(languages(), files, {})
+    assert options == languages("und", "en")
     (said,) = capsys.readouterr().err.split("\n")[:1]
     assert said.startswith("source language: und (unknown: text is split")
     assert "--source_language=CODE" in said
@@ -232,8 +232,8 @@ def test_subword_tokenizers_need_no_language(files, capsys):
     text = TextOptions(tokenizer="bpe", true_case=True)
     assert with_languages(text, files, {}) == text
     assert not capsys.readouterr().err
-    found = with_languages(text, files, {"source_language": "en"})
-    assert found.source_language == "en"  # written by an earlier version
+    options = with_languages(text, files, {"source_language": "en"})
+    assert options.source_language == "en"  # written by an earlier version
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "bpe"])
@@ -246,15 +246,15 @@ def test_true_case_is_off_for_turkish_and_azerbaijani(files, tokenizer, code):
     assert with_languages(text, files, {}).true_case is suits
     named = TextOptions(source_language=code)
     assert with_languages(named, files, {}).true_case is suits
-    for given in (True, False):
-        text = TextOptions(tokenizer=tokenizer, true_case=given)
-        assert with_languages(text, files, {}).true_case is given
+    for flag in (True, False):
+        text = TextOptions(tokenizer=tokenizer, true_case=flag)
+        assert with_languages(text, files, {}).true_case is flag
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_true_case_is_kept_from_the_folder(files, before):
-    known = {"source_language": "tr", "true_case": before}
-    assert with_languages(TextOptions(), files, known).true_case is before
+    of_folder = {"source_language": "tr", "true_case": before}
+    assert with_languages(TextOptions(), files, of_folder).true_case is before
 
 
 def test_turkish_capitals_are_not_lower_cased(tmp_path):

@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 from typing import Any
 
-import keras
 import numpy as np
 import oracle
 import pytest
 import sacrebleu
 import tensorflow as tf
+from worker import mean_model
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy, is_word
@@ -113,8 +113,7 @@ def test_samples_end_and_are_at_most_twice_as_long_as_the_reference():
 
 
 def test_training_lowers_the_expected_loss():
-    keras.utils.set_random_seed(3)
-    model, loss = toy(embedding_dropout=0.1), TokenCrossentropy()
+    model, loss = oracle.randomized(mean_model(9)), TokenCrossentropy()
     risk = Risk(20, EOS, UNK)
 
     def expected() -> float:
@@ -122,9 +121,9 @@ def test_training_lowers_the_expected_loss():
         return np.mean([minimum_risk_loss(model, loss, risk, seed, *batch()) for seed in seeds])
 
     before = expected()
-    step = train_step(model, Adam(0.01), loss, risk=risk)
-    costs = [float(step(*batch())) for _ in range(75)]
-    assert len({*costs[:30]}) > 25  # other draws in each update
+    step = train_step(model, Adam(0.05), loss, risk=risk)
+    costs = [float(step(*batch())) for _ in range(25)]
+    assert len({*costs}) > 20  # other draws in each update
     assert expected() < 0.5 * before
 
 

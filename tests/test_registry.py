@@ -249,8 +249,8 @@ def test_a_corpus_without_splits_is_split(tmp_path):
     made = contents(get_corpus(corpus, tmp_path))
     assert sorted(made) == sorted(corpus.files)
     for side, data in lines.items():
-        found = {name: text for name, text in made.items() if side in name}
-        rows = [text.split(b"\n")[:-1] for text in found.values()]
+        texts = {name: text for name, text in made.items() if side in name}
+        rows = [text.split(b"\n")[:-1] for text in texts.values()]
         assert sorted(map(len, rows)) == [4, 4, 32]
         assert sorted(chain(*rows)) == sorted(data.split(b"\n")[:-1])
     for split in corpus.splits:

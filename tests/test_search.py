@@ -484,11 +484,10 @@ class Service(tf.Module):
             coverage_penalty=search.gnmt_coverage_penalty(0.2, mask),
             **options,
         )
-        greedy = search.greedy_search(step, first, memory, **options)
         drawn = search.sample(step, first, memory, seed=1, top_p=0.9, **options)
         return {
             f"{name}_{field}": value
-            for name, result in (("best", best), ("greedy", greedy), ("drawn", drawn))
+            for name, result in (("best", best), ("drawn", drawn))
             for field, value in result._asdict().items()
         }
 

@@ -519,13 +519,15 @@ def test_sampling_has_only_ops_of_a_server():
 # `examine`.
 
 
-def outputs_like(rows: list[list[Translation]]) -> dict[str, np.ndarray]:
-    return {
-        "translation": np.array([row[0].text.encode() for row in rows], object),
-        "score": np.array([row[0].score for row in rows], np.float32),
-        "finished": np.array([row[0].finished for row in rows]),
-        "truncated": np.array([not row[0].finished for row in rows]),
-    }
+NO_CUT = np.array([False, False])
+
+
+def differences(compare: Any, outputs: dict[str, np.ndarray], *wanted: Any, **changes: Any) -> str:
+    """What `compare` says if some values of the outputs are others."""
+    outputs = {name: value.copy() for name, value in outputs.items()}
+    for name, (place, value) in changes.items():
+        outputs[name][place] = value
+    return " ".join(compare(outputs, *wanted))
 
 
 def test_translations_are_compared_up_to_ties():
@@ -533,21 +535,20 @@ def test_translations_are_compared_up_to_ties():
         [Translation("", "a", score=-3.0), Translation("", "b", score=-3.0001)],
         [Translation("", "c", score=-1.0), Translation("", "d", score=-1.5)],
     ]
-    no_cut = np.array([False, False])
-
-    def differences(**changes: Any) -> list[str]:
-        found = outputs_like(rows)
-        for name, (row, value) in changes.items():
-            found[name][row] = value
-        return list(doctor.translations(found, rows, no_cut))
-
-    assert differences() == []
-    assert differences(translation=(0, b"b")) == []  # a tie
-    assert "row 1: b'd'" in differences(translation=(1, b"d"))[0]
-    assert "row 0: b'e'" in differences(translation=(0, b"e"))[0]
-    assert "row 1: score" in differences(score=(1, -1.001))[0]
-    assert "row 0: truncated" in differences(truncated=(0, True))[0]
-    assert "row 1: finished" in differences(finished=(1, False))[0]
+    outputs = {
+        "translation": np.array([b"a", b"c"], object),
+        "score": np.array([-3.0, -1.0], np.float32),
+        "finished": np.array([True, True]),
+        "truncated": np.array([False, False]),
+    }
+    compared = doctor.translations, outputs, rows, NO_CUT
+    assert differences(*compared) == ""
+    assert differences(*compared, translation=(0, b"b")) == ""  # a tie
+    assert "row 1: b'd'" in differences(*compared, translation=(1, b"d"))
+    assert "row 0: b'e'" in differences(*compared, translation=(0, b"e"))
+    assert "row 1: score" in differences(*compared, score=(1, -1.001))
+    assert "row 0: truncated" in differences(*compared, truncated=(0, True))
+    assert "row 1: finished" in differences(*compared, finished=(1, False))
 
 
 def test_n_best_lists_are_compared_in_all_their_places():
@@ -555,62 +556,48 @@ def test_n_best_lists_are_compared_in_all_their_places():
         [Translation("", "a", score=-3.0), Translation("", "b", score=-4.0)],
         [Translation("", "c", score=-1.0)],
     ]
-    first = outputs_like(rows)
-    absent = doctor.ABSENT
-
-    def differences(**changes: Any) -> list[str]:
-        found = {
-            "translations": np.array([[b"a", b"b"], [b"c", b""]]),
-            "scores": np.array([[-3.0, -4.0], [-1.0, absent]]),
-            "finished": np.array([[True, True], [True, False]]),
-            "truncated": first["truncated"],
-        }
-        for name, (place, value) in changes.items():
-            found[name][place] = value
-        no_cut = np.array([False, False])
-        return list(doctor.n_best(found, rows, no_cut))
-
-    assert differences() == []
-    assert differences(translations=((0, 0), b"e"))
-    assert "row 0, 1: score" in differences(scores=((0, 1), -4.1))[0]
-    assert "row 1, 1: score" in differences(scores=((1, 1), -2.0))[0]
+    outputs = {
+        "translations": np.array([[b"a", b"b"], [b"c", b""]]),
+        "scores": np.array([[-3.0, -4.0], [-1.0, -1e9]]),
+        "finished": np.array([[True, True], [True, False]]),
+        "truncated": np.array([False, False]),
+    }
+    compared = doctor.n_best, outputs, rows, NO_CUT
+    assert differences(*compared) == ""
+    assert differences(*compared, translations=((0, 0), b"e"))
+    assert "row 0, 1: score" in differences(*compared, scores=((0, 1), -4.1))
+    assert "row 1, 1: score" in differences(*compared, scores=((1, 1), -2.0))
     # The last may tie with one that is missing, others may not.
     rows[0].append(Translation("", "d", score=-5.0))
-    assert "'e'), finished" in differences(translations=((0, 1), b"e"))[0]
-    assert differences(finished=((0, 1), False))
+    assert "'e'), finished" in differences(*compared, translations=((0, 1), b"e"))
+    assert differences(*compared, finished=((0, 1), False))
 
 
 def test_alignments_and_scores_are_compared_in_all_their_parts():
-    one = Translation(
+    aligned = Translation(
         "x y",
         "a",
-        tokens=["a"],
+        ["a"],
         source_tokens=["x", "y"],
         weights=np.array([[0.25, 0.75]]),
         source_offsets=[(0, 1), (2, 3)],
         target_offsets=[(0, 1)],
     )
-    no_cut = np.array([False])
-
-    def differences(**changes: Any) -> list[str]:
-        found = {
-            "translation": np.array([b"a"]),
-            "finished": np.array([True]),
-            "truncated": np.array([False]),
-            "source_tokens": np.array([[b"x", b"y"]]),
-            "target_tokens": np.array([[b"a"]]),
-            "source_offsets": np.array([[[0, 1], [2, 3]]]),
-            "target_offsets": np.array([[[0, 1]]]),
-            "weights": np.array([[[0.25, 0.75]]]),
-            "target_length": np.array([1]),
-            "source_length": np.array([2]),
-        }
-        for name, value in changes.items():
-            found[name] = np.array([value])
-        return list(doctor.align(found, [[one]], no_cut, [b"x y"]))
-
-    assert differences() == []
-    for name, value, said in (
+    outputs = {
+        "translation": np.array([b"a"]),
+        "finished": np.array([True]),
+        "truncated": np.array([False]),
+        "source_tokens": np.array([[b"x", b"y"]]),
+        "target_tokens": np.array([[b"a"]]),
+        "source_offsets": np.array([[[0, 1], [2, 3]]]),
+        "target_offsets": np.array([[[0, 1]]]),
+        "weights": np.array([[[0.25, 0.75]]]),
+        "target_length": np.array([1]),
+        "source_length": np.array([2]),
+    }
+    compared = doctor.align, outputs, [[aligned]], NO_CUT, [b"x y"]
+    assert differences(*compared) == ""
+    for name, value, message in (
         ("translation", b"b", "'b'"),
         ("finished", False, "row 0: finished"),
         ("truncated", True, "row 0: truncated"),
@@ -622,18 +609,15 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         ("target_length", 2, "lengths differ"),
         ("source_length", 1, "lengths differ"),
     ):
-        assert said in differences(**{name: value})[0]
+        assert message in differences(*compared, **{name: (0, value)})
+    scores = {"log_prob": [-2.0], "length": [2], "truncated": [False]}
+    scores = {name: np.array(value) for name, value in scores.items()}
     scored = [Scored(-2.0, ["a"], np.array([-0.5, -1.5]))]
-    good = {"log_prob": -2.0, "length": 2, "truncated": False}
-    for changed, said in (
-        ({}, None),
-        ({"log_prob": -2.1}, "log_prob"),
-        ({"length": 3}, "length 3"),
-        ({"truncated": True}, "truncated"),
-    ):
-        found = {k: np.array([v]) for k, v in {**good, **changed}.items()}
-        complaints = list(doctor.scores(found, scored, no_cut))
-        assert [said in one for one in complaints] == [True] * (said is not None)
+    assert differences(doctor.scores, scores, scored, NO_CUT) == ""
+    for name, value in (("log_prob", -2.1), ("length", 3), ("truncated", True)):
+        assert f"row 0: {name}" in differences(
+            doctor.scores, scores, scored, NO_CUT, **{name: (0, value)}
+        )
 
 
 def test_a_model_that_is_not_finite_gives_no_translation(served):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from test_translate import Shouter
 
-from bahdanau_tf.commands import translate
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.commands.translate import Shard
 from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
@@ -22,7 +22,7 @@ from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
 @pytest.fixture
 def model(monkeypatch) -> Shouter:
     shouter = Shouter()
-    monkeypatch.setattr(translate, "load_translator", lambda _: shouter)
+    monkeypatch.setattr(files, "load_translator", lambda _: shouter)
     return shouter
 
 

@@ -1,11 +1,13 @@
-"""Progress in logs, terminals and notebooks, with a fake clock."""
+"""Progress in logs, terminals and notebooks, with a fake clock; garbage collection."""
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
 import time
+import weakref
 from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree
 
@@ -13,7 +15,14 @@ import pytest
 
 from bahdanau_tf.system import terminal
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import LineCounter, ProgressLine, StatusLine, amount, counted
+from bahdanau_tf.system.terminal import (
+    LineCounter,
+    ProgressLine,
+    StatusLine,
+    amount,
+    counted,
+    uncollected,
+)
 
 REWRITTEN = "\r\x1b[K"
 
@@ -290,3 +299,31 @@ def test_a_notebook_has_one_display_with_bar_table_and_curves(clock, pages, caps
 def test_messages_in_a_notebook_are_no_errors(pages, capsys):
     StatusLine().note("resuming")
     assert capsys.readouterr() == ("resuming\n", "")
+
+
+class Loop:
+    """An object that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_nothing_is_collected_inside_and_all_afterwards():
+    with uncollected():
+        loop = weakref.ref(Loop())
+        for _ in range(5):
+            _ = [[] for _ in range(100_000)]
+        assert loop() is not None
+    gc.collect()
+    assert loop() is None
+
+
+def test_the_collector_is_as_before():
+    with pytest.raises(ValueError, match="no"), uncollected():
+        raise ValueError("no")
+    assert gc.isenabled()
+    with uncollected():
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -160,25 +160,25 @@ def test_devices_and_pipes_are_written_directly(tmp_path):
     assert not os.path.isfile(os.devnull)
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
-    found: list[str] = []
-    reader = threading.Thread(target=lambda: found.extend(read_lines(pipe)))
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.extend(read_lines(pipe)))
     reader.start()
     with written(pipe) as stream:
         stream.write("through\n")
     reader.join()
-    assert found == ["through"]
+    assert received == ["through"]
 
 
 def test_a_pipe_is_packed_by_its_name(tmp_path):
     pipe = tmp_path / "pipe.gz"
     os.mkfifo(pipe)
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
     with written(pipe) as stream:
         stream.write("through\n")
     reader.join()
-    assert gzip.decompress(found[0]) == b"through\n"
+    assert gzip.decompress(received[0]) == b"through\n"
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "more"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import subprocess
@@ -622,31 +621,6 @@ def test_saved_models_are_reloaded_in_a_new_process(tmp_path, pieces):
     assert [json.loads(line) for line in done.stdout.splitlines()] == wanted
 
 
-def test_graphs_have_only_ops_of_stock_servers(tmp_path):
-    text = importlib.import_module("tensorflow_text")
-    assert text is not None
-    ops = {}
-    for form in (None, "NFC"):
-        tokenizer = empty("ko", normalization=form, lowercase=True)
-        graph = tf.function(
-            lambda x, t=tokenizer: (
-                t.tokenize(x).values,
-                t.tokenize_with_offsets(x)[0].values,
-                t.detokenize(t.tokenize(x)),
-            ),
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
-        definition = graph.get_concrete_function().graph.as_graph_def()
-        nodes = [*definition.node]
-        for function in definition.library.function:
-            nodes.extend(function.node_def)
-        ops[form] = {node.op for node in nodes}
-    # Without normalisation only core ops are used; see the test above.
-    assert ops["NFC"] - ops[None] == {"NormalizeUTF8"}
-    assert not {op for op in ops["NFC"] if "PyFunc" in op}
-
-
 def test_a_tensorflow_seed_does_not_break_a_tokenizer(either):
     graph = tf.function(either.tokenize, autograph=False)
     strings = tf.constant(["two one"])
@@ -703,7 +677,7 @@ def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, nam
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("texts", "message"),
     [
         ("train.en", "files is 'train.en', wanted a list of files or of sentences"),
         ([b"the cat"], "b'the cat' is neither|0 is neither|116 is neither"),
@@ -711,6 +685,6 @@ def test_a_misspelt_name_is_not_learned_as_a_sentence(tmp_path, monkeypatch, nam
         ([["the cat", 3]], "3 is neither a file name nor a sentence"),
     ],
 )
-def test_other_texts_to_learn_from_are_refused(given, message):
+def test_other_texts_to_learn_from_are_refused(texts, message):
     with pytest.raises(ValueError, match=rf"WordTokenizer\.train: ({message})"):
-        WordTokenizer.train(given, 10)
+        WordTokenizer.train(texts, 10)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.commands import translate
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.sentences import split_sentences
@@ -103,11 +103,11 @@ def run(monkeypatch, tmp_path):
     def call(text: str, *flags: str, **options) -> str:
         model = Shouter(**options)
         call.model = model
-        monkeypatch.setattr(translate, "load_translator", lambda _: model)
+        monkeypatch.setattr(files, "load_translator", lambda _: model)
         source, output = tmp_path / "source", tmp_path / "output"
         source.write_text(text, "utf-8", newline="\n")
-        files = [f"--input={source}", f"--output={output}"]
-        assert main(["translate", "--model_dir=x", *files, *flags]) == 0
+        own = [f"--input={source}", f"--output={output}"]
+        assert main(["translate", "--model_dir=x", *own, *flags]) == 0
         assert not list(tmp_path.glob("*.part"))
         return output.read_bytes().decode("utf-8")
 
@@ -221,7 +221,7 @@ def test_json_lines_are_written(run):
 
 
 def test_compressed_output_is_written(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "s.gz", tmp_path / "o.gz"
     source.write_bytes(gzip.compress(b"a b\n"))
     flags = [f"--input={source}", f"--output={output}"]
@@ -230,7 +230,7 @@ def test_compressed_output_is_written(run, tmp_path, monkeypatch):
 
 
 def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     source = tmp_path / "source"
     source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
     assert main(["translate", "--model_dir=x", f"--input={source}"]) == 0
@@ -238,7 +238,7 @@ def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, monkeypatch,
 
 
 def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
     source.write_bytes(gzip.compress("\n".join(lines).encode())[:-9])
@@ -259,7 +259,7 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     tmp_path, monkeypatch, capsys, window
 ):
     """All lines before the one that is not text, whatever the window."""
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "source", tmp_path / "output"
     source.write_bytes(b"a b\nc d\ne\n\xff\nf\n")
     output.write_text("old\n")
@@ -273,7 +273,7 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
 
 
 def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     (tmp_path / "source").write_bytes(b"a b\nc d\n\xff\n")
     words = ["translate", "--model_dir=x", f"--input={tmp_path / 'source'}"]
     assert main(words) == 2
@@ -294,7 +294,7 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, c
         return Shouter.translate(model, lines, **given)
 
     model.translate = interrupted
-    monkeypatch.setattr(translate, "load_translator", lambda _: model)
+    monkeypatch.setattr(files, "load_translator", lambda _: model)
     source, output = tmp_path / "source", tmp_path / "output"
     source.write_text("a b\n" * 7)
     flags = [f"--input={source}", f"--output={output}", "--window=2"]
@@ -479,7 +479,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(run, tmp_path, monkeypatch
     assert main(["translate", "--model_dir=x", "--format=xml"]) == 2
     assert "--format" in capsys.readouterr().err
     model = Shouter(attention=False)
-    monkeypatch.setattr(translate, "load_translator", lambda _: model)
+    monkeypatch.setattr(files, "load_translator", lambda _: model)
     source = tmp_path / "source"
     source.write_text("a\n")
     flags = ["--alignments", f"--input={source}"]
@@ -490,7 +490,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(run, tmp_path, monkeypatch
 
 def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
     model = Shouter()
-    monkeypatch.setattr(translate, "load_translator", lambda _: model)
+    monkeypatch.setattr(files, "load_translator", lambda _: model)
     typed = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a b\nc\n")))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", typed)
@@ -508,13 +508,13 @@ from dataclasses import replace
 from itertools import compress
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
-from bahdanau_tf.commands import translate
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 class Fast(Shouter):
     def _translate(self, line):
         from bahdanau_tf.translation import Translation
         return Translation(line, line.upper(), finished="7" not in line)
-translate.load_translator = lambda _: Fast()
+files.load_translator = lambda _: Fast()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 status = main([*sys.argv[1:], "--model_dir=x"])
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -99,7 +99,7 @@ def test_multi30k_does_not_change(shared, name):
 
 
 def test_graphs_have_only_ops_of_stock_servers(learn):
-    tokenizer = learn(true_case=True)
+    tokenizer = learn(true_case=True, lowercase=True)
     graph = tf.function(
         lambda strings: (
             tokenizer.detokenize(tokenizer.tokenize(strings)),

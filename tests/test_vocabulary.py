@@ -122,15 +122,6 @@ def test_a_line_break_in_a_word_is_refused():
         Vocabulary(["[PAD]", "[UNK]", "[END]", "a\nb"])
 
 
-def test_a_changed_file_is_refused(tmp_path):
-    path = tmp_path / "vocabulary.txt"
-    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "b"])
-    vocabulary.save(path)
-    path.write_bytes(path.read_bytes() + b"c\n")
-    with pytest.raises(ValueError, match="has changed since"):
-        Vocabulary.load(path, vocabulary.checksum)
-
-
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "vocabulary.txt"
     Vocabulary(["[PAD]", "[UNK]", "[END]", "old"]).save(path)

@@ -18,13 +18,7 @@ from typing import Literal
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.files import (
-    json_line,
-    kept_lines_named,
-    line_pairs,
-    load_translator,
-    windows,
-)
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.flags import (
     MODEL,
     WRITTEN,
@@ -61,28 +55,27 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_output("output", flags.output, read)
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
-    translator = load_translator(flags)
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
+    translator = files.load_translator(flags)
     translator.align([], [])  # refuses a model without attention
-    pairs = line_pairs(flags, "source", "target")
+    pairs = files.line_pairs(flags, "source", "target")
     with (
         closing(LineCounter()) as counter,
-        kept_lines_named(flags.output, lambda: counter.done, "alignment"),
+        files.kept_lines_named(flags.output, lambda: counter.done, "alignment"),
         written(flags.output) as output,
     ):
-        for window in windows(pairs, flags.window):
+        for window in files.windows(pairs, flags.window):
             sources, targets = map(list, zip(*window, strict=True))
             alignments = translator.align(sources, targets, flags.batch_size)
-            for alignment in alignments:
+            for pair in alignments:
                 is_json = flags.format == "json"
-                output.write(json_line(alignment, True) if is_json else f"{alignment.pharaoh}\n")
+                output.write(files.json_line(pair, True) if is_json else f"{pair.pharaoh}\n")
             output.flush()
             one_sided = [
-                place
-                for place, alignment in enumerate(alignments)
-                if bool(alignment.tokens) != bool(alignment.source_tokens)
+                n
+                for n, pair in enumerate(alignments)
+                if bool(pair.tokens) != bool(pair.source_tokens)
             ]
             counter.report("words on one side only", one_sided)
             counter.advance(len(window))
-    return 0

@@ -17,7 +17,6 @@ in --data_dir.
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import Group
+from bahdanau_tf.commands.help import wrapped
 from bahdanau_tf.commands.train import DATA_VARIABLE
 from bahdanau_tf.corpora.public.assembly import get_corpus, missing_files
 from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, find_corpus
@@ -54,8 +54,8 @@ def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:
         raise ValueError(f"the command is {command!r}, wanted 'data list' or 'data get NAME'")
 
 
-def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:
+    """Runs the command."""
     data_dir = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, "."))
     match list(arguments):
         case ["list"]:
@@ -63,9 +63,11 @@ def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
                 print(_description(corpus, data_dir), end="\n\n")
         case ["get", name]:
             corpus = find_corpus(name)
-            StatusLine().note(_warning(corpus))
+            StatusLine().note(
+                f"{name}: licence: {corpus.licence}. Please cite: {corpus.citation}. "
+                f"Addresses: {_tried(corpus)}."
+            )
             print(get_corpus(corpus, data_dir))
-    return 0
 
 
 def _description(corpus: Corpus, data_dir: Path) -> str:
@@ -86,25 +88,11 @@ def _description(corpus: Corpus, data_dir: Path) -> str:
         + (f", is in {folder})" if there else ")")
     ]
     for paragraph in paragraphs:
-        lines += textwrap.wrap(
-            paragraph,
-            width=79,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += wrapped("  ", paragraph, 4, 79)
     for download in corpus.downloads:
         algorithm = download.checksum.partition(":")[0] or "no checksum known"
         lines.append(f"  {_tried(corpus)}, {algorithm}: {download.address}")
     return "\n".join(lines)
-
-
-def _warning(corpus: Corpus) -> str:
-    return (
-        f"{corpus.name}: licence: {corpus.licence}. Please cite: "
-        f"{corpus.citation}. Addresses: {_tried(corpus)}."
-    )
 
 
 def _tried(corpus: Corpus) -> str:

@@ -8,6 +8,7 @@ TensorFlow and TensorFlow Text only that it gives the same translations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.translator import Translator
 
 SPLITS = ("train", "dev", "test")
+SHOWN = 8  # translations
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,6 @@ def check(flags: absl_flags.FlagValues) -> None:
     from_flags(flags, Recipe)
 
 
-SHOWN = 8
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     from bahdanau_tf.serving import Request, answers
@@ -74,9 +73,8 @@ def run(flags: absl_flags.FlagValues) -> int:
     sources = list(read_lines(str(folder / "data" / "test.en")))
     references = list(read_lines(str(folder / "data" / "test.fr")))
     translations = translator.translate(sources)
-    for source, reference, translation in list(zip(sources, references, translations, strict=True))[
-        :SHOWN
-    ]:
+    rows = zip(sources, references, translations, strict=True)
+    for source, reference, translation in islice(rows, SHOWN):
         print(f"  source       {source}")
         print(f"  translation  {translation.text}")
         print(f"  reference    {reference}\n")
@@ -86,14 +84,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     _draw(translations, folder / "alignment.png")
     _say("Export")
     version = translator.export(folder / "export")
-    rows = {"text": [source.encode() for source in sources]}
-    (served,) = answers(version, [Request("serving_default", rows)]).outputs
+    request = Request("serving_default", {"text": [source.encode() for source in sources]})
+    (served,) = answers(version, [request]).outputs
     same = served["translation"].tolist() == [text.encode() for text in texts]
-    print(f"  {version}")
-    print(
-        "  reloaded in a new process: "
-        + ("the same translations" if same else "OTHER TRANSLATIONS")
-    )
+    result = "the same translations" if same else "OTHER TRANSLATIONS"
+    print(f"  {version}\n  reloaded in a new process: {result}")
     return 0 if same else 1
 
 

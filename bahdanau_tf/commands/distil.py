@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.files import line_pairs, load_translator, windows
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.flags import (
     MODEL,
     Batches,
@@ -90,23 +90,21 @@ def check(flags: absl_flags.FlagValues) -> None:
 Pair = tuple[str, str]
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     # Checks encoding and numbers of lines before hours of translation.
     total = ParallelCorpus(flags.train_source, flags.train_target).lines
-    translator = load_translator(flags)
+    translator = files.load_translator(flags)
     if flags.closest:
-        translator.decoding = dataclasses.replace(
-            translator.decoding, n_best=translator.decoding.beam_size
-        )
+        decoding = translator.decoding
+        translator.decoding = dataclasses.replace(decoding, n_best=decoding.beam_size)
     folder = Path(flags.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    lines = line_pairs(flags, "train_source", "train_target")
+    lines = files.line_pairs(flags, "train_source", "train_target")
     line = ProgressLine(total)
     done = kept = 0
-    paths = [folder / name for name in OUTPUTS]
-    with written_together(paths) as outputs:
-        for window in windows(lines, flags.window):
+    with written_together([folder / name for name in OUTPUTS]) as outputs:
+        for window in files.windows(lines, flags.window):
             pairs = [pair for pair in window if all(map(str.strip, pair))]
             sources = [source for source, _ in pairs]
             translations = translator.translate(sources, batch_size=flags.batch_size)
@@ -117,7 +115,6 @@ def run(flags: absl_flags.FlagValues) -> int:
             done += len(window)
             line.update(done, "lines")
     line.note(f"{amount(kept, 'pair')} written to {folder}")
-    return 0
 
 
 def _pairs(

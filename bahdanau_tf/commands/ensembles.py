@@ -56,6 +56,7 @@ class _Files(OptionGroup):
 
 # Each row sets its own beam size, and only the best translations count.
 WITHOUT = ("beam_size", "n_best", *SAMPLING)
+DIRECTIONS = ("forward", "reversed")
 GROUPS = (
     Group(_Models, "Model"),
     Group(_Files),
@@ -68,18 +69,15 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
-    for name in ("forward", "reversed"):
+    for name in DIRECTIONS:
         check_folders(name, getattr(flags, name))
     check_open("stdout", "standard output")
     check_files(flags, "source", "reference")
     check_search(flags)
 
 
-DIRECTIONS = ("forward", "reversed")
-
-
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf.report import paper
     from bahdanau_tf.report.results import name_of, translate_rows
 
@@ -98,16 +96,14 @@ def run(flags: absl_flags.FlagValues) -> int:
     judge = evaluation.References(references, tokenize, nfc=flags.nfc)
     signature = ""
     widths = [max(len(name_of(*row)) for row in paper.ENSEMBLES), 7]
-    for row, lines in translate_rows(
-        paper.ENSEMBLES, members, sources, from_flags(flags, Decoding), flags.average
-    ):
+    decoding = from_flags(flags, Decoding)
+    for row, lines in translate_rows(paper.ENSEMBLES, members, sources, decoding, flags.average):
         score = None if lines is None else judge.bleu(lines)
         cells = [name_of(*row), NOT_RUN if score is None else score.score]
         print(text_row(cells, widths), flush=True)
         signature = score.signature if score else signature
     if signature:
         print(f"BLEU|{signature}")
-    return 0
 
 
 def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
@@ -126,12 +122,12 @@ def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
             actual = DIRECTIONS[bool(text.reverse)]
             if actual != direction:
                 raise ValueError(
-                    f"--{direction}: the {kind} of {folder} reads the source "
-                    f"{actual}, wanted it in --{actual}"
+                    f"--{direction}: the {kind} of {folder} reads the source {actual}, wanted it "
+                    f"in --{actual}"
                 )
         if kind != first:
             raise ValueError(
-                f"--{direction}: {folder} holds a {kind} and {folders[0]} a "
-                f"{first}, wanted models of one kind"
+                f"--{direction}: {folder} holds a {kind} and {folders[0]} a {first}, wanted "
+                "models of one kind"
             )
     return loaded

@@ -28,14 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.files import (
-    check_count,
-    check_tokenize_flag,
-    kept_lines_named,
-    load_translator,
-    tokenizer_for,
-    warn_of_untokenized,
-)
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.flags import (
     WRITTEN,
     Group,
@@ -98,10 +91,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_open("stdout", "standard output")
     metrics = {*flags.metrics}
     if not metrics or len(metrics) < len(flags.metrics) or not metrics <= METRICS.keys():
-        raise ValueError(
-            f"--metrics is {','.join(flags.metrics)!r}, wanted some of "
-            f"{', '.join(METRICS)}, each once"
-        )
+        names = ",".join(flags.metrics)
+        raise ValueError(f"--metrics is {names!r}, wanted some of {', '.join(METRICS)}, each once")
     read = check_files(flags, "source", "reference", "dictionary")
     if flags.source is None and not flags.hypotheses:
         raise ValueError("--source (with --model_dir) or --hypotheses is missing")
@@ -134,19 +125,19 @@ def _has_model(flags: absl_flags.FlagValues) -> bool:
     return bool(flags.model_dir or not flags.hypotheses)
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf.translation.lengths import source_lengths
 
-    check_tokenize_flag(flags)
+    files.check_tokenize_flag(flags)
     references = list(read_lines(flags.reference))
     sources = []
     if flags.source is not None:
         sources = list(read_lines(flags.source))
-        check_count("--source", sources, references)
+        files.check_count("--source", sources, references)
     systems = _read_hypotheses(flags, references)
-    translator = load_translator(flags) if _has_model(flags) else None
-    tokenize = tokenizer_for(flags, translator, references)
+    translator = files.load_translator(flags) if _has_model(flags) else None
+    tokenize = files.tokenizer_for(flags, translator, references)
     known = []
     if translator is not None:
         translations = _translate(translator, sources, flags.output)
@@ -161,14 +152,11 @@ def run(flags: absl_flags.FlagValues) -> int:
         known,
     )
     if flags.tokenize is None and tokenize == "none":
-        warn_of_untokenized(systems)
+        files.warn_of_untokenized(systems)
     _print(test)
-    return 0
 
 
-def _read_hypotheses(
-    flags: absl_flags.FlagValues, references: Sequence[str]
-) -> dict[str, list[str]]:
+def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dict[str, list[str]]:
     """Other systems' translations, by name."""
     systems: dict[str, list[str]] = {}
     for value in flags.hypotheses or []:
@@ -178,7 +166,7 @@ def _read_hypotheses(
                 f"--hypotheses: the name {name!r} is taken, wanted another one, as in NAME=FILE"
             )
         systems[name] = list(read_lines(path))
-        check_count(f"--hypotheses={value}", systems[name], references)
+        files.check_count(f"--hypotheses={value}", systems[name], references)
     return systems
 
 
@@ -187,8 +175,7 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
     from bahdanau_tf.translation.long_lines import trained_limit
 
     limit = trained_limit(folders)
-    count = sum(len(one.source_tokens) > limit for one in translations) if limit else 0
-    if count:
+    if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
             f"{count:,} of {amount(len(translations), 'sentence')}: longer than the {limit} "
             "tokens of training sentences, may lose words; see translate --split_long"
@@ -202,7 +189,7 @@ def _translate(
     start = time.monotonic()
     line = ProgressLine(len(sources))
     done: list[Translation] = []
-    with kept_lines_named(output, lambda: len(done)), written(output or os.devnull) as file:
+    with files.kept_lines_named(output, lambda: len(done)), written(output or os.devnull) as file:
         while window := sources[len(done) : len(done) + WINDOW]:
             translations = translator.translate(window)
             done += translations
@@ -222,23 +209,14 @@ Column = Sequence[Cell]  # title, number of sentences, a cell for each system
 
 
 class TestSet(NamedTuple):
-    """The test set, and the systems' translations of it.
+    """The test set, and the systems' translations of it."""
 
-    Attributes:
-        metrics: Names of the metrics; the first is computed for subsets, too.
-        systems: Translations by the name of the system.
-        references: The reference translations.
-        lengths: The length of each source; empty if unknown.
-        unit: What the lengths count.
-        known: Whether each sentence has no unknown words; empty if unknown.
-    """
-
-    metrics: Sequence[str]
-    systems: dict[str, list[str]]
+    metrics: Sequence[str]  # their names; the first is computed for subsets, too
+    systems: dict[str, list[str]]  # translations by the name of the system
     references: References
-    lengths: list[int]
-    unit: str
-    known: list[bool]
+    lengths: list[int]  # of each source; empty if unknown
+    unit: str  # what the lengths count
+    known: list[bool]  # whether each sentence has no unknown words; empty if unknown
 
     def compared(self) -> list[Column]:
         """Scores of all sentences, with p of the first metric; prints signatures."""

@@ -60,7 +60,7 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns 1 if the export differs from the model."""
     from bahdanau_tf.serving import Limits, examine, publish, written
 
     limits = Limits(flags.max_source_length, flags.max_target_length)

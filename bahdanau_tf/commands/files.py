@@ -46,40 +46,30 @@ def line_pairs(
     start: int = 0,
     stop: int | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yields pairs of lines of two files as they are read.
+    """Yields pairs of lines of the files of two flags as they are read.
 
-    Args:
-        flags: The flags, or another object with their values as attributes.
-        first: The flag of the first file; standard input if it is not given.
-        second: The flag of the second file.
-        start: The number of lines of both that are skipped.
-        stop: The number of the last line; None for all.
+    The first is standard input if it is not given. `start` lines are skipped.
 
     Raises:
         ValueError: One file ends before the other.
     """
     names = (first, second)
     files = (read_lines(getattr(flags, name), start, stop) for name in names)
-    for number, (one, other) in enumerate(zip_longest(*files), start + 1):
-        if one is None or other is None:
-            short, long = (first, second)[:: 1 if one is None else -1]
+    for number, (line, other) in enumerate(zip_longest(*files), start + 1):
+        if line is None or other is None:
+            short, long = (first, second)[:: 1 if line is None else -1]
             raise ValueError(
                 f"--{short} has no line {number}, but --{long} has one; "
                 "wanted equal numbers of lines"
             )
-        yield one, other
+        yield line, other
 
 
 def windows(lines: Iterable[Lines], size: int) -> Iterator[list[Lines]]:
-    """Yields `size` lines at a time; before an error, the lines before it.
+    """Yields `size` lines at a time, each with others that belong to it.
 
-    Args:
-        lines: Lines as they are read, each with others that belong to it.
-        size: The number of lines; the last window and windows of long lines may
-            have fewer.
-
-    Raises:
-        OSError, ValueError: As of `read_lines`.
+    The last window and windows of long lines may have fewer; before an error of
+    `read_lines`, the lines before it are a window.
     """
     window: list[Lines] = []
     characters = 0
@@ -102,13 +92,7 @@ def windows(lines: Iterable[Lines], size: int) -> Iterator[list[Lines]]:
 def kept_lines_named(
     path: str | None, count: Callable[[], int], what: str = "translation"
 ) -> Iterator[None]:
-    """After an error or Ctrl-C, reports where the lines written so far are.
-
-    Args:
-        path: The file that `written` was to write; None for standard output.
-        count: Returns the number of its lines.
-        what: What a line is.
-    """
+    """After an error or Ctrl-C, reports where the lines written so far are, and their number."""
     try:
         yield
     except (ValueError, KeyboardInterrupt):
@@ -119,9 +103,7 @@ def kept_lines_named(
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
-    """Loads the best model of --model_dir, with the search flags if any.
-
-    It will use --threads.
+    """Loads the best model of --model_dir, for --threads, with the search flags if any.
 
     Raises:
         ValueError: A folder holds no trained model, or the models of an
@@ -144,15 +126,10 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
 
 
 def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator[NBest]:
-    """Reads the lists of some sentences; errors of a list name its flag.
-
-    Args:
-        flag: The flag that named the file.
-        path: The file; None for standard input.
-        sources: The sentences.
+    """Reads the lists of some sentences from a file or standard input.
 
     Raises:
-        ValueError: It is not an n-best list, or a file is not UTF-8.
+        ValueError: It is not an n-best list, which names the flag, or not UTF-8.
     """
     from bahdanau_tf.translation.rescoring import MalformedListError, read_nbest
 
@@ -164,10 +141,7 @@ def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator
 
 def json_line(translation: Translation, alignments: bool) -> str:
     """A translation with its alternatives and, if wanted, its alignment."""
-    values: dict[str, object] = {
-        "source": translation.source,
-        **_hypothesis(translation, alignments),
-    }
+    values = {"source": translation.source, **_hypothesis(translation, alignments)}
     if alignments:
         values["source_tokens"] = translation.source_tokens
         values["source_offsets"] = translation.source_offsets
@@ -179,18 +153,13 @@ def json_line(translation: Translation, alignments: bool) -> str:
 
 
 def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
-    names = ("text", "score", "log_prob", "finished")
+    names = ["text", "score", "log_prob", "finished", *["tokens", "target_offsets"] * alignments]
     values = {name: getattr(translation, name) for name in names}
-    if not alignments:
-        return values
-    weights = translation.weights
-    return {
-        **values,
-        "tokens": translation.tokens,
-        "target_offsets": translation.target_offsets,
-        "alignment": sorted(translation.hard_alignment),
-        "weights": [] if weights is None else weights.astype(float).round(4).tolist(),
-    }
+    if alignments:
+        weights = translation.weights
+        values["alignment"] = sorted(translation.hard_alignment)
+        values["weights"] = [] if weights is None else weights.astype(float).round(4).tolist()
+    return values
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
@@ -208,13 +177,9 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 def tokenizer_for(
     flags: absl_flags.FlagValues, translator: Translator | None, references: Sequence[str]
 ) -> str:
-    """--tokenize, or the tokenizer that fits; prints it on standard error.
+    """--tokenize, or the tokenizer that fits the references; prints it on standard error.
 
-    Args:
-        flags: The flags.
-        translator: The model, whose target tokenizer may know the language; or
-            None.
-        references: The reference translations.
+    The target tokenizer of the model, if there is one, may know the language.
     """
     from bahdanau_tf.evaluation.scores import fitting_tokenizer
 

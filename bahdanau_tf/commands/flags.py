@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.options import Decoding
+from bahdanau_tf.options import Decoding, training
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models
@@ -42,26 +42,13 @@ _DEFINE: dict[type, Callable[..., object]] = {
 
 
 class Group(NamedTuple):
-    """The flags of a command under one heading of its help.
+    """The flags of a command under one heading of its help."""
 
-    Attributes:
-        owner: A dataclass; each of its fields is a flag.
-        heading: The heading; the name of the class if empty.
-        without: Fields that are not.
-        optional: Fields that this command does not require.
-        defaults: Defaults that differ from those of the dataclass.
-    """
-
-    owner: type[DataclassInstance]
-    heading: str = ""
-    without: Collection[str] = ()
-    optional: Collection[str] = ()
-    defaults: Mapping[str, object] = MappingProxyType({})
-
-    @property
-    def title(self) -> str:
-        """The heading."""
-        return self.heading or self.owner.__name__.strip("_")
+    owner: type[DataclassInstance]  # each of its fields is a flag
+    heading: str = ""  # the name of the class if empty
+    without: Collection[str] = ()  # fields that are not flags
+    optional: Collection[str] = ()  # fields that this command does not require
+    defaults: Mapping[str, object] = MappingProxyType({})  # other ones than the dataclass has
 
     @property
     def fields(self) -> list[dataclasses.Field[Any]]:
@@ -71,19 +58,18 @@ class Group(NamedTuple):
     def define(self, flags: absl_flags.FlagValues) -> None:
         """Defines the flags."""
         hints = typing.get_type_hints(self.owner)
+        heading = self.heading or self.owner.__name__.strip("_")
+        into: Any = {"flag_values": flags, "module_name": heading}
         for field in self.fields:
             name, hint = field.name, hints[field.name]
             text = field.metadata["text"]
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
-            kind = typing.get_origin(hint)
-            into: Any = {"flag_values": flags, "module_name": self.title}
-            if kind is Literal:
-                choices = [*typing.get_args(hint)]
-                absl_flags.DEFINE_enum(name, default, choices, text, **into)
+            if typing.get_origin(hint) is Literal:
+                absl_flags.DEFINE_enum(name, default, [*typing.get_args(hint)], text, **into)
                 continue
-            if kind is types.UnionType:  # or None
+            if typing.get_origin(hint) is types.UnionType:  # or None
                 hint = typing.get_args(hint)[0]
             define = _DEFINE[typing.get_origin(hint) or hint]
             if field.metadata.get("repeated"):
@@ -109,24 +95,14 @@ def check_ranges(flags: absl_flags.FlagValues, groups: Iterable[Group]) -> None:
             raise ValueError(f"--{field.name} is {value}, wanted {within}")
 
 
-def from_flags(
-    flags: absl_flags.FlagValues,
-    owner: type[T],
-    chosen: Mapping[str, object] = types.MappingProxyType({}),
-) -> T:
+def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
     """Makes the dataclass from its flags; other fields have their defaults.
-
-    Args:
-        flags: The flags.
-        owner: The dataclass.
-        chosen: Values that are used in place of those of the flags.
 
     Raises:
         ValueError: A value is out of range. The message has class and field.
     """
-    names = [field.name for field in dataclasses.fields(owner)]
-    values = {name: flags[name].value for name in names if name in flags}
-    return owner(**{name: chosen.get(name, values[name]) for name in values})
+    names = [field.name for field in dataclasses.fields(owner) if field.name in flags]
+    return owner(**{name: flags[name].value for name in names})
 
 
 def is_given(flags: absl_flags.FlagValues, name: str) -> bool:
@@ -146,9 +122,8 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
 def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     """Checks that the files of these flags, if given, exist.
 
-    Returns:
-        The files that will be read, for `check_output`; standard input if
-        --input is not given.
+    Returns those that will be read, for `check_output`; standard input if
+    --input is not given.
     """
     files: list[File] = []
     for name in names:
@@ -163,12 +138,7 @@ def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
 
 
 def check_open(stream: str, called: str) -> None:
-    """Checks that a standard stream was not closed, as by `>&-`.
-
-    Args:
-        stream: Its name in `sys`.
-        called: What the message calls it.
-    """
+    """Checks that a standard stream of `sys` was not closed, as by `>&-`."""
     # The command replaces a closed stream by the null device; a stream that the user has
     # sent there has another name.
     if getattr(getattr(sys, stream), "name", None) == os.devnull:
@@ -180,19 +150,16 @@ def check_apart_from_models(flag: str, path: str) -> None:
     place = Path(path).resolve()
     if (place / "training.json").is_file():
         raise ValueError(
-            f"--{flag}: {place} is the folder of a training, wanted one of "
-            f"its own, such as {place / 'served'}"
+            f"--{flag}: {place} is the folder of a training, wanted one of its own, such as "
+            f"{place / 'served'}"
         )
     check_outside_models(flag, path)
 
 
 def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
-    """Checks that a file can be written and replaces none of the others.
+    """Checks that a file, or standard output, can be written and replaces none of the others.
 
-    Args:
-        flag: The flag.
-        path: Its value; None is standard output.
-        taken: The files that are read, and the other ones that are written.
+    Those are the files that are read, and the other ones that are written.
     """
     if path is None:
         check_open("stdout", "standard output")
@@ -209,13 +176,7 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
 
 
 def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
-    """Checks that a file that will be written is not one of the others.
-
-    Args:
-        what: What the message calls it.
-        path: The file; it has the ending .part until it is complete.
-        taken: The files that are read, and the other ones that are written.
-    """
+    """Checks that a file that will be written, called `what`, is not one of the others."""
     for name, other in taken:
         if _is_same(path, other):
             raise ValueError(f"{what} is also {name}, wanted another file")
@@ -235,18 +196,13 @@ def _is_same(path: str, other: str | int) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
-def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> None:
+def refuse(flags: absl_flags.FlagValues, names: Collection[str], where: str) -> None:
     """Raises if the user gave flags that would have no effect.
 
-    Args:
-        flags: The flags.
-        names: Flags without effect; names that the command does not define are
-            ignored.
-        where: Why, for the message, such as "without --model_dir".
+    Names that the command does not define are ignored; `where` says why, for the
+    message, such as "without --model_dir".
     """
-    for name in names:
-        if name in flags and is_given(flags, name):
-            raise ValueError(f"--{name} is not used {where}; leave it out")
+    training.refuse([n for n in names if n in flags and is_given(flags, n)], names, where)
 
 
 WRITTEN = "may be .gz; it has the ending .part until it is complete"
@@ -367,5 +323,5 @@ def check_search(flags: absl_flags.FlagValues) -> None:
 def refuse_without_model(flags: absl_flags.FlagValues) -> None:
     """Raises if flags of model or search are given without a model."""
     groups = flags.flags_by_module_dict()
-    for flag in groups["Model"] + groups["Search"]:
-        refuse(flags, [flag.name], "without --model_dir")
+    names = [flag.name for flag in groups["Model"] + groups["Search"]]
+    refuse(flags, names, "without --model_dir")

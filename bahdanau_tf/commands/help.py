@@ -14,6 +14,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 from absl import flags as absl_flags
 
@@ -24,38 +25,27 @@ INDENT = " " * 6  # of the text of a flag
 
 
 def usage(commands: Mapping[str, str]) -> str:
-    """The help of the whole command.
-
-    Args:
-        commands: What each subcommand does, by name.
-    """
+    """The help of the whole command; `commands` says what each subcommand does."""
     names = max(map(len, commands))
     lines = [
         "Attention-based recurrent translation.",
         "",
-        *_wrapped("", "usage: bahdanau-tf COMMAND [--flag=value ...]", 7),
+        *wrapped("", "usage: bahdanau-tf COMMAND [--flag=value ...]", 7),
         "",
         *(
             line
             for name, what in commands.items()
-            for line in _wrapped(f"  {name:<{names}}  ", what, names + 4)
+            for line in wrapped(f"  {name:<{names}}  ", what, names + 4)
         ),
         "",
-        *_wrapped("", "bahdanau-tf COMMAND --help lists the flags of a command."),
+        *wrapped("", "bahdanau-tf COMMAND --help lists the flags of a command."),
     ]
     return "\n".join(lines)
 
 
 def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValues) -> str:
-    """The help of a subcommand.
-
-    Args:
-        name: The subcommand.
-        what: What it does, in a few words.
-        module: Its module.
-        flags: Its flags.
-    """
-    lines = [*_wrapped("", f"bahdanau-tf {name}: {what}"), ""]
+    """The help of a subcommand: what it does in a few words, its module's docstring, its flags."""
+    lines = [*wrapped("", f"bahdanau-tf {name}: {what}"), ""]
     lines += [*_paragraphs(module.__doc__ or ""), ""]
     needed = required(module.GROUPS)
     chosen = getattr(module, "CHOSEN", ())
@@ -64,7 +54,7 @@ def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValu
         for flag in members:
             lines += _usage_of(flag, flag.name in needed, flag.name in chosen)
             text = re.sub(r"^<.*?>: ", "", flag.help)  # absl's list of choices
-            lines += _wrapped(INDENT, re.sub(REPEATED, "", text), len(INDENT))
+            lines += wrapped(INDENT, re.sub(REPEATED, "", text), len(INDENT))
         lines.append("")
     return "\n".join(lines)
 
@@ -77,7 +67,7 @@ def _paragraphs(text: str) -> Iterator[str]:
         if paragraph.startswith(" "):
             yield from paragraph.split("\n")
         else:
-            yield from _wrapped("", paragraph)
+            yield from wrapped("", paragraph)
 
 
 def _usage_of(flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool) -> Iterator[str]:
@@ -98,14 +88,14 @@ def _usage_of(flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool)
         yield f"{usage}  [{default}]"
     else:
         yield usage
-        yield from _wrapped(INDENT, f"[{default}]", len(INDENT))
+        yield from wrapped(INDENT, f"[{default}]", len(INDENT))
 
 
-def _wrapped(start: str, text: str, indent: int = 0) -> list[str]:
-    """`text` after `start`, in lines no longer than the terminal is wide."""
+def wrapped(start: str, text: str, indent: int = 0, width: int | None = None) -> list[str]:
+    """`text` after `start`, in lines no longer than `width`, or the terminal is wide."""
     return textwrap.wrap(
         " ".join(text.split()),  # absl and docstrings break lines themselves
-        _columns(),
+        width or _columns(),
         initial_indent=start,
         subsequent_indent=" " * indent,
         break_long_words=False,
@@ -126,14 +116,8 @@ def complete_if_asked(
 ) -> None:
     """Answers a shell's request for completion and exits; else does nothing.
 
-    Args:
-        commands: The subcommands and their descriptions.
-        flags_of: Returns the flags of a subcommand.
-        arguments_of: Returns the choices of each of its other arguments.
-        choices: The values of flags that are not enumerations.
-
-    Raises:
-        ImportError: argcomplete is not installed.
+    `arguments_of` returns the choices of each argument of a subcommand that is not a
+    flag; `choices` has the values of flags that are not enumerations.
     """
     if "_ARGCOMPLETE" not in os.environ:
         return
@@ -145,18 +129,11 @@ def complete_if_asked(
         subparser = subparsers.add_parser(command, help=text, add_help=False)
         flags = flags_of(command)
         for name in flags:
-            _add(subparser, flags[name], choices.get(name))
+            names = [f"--{name}", f"--no{name}"] if flags[name].boolean else [f"--{name}"]
+            words = getattr(flags[name].parser, "enum_values", None) or choices.get(name)
+            takes: Any = {"action": "store_true"} if flags[name].boolean else {"choices": words}
+            for one in names:
+                subparser.add_argument(one, **takes)
         for place, words in enumerate(arguments_of(command)):
             subparser.add_argument(f"argument {place}", choices=words)
     argcomplete.autocomplete(parser, always_complete_options="long")
-
-
-def _add(
-    parser: argparse.ArgumentParser, flag: absl_flags.Flag[object], choices: Sequence[str] | None
-) -> None:
-    if flag.boolean:
-        parser.add_argument(f"--{flag.name}", action="store_true")
-        parser.add_argument(f"--no{flag.name}", action="store_true")
-        return
-    choices = getattr(flag.parser, "enum_values", None) or choices
-    parser.add_argument(f"--{flag.name}", choices=choices)

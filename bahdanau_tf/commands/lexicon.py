@@ -58,8 +58,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_files(flags, "source", "target")
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf.data.dataset import make_dataset
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.translation import Lexicon, learn_lexicon
@@ -89,7 +89,6 @@ def run(flags: absl_flags.FlagValues) -> int:
         f"{(lexicon.words >= 0).any(axis=1).sum()} source words, besides the "
         f"first {lexicon.first} of the vocabulary"
     )
-    return 0
 
 
 def first_ids(text: Tokenizer, words: int) -> int:

@@ -1,12 +1,4 @@
-"""The command `bahdanau-tf`: finds the subcommand, parses flags, prints errors.
-
-The module of a subcommand has a docstring, which is the help, GROUPS, its flags,
-`check(flags)`, which is called when all flags that it needs are given, and
-`run(flags)`. It may have `already_done(flags)`: if nothing is left to do, a
-sentence that says so. If ARGUMENTS is set, the choices of each argument that is
-not a flag, these functions also get these arguments. NEEDS_TENSORFLOW is False
-if the work needs none.
-"""
+"""The command `bahdanau-tf`: finds the subcommand, parses flags, prints errors."""
 
 from __future__ import annotations
 
@@ -90,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         with ended_by_two_interrupts("bahdanau-tf: interrupted"):
-            return _main(argv)
+            return _main([*(sys.argv[1:] if argv is None else argv)] or ["--help"])
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
     except OSError as error:  # the help cannot be written
@@ -99,18 +91,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0 if is_over else _fail(_of_system(error))
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _main(argv: list[str]) -> int:
     complete_if_asked(COMMANDS, defined_flags, _arguments, {"recipe": recipe_names()})
-    name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
+    name, *rest = argv
     if name in ("--help", "-h", "help"):
         return _say(usage(COMMANDS), sys.stdout, 0)
     if name == "--version":
         return _say(f"bahdanau-tf {__version__}", sys.stdout, 0)
     if name not in COMMANDS:
-        wanted = ", ".join(COMMANDS)
-        return _fail(f"no command {name!r}, wanted one of {wanted}")
-    rest = ["--help" if word == "-h" else word for word in rest]
-    return _run(name, rest)
+        return _fail(f"no command {name!r}, wanted one of {', '.join(COMMANDS)}")
+    return _run(name, ["--help" if word == "-h" else word for word in rest])
 
 
 def _run(name: str, arguments: list[str]) -> int:
@@ -120,8 +110,7 @@ def _run(name: str, arguments: list[str]) -> int:
         rest = flags([f"bahdanau-tf {name}", *words])[1:]
         _count_own(name, flags)
         if flags.help:
-            text = help_of(name, COMMANDS[name], command, flags)
-            return _say(text, sys.stdout, 0)
+            return _say(help_of(name, COMMANDS[name], command, flags), sys.stdout, 0)
         if rest and not _arguments(name):
             return _fail(f"{name}: {rest[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
@@ -208,9 +197,9 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
 
 def _of_system(error: OSError) -> str:
     """The system's message, with the name of the file."""
-    name = error.filename
-    if name is None and error.errno in FULL:
-        name = "standard output"  # files are named where they are written
+    # Files are named where they are written.
+    default = "standard output" if error.errno in FULL else None
+    name = default if error.filename is None else error.filename
     return f"{'' if name is None else f'{name}: '}{error.strerror}"
 
 
@@ -221,23 +210,19 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
         name = error.flagname
         similar = [f"--{other}" for other in flags if len(name) > 2 and name in other]
         if similar:
-            first = message.partition(". Did")[0]
-            return f"{first}. Did you mean: {', '.join(sorted(similar))}?"
+            return f"{message.partition('. Did')[0]}. Did you mean: {', '.join(sorted(similar))}?"
     message = re.sub(
         r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
         r"--\1 is \2, wanted names separated by commas, without line breaks",
         message,
         flags=re.DOTALL,
     )
-    message = re.sub(r"invalid literal for int.*", "wanted a whole number", message)
-    return re.sub(r"could not convert string .*", "wanted a number", message)
+    message = re.sub("invalid literal for int.*", "wanted a whole number", message)
+    return re.sub("could not convert string .*", "wanted a number", message)
 
 
 def _forget_unwritten() -> None:
-    """Discards buffered output that cannot be written.
-
-    Otherwise Python would fail at exit when it flushes standard output.
-    """
+    """Discards output that cannot be written, which Python would flush at exit and fail."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -280,8 +265,7 @@ def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
     """
     if "recipe" in flags and flags.recipe is not None:
         recipe = defined_flags(name)
-        file = _recipe_file(flags.recipe)
-        recipe([name, *recipe.read_flags_from_files([file])])
+        recipe([name, *recipe.read_flags_from_files([_recipe_file(flags.recipe)])])
         for flag in recipe:
             flags[flag].present -= recipe[flag].present
 
@@ -297,21 +281,13 @@ def _module(name: str) -> ModuleType:
 
 
 def _import_tensorflow() -> None:
-    """Imports TensorFlow and what all models need."""
-    is_first = "tensorflow" not in sys.modules
-    once = never_collected() if is_first else contextlib.nullcontext()
-    with once, _quiet_start():
-        import_module("bahdanau_tf.translator")
-
-
-@contextlib.contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Imports TensorFlow without its start-up messages.
+    """Imports TensorFlow and what all models need, without start-up messages.
 
     Some are written by its C++ libraries before any log level is set, so
     standard error is redirected while TensorFlow is imported. An error in an
     import is an exception and is still reported.
     """
+    is_first = "tensorflow" not in sys.modules
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides the user's setting
     sys.stderr.flush()
@@ -319,11 +295,12 @@ def _quiet_start() -> Iterator[None]:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        with _without_pyplot():
-            import tensorflow as tf
-        tf.config.list_physical_devices()
-        tf.get_logger().setLevel(logging.ERROR)
-        yield
+        with never_collected() if is_first else contextlib.nullcontext():
+            with _without_pyplot():
+                import tensorflow as tf
+            tf.config.list_physical_devices()
+            tf.get_logger().setLevel(logging.ERROR)
+            import_module("bahdanau_tf.translator")
     finally:
         os.dup2(kept, 2)
         os.close(kept)

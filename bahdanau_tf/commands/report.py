@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from bahdanau_tf.report import trainings
     from bahdanau_tf.report.trainings import Plan
 
+NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
+TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 _TEST = ("source", "reference", "alignments")
 _TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
 
@@ -179,22 +181,19 @@ def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
         yield name, path
 
 
-TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
-NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
-
-
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf import report
     from bahdanau_tf.report import trainings
-    from bahdanau_tf.report.trainings import train_all
     from bahdanau_tf.translation.saved import best_folder
 
     check_matplotlib("report")
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
-    suite = _suite(flags)
+    suite = trainings.QUICK if flags.quick else None
+    if flags.full:
+        suite = trainings.FULL if flags.train_source else trainings.FULL_GRAMMAR
     files = trainings.Files(*(flags[n].value for n in trainings.Files._fields))
     check_tokenize_flag(flags)
     _check_plans(_plans(suite, files, flags), flags)
@@ -211,7 +210,8 @@ def run(flags: absl_flags.FlagValues) -> int:
             f"{suite.longest} words for training, test sentences of up to {TEST_LENGTH}."
         )
         phrases = phrases or grammar.phrases()
-    test = _test(files)
+    links = read_pharaoh(files.alignments) if files.alignments else None
+    test = report.Corpus([*read_lines(files.source)], [*read_lines(files.reference)], links)
     _check_words(suite, test.sources)
     outside = _outside(flags, test)
     baseline = _baseline(flags, test.sources)
@@ -219,12 +219,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     plans = _plans(suite, files, flags)
     if suite is not None:
         minutes = suite.minutes if flags.minutes is None else flags.minutes
-        models = {**train_all(plans, folder, minutes, flags.jobs), **models}
+        models = {**trainings.train_all(plans, folder, minutes, flags.jobs), **models}
         limit = f"at most {minutes:g} minutes" if minutes else "any time"
         about.append(
             f"Budget: {limit} for each system in one run of the command; the commands below have "
             "its epochs or updates."
         )
+    decoding = from_flags(flags, Decoding)
     path = report.write(
         out_dir,
         models,
@@ -233,26 +234,13 @@ def run(flags: absl_flags.FlagValues) -> int:
         train=train,
         dev=dev,
         counterparts={plan.name: plan.counterpart for plan in plans},
-        scoring=report.Scoring(
-            from_flags(flags, Decoding), flags.tokenize, flags.ignore_case, nfc=flags.nfc
-        ),
+        scoring=report.Scoring(decoding, flags.tokenize, flags.ignore_case, nfc=flags.nfc),
         baseline=baseline,
         phrases=phrases,
         about=about,
         commands=[_command(plan, folder) for plan in plans],
     )
     print(path)
-    return 0
-
-
-def _suite(flags: absl_flags.FlagValues) -> trainings.Suite | None:
-    from bahdanau_tf.report import trainings
-
-    if flags.quick:
-        return trainings.QUICK
-    if not flags.full:
-        return None
-    return trainings.FULL if flags.train_source else trainings.FULL_GRAMMAR
 
 
 def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
@@ -285,7 +273,13 @@ def _plans(
     """
     if suite is None:
         return []
-    _check_train_flags(suite, flags.train_flag)
+    own = ("model", suite.limit, "reverse_source", "noreverse_source", "model_dir")
+    for flag in flags.train_flag:
+        if flag.lstrip("-").partition("=")[0] in own:
+            raise ValueError(
+                f"--train_flag is {flag!r}, wanted flags in which the systems do not differ: none "
+                f"of {', '.join(own)}"
+            )
     plans = suite.plans(files, flags.train_flag)
     names = [plan.name for plan in plans]
     if unknown := {*flags.train_systems} - {*names}:
@@ -294,33 +288,20 @@ def _plans(
     return [plan for plan in plans if plan.name in wanted]
 
 
-def _check_train_flags(suite: trainings.Suite, flags: Sequence[str]) -> None:
-    own = ("model", suite.limit, "reverse_source", "noreverse_source")
-    for flag in flags:
-        if flag.lstrip("-").partition("=")[0] in (*own, "model_dir"):
-            raise ValueError(
-                f"--train_flag is {flag!r}, wanted flags in which the systems "
-                f"do not differ: none of {', '.join(own)}, model_dir"
-            )
-
-
 def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
     """Raises what the trainings or the report would raise later."""
     from bahdanau_tf import report
 
-    taken = {
-        name: flag
-        for flag in ("system", "hypotheses")
-        for name, _ in named(flag, getattr(own, flag))
-    }
+    others = {"system": own.system, "hypotheses": own.hypotheses}
+    taken = {name: flag for flag, values in others.items() for name, _ in named(flag, values)}
     names = [*(plan.name for plan in plans), *taken]
     report.check_names("--system and --hypotheses", names)
     systems: dict[str, str] = {}  # by all values of their flags
     for plan in plans:
         if plan.name in taken:
             raise ValueError(
-                f"--{taken[plan.name]}={plan.name} is the name of a system to "
-                "train, wanted another name"
+                f"--{taken[plan.name]}={plan.name} is the name of a system to train, wanted "
+                "another name"
             )
         flags = absl_flags.FlagValues()
         for group in train.GROUPS:
@@ -359,13 +340,9 @@ def _check_words(suite: trainings.Suite | None, sources: Sequence[str]) -> None:
         )
 
 
-def _lines(path: str | None) -> list[str]:
-    return list(read_lines(path)) if path else []
-
-
 def _outside(flags: absl_flags.FlagValues, test: report.Corpus) -> dict[str, list[str]]:
     """Other systems' translations, as many as there are references."""
-    outside = {name: _lines(path) for name, path in named("hypotheses", flags.hypotheses)}
+    outside = {name: list(read_lines(path)) for name, path in named("hypotheses", flags.hypotheses)}
     check_count("--source", test.sources, test.references)
     for name, lines in outside.items():
         check_count(f"--hypotheses={name}", lines, test.references)
@@ -401,13 +378,6 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
             )
         return report.Baseline(name, lists)
     return None
-
-
-def _test(files: trainings.Files) -> report.Corpus:
-    from bahdanau_tf import report
-
-    links = read_pharaoh(files.alignments) if files.alignments else None
-    return report.Corpus(_lines(files.source), _lines(files.reference), links)
 
 
 def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report.Corpus | None:

@@ -21,12 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.files import (
-    check_tokenize_flag,
-    load_translator,
-    nbest_lists,
-    tokenizer_for,
-)
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.flags import (
     MODEL,
     SCORES,
@@ -87,15 +82,15 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_output("output", flags.output, read)
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     from bahdanau_tf.translation.rescoring import combine, score_nbest
 
-    check_tokenize_flag(flags)
-    translator = load_translator(flags)
+    files.check_tokenize_flag(flags)
+    translator = files.load_translator(flags)
     weight = _weight(flags, translator)
     feature = type(translator.model).__name__
-    lists = nbest_lists("--input", flags.input, read_lines(flags.source))
+    lists = files.nbest_lists("--input", flags.input, read_lines(flags.source))
     with written(flags.output) as output, closing(LineCounter()) as counter:
         for nbest, log_probs in score_nbest(translator, lists):
             ranked = combine(nbest.hypotheses, log_probs, weight, feature)
@@ -106,7 +101,6 @@ def run(flags: absl_flags.FlagValues) -> int:
             if not ranked:
                 counter.report("no hypotheses", [0])
             counter.advance(1)
-    return 0
 
 
 def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
@@ -115,12 +109,12 @@ def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
 
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight
-    lists = nbest_lists("--dev_input", flags.dev_input, read_lines(flags.dev_source))
+    lists = files.nbest_lists("--dev_input", flags.dev_input, read_lines(flags.dev_source))
     references = list(read_lines(flags.dev_reference))
     choice = choose_weight(
         score_nbest(translator, lists),
         references,
-        tokenize=tokenizer_for(flags, translator, references),
+        tokenize=files.tokenizer_for(flags, translator, references),
         lowercase=flags.ignore_case,
         nfc=flags.nfc,
     )

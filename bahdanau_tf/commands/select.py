@@ -58,8 +58,8 @@ def check(flags: absl_flags.FlagValues) -> None:
             taken.append((f"--{name}", path))
 
 
-def run(flags: absl_flags.FlagValues) -> int:
-    """Runs the command; returns the exit status."""
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
     corpus = ParallelCorpus(flags.source, flags.target)
     in_domain = ParallelCorpus(flags.in_domain_source, flags.in_domain_target)
     if not 1 <= flags.pairs <= len(corpus):
@@ -79,7 +79,6 @@ def run(flags: absl_flags.FlagValues) -> int:
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
         f"{skipped:,} with a blank line; {rate:.0f} pairs a second"
     )
-    return 0
 
 
 def _write_pairs(corpus: ParallelCorpus, rows: np.ndarray, source: str, target: str) -> None:

@@ -46,14 +46,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.files import (
-    check_equal,
-    json_line,
-    kept_lines_named,
-    line_pairs,
-    load_translator,
-    windows,
-)
+from bahdanau_tf.commands import files
 from bahdanau_tf.commands.flags import (
     MODEL,
     SEARCH,
@@ -221,7 +214,7 @@ def run(flags: absl_flags.FlagValues) -> None:
 
     part = _Part.of(flags)
     limit, too_long = _limit(flags)
-    translator = load_translator(flags)
+    translator = files.load_translator(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
             "--prefixes needs a model that writes the first word first; this one writes the last "
@@ -232,14 +225,14 @@ def run(flags: absl_flags.FlagValues) -> None:
     quiet = part.output is None and sys.stdout.isatty()
     with (
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
-        kept_lines_named(part.output, lambda: counter.done),
+        files.kept_lines_named(part.output, lambda: counter.done),
         written(part.output) as output,
     ):
         if part.output is not None and part.made_of:  # no other process writes it now
             write_atomically(_note(part.output), json.dumps(part.made_of).encode())
         if typed:
             counter.note(PROMPT)
-        for window in windows(part.lines(flags), 1 if typed else flags.window):
+        for window in files.windows(part.lines(flags), 1 if typed else flags.window):
             sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
@@ -272,14 +265,14 @@ class _Part(NamedTuple):
             return cls(flags.output)
         shard, total = Shard.of(flags.shard), count_lines(flags.input)
         if flags.prefixes is not None:
-            check_equal("--prefixes", count_lines(flags.prefixes), "--input", total)
+            files.check_equal("--prefixes", count_lines(flags.prefixes), "--input", total)
         return cls(shard.file(flags.output), *shard.lines(total), made_of(flags))
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
         """Each line with the prefix of its translation."""
         if flags.prefixes is None:
             return ((line, "") for line in read_lines(flags.input, self.first, self.last))
-        return line_pairs(flags, "input", "prefixes", self.first, self.last)
+        return files.line_pairs(flags, "input", "prefixes", self.first, self.last)
 
 
 def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
@@ -341,7 +334,7 @@ def _formatter(
 
     def to_lines(number: int, translation: Translation) -> Iterator[str]:
         if flags.format == "json":
-            yield json_line(translation, flags.alignments)
+            yield files.json_line(translation, flags.alignments)
             return
         for hypothesis in (translation, *translation.alternatives):
             links = (hypothesis.pharaoh,) if flags.alignments else ()

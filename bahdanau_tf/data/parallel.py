@@ -257,9 +257,8 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
     written = column_paths(model_dir, name).values()
     if not all(map(os.path.exists, written)):
         raise ValueError(
-            f"--{name}_source is {table}, but the training in {model_dir} "
-            "began without this table; leave it out to resume, or name another "
-            "folder"
+            f"--{name}_source is {table}, but the training in {model_dir} began without this "
+            "table; leave it out to resume, or name another folder"
         )
     pairs = zip(*map(read_lines, written), strict=True)
     if any(a != b for a, b in zip_longest(_rows(table, name), pairs)):
@@ -274,9 +273,8 @@ def _rows(table: str, name: str) -> Iterator[tuple[str, str]]:
         cells = line.split("\t") if line.strip() else ["", ""]
         if len(cells) != len(SIDES):
             raise ValueError(
-                f"--{name}_source: {table}, line {number} has "
-                f"{amount(len(cells), 'column')}, wanted two, a sentence and "
-                "its translation with a tab between them; `cut -f1,2` makes a "
-                "file of the first two columns"
+                f"--{name}_source: {table}, line {number} has {amount(len(cells), 'column')}, "
+                "wanted two, a sentence and its translation with a tab between them; `cut -f1,2` "
+                "makes a file of the first two columns"
             )
         yield cells[0].rstrip("\r"), cells[1]

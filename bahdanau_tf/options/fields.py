@@ -23,7 +23,7 @@ def option(
     repeated: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    """A field of a dataclass, and what is known of it as an option and as a flag.
+    """A field of a dataclass, which is an option and a flag.
 
     The annotation of the field says which type it has and, if it is a `Literal`, its
     choices; `X | None` may be None, "not given".
@@ -32,11 +32,10 @@ def option(
         text: What it is, for the help and for the docstring of its class.
         default: The default value.
         within: The numbers that are allowed.
-        used_if: The values of other options with which it has an effect, by their
-            names; None if it always has.
+        used_if: The values of other options with which it has an effect, by name.
         required: Whether its command needs it as a flag.
-        repeated: Whether a flag with several values is repeated for each of them; its
-            values are separated by commas otherwise.
+        repeated: Whether the flag is repeated for several values, which are separated
+            by commas otherwise.
         kw_only: Whether the constructor takes it by name only.
     """
     about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}

@@ -80,9 +80,9 @@ def _register(stand_ins: Mapping[str, StandIn]) -> None:
     import keras
 
     _check(keras.config.backend())
-    known = keras.saving.get_custom_objects()
+    registered = keras.saving.get_custom_objects()
     for name, stand_in in stand_ins.items():
-        known.setdefault(name, stand_in)
+        registered.setdefault(name, stand_in)
 
 
 def _check(backend: str) -> None:

@@ -81,9 +81,8 @@ def tensorflow_text(user: str) -> ModuleType:
     wanted = ".".join(tf.__version__.split(".")[:2])
     if version is not None and version.split(".")[:2] != wanted.split("."):
         raise ImportError(
-            f"{user} needs tensorflow-text {wanted} beside TensorFlow "
-            f"{tf.__version__}, but tensorflow-text {version} is installed: "
-            f"pip install 'tensorflow-text=={wanted}.*'."
+            f"{user} needs tensorflow-text {wanted} beside TensorFlow {tf.__version__}, but "
+            f"tensorflow-text {version} is installed: pip install 'tensorflow-text=={wanted}.*'."
         )
     try:
         return importlib.import_module("tensorflow_text")

@@ -86,33 +86,29 @@ class Start:
                 no more.
         """
         old = self.translator
+        texts = old.source_text, old.target_text
         if old.lexicon is not None:
             StatusLine().note(
                 f"the lexicon of {self.init_from} is not used; `lexicon` makes one of the new model"
             )
-        model, source, target = old.model, old.source_text, old.target_text
-        if self.added_words:
-            model, source, target = self._with_words(files)
-        return Translator(model, source, target, old.decoding, old.dictionary)
-
-    def _with_words(self, files: Sequence[str]) -> tuple[keras.Model, WordTokenizer, WordTokenizer]:
-        """Model and tokenizers with words added."""
-        old, pair = self.translator, []
-        for text, path in zip((old.source_text, old.target_text), files, strict=True):
+        if not self.added_words:
+            return Translator(old.model, *texts, old.decoding, old.dictionary)
+        grown = []
+        for text, path in zip(texts, files, strict=True):
             if not isinstance(text, WordTokenizer):
                 raise ValueError(
                     f"--added_words: {self.init_from} has sub-words, which can "
                     "write any word; leave it out"
                 )
-            pair.append(with_added_words(text, [path], self.added_words))
-        source, target = pair
+            grown.append(with_added_words(text, [path], self.added_words))
+        source, target = grown
         model = with_added_rows(
             old.model,
             source.vocabulary_size - old.source_text.vocabulary_size,
             target.vocabulary_size - old.target_text.vocabulary_size,
             (source.unk_id, target.unk_id),
         )
-        return model, source, target
+        return Translator(model, source, target, old.decoding, old.dictionary)
 
 
 def check_start(settings: Path, start: Start | None) -> None:
