@@ -64,7 +64,7 @@ FIRST = 3
 TESTS = {
     "layers": (
         *("layers", "reference", "keras_cells", "masks", "fast_training"),
-        *("models", "conformance"),
+        *("models", "conformance", "remembering"),
     ),
     "search": ("search", "constraints", "translator"),
     "losses.py": ("losses", "masks", "fast_training"),
@@ -73,7 +73,7 @@ TESTS = {
         *("vocabulary", "rows", "true_case", "guess", "tokenizer", "subword"),
         *("text_files", "translator"),
     ),
-    "data": ("dataset", "selection", "language_model", "training_text"),
+    "data": ("dataset", "selection", "training_text"),
 }
 
 
