@@ -20,10 +20,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # but the files of one folder may.
 FLOORS = (
     ("system",),
-    ("layers", "losses", "optimizers", "plotting", "search", "text"),
+    ("layers", "losses", "optimizers", "search", "text"),
     ("options",),
     ("data", "evaluation", "models"),
-    ("corpora",),
+    ("corpora", "plotting"),
     ("translation",),
     ("serving",),
     ("translator",),

@@ -16,7 +16,7 @@ from browser import Page
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
-from bahdanau_tf.plotting.viewer import parts_of, shares_of
+from bahdanau_tf.translation.view import parts_of, shares_of
 
 HOSTILE = (
     "<script>window.hit=1</script>",

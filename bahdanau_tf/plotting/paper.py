@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from bahdanau_tf.evaluation import LengthBin
 
 END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
@@ -140,43 +141,8 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
 STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ in black and white
 
 
-class _Score(Protocol):
-    """As `bahdanau_tf.evaluation.Score`."""
-
-    @property
-    def score(self) -> float: ...
-
-    @property
-    def interval(self) -> tuple[float, float] | None: ...
-
-
-class _LengthBin(Protocol):
-    """As `bahdanau_tf.evaluation.LengthBin`."""
-
-    @property
-    def shortest(self) -> int: ...
-
-    @property
-    def longest(self) -> int: ...
-
-    @property
-    def score(self) -> _Score: ...
-
-
-class Aligned(Protocol):
+class _Aligned(Protocol):
     """As `bahdanau_tf.Translation`."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def source_offsets(self) -> Sequence[tuple[int, int]]: ...
-
-    @property
-    def target_offsets(self) -> Sequence[tuple[int, int]]: ...
 
     @property
     def source_tokens(self) -> Sequence[str]: ...
@@ -189,7 +155,7 @@ class Aligned(Protocol):
 
 
 def plot_alignment(
-    source_tokens: Sequence[str] | Aligned,
+    source_tokens: Sequence[str] | _Aligned,
     target_tokens: Sequence[str] = (),
     weights: ArrayLike | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -250,7 +216,7 @@ def plot_alignment(
 
 
 def plot_bleu_by_length(
-    curves: Mapping[str, Iterable[_LengthBin]],
+    curves: Mapping[str, Iterable[LengthBin]],
     path: str | os.PathLike[str] | None = None,
     *,
     label: str = "Sentence length",

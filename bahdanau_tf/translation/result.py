@@ -17,7 +17,7 @@ from bahdanau_tf.evaluation import (
     hard_links,
 )
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.plotting.viewer import alignment_html
+from bahdanau_tf.translation.view import alignment_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

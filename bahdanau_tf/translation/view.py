@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END, Aligned
+from bahdanau_tf.plotting.paper import END
+
+if TYPE_CHECKING:
+    from bahdanau_tf.translation.result import Translation
 
 
 class Words(NamedTuple):
@@ -117,7 +120,7 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]  # the numbers of the tokens in it
 
 
-def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
+def alignment_html(translation: Translation, language: str = "en") -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
     The HTML loads nothing from elsewhere, and all text in it is escaped. Headings and hints are
