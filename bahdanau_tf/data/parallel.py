@@ -232,9 +232,7 @@ def column_paths(model_dir: Path, name: str) -> dict[str, str]:
 def write_columns(table: str, model_dir: Path, name: str) -> None:
     """Writes the columns of a table as two text files; the name is "train" or "dev".
 
-    Raises:
-        ValueError: A line has not two columns, or is not UTF-8.
-        OSError: A file cannot be read or written.
+    A line that has not two columns, or is not UTF-8, raises a ValueError.
     """
     with replaced_directory(model_dir / f"{name}_columns") as new:
         source, target = (new / side for side in SIDES)
@@ -248,12 +246,7 @@ def write_columns(table: str, model_dir: Path, name: str) -> None:
 
 
 def check_columns(table: str, model_dir: Path, name: str) -> None:
-    """Checks that `write_columns` has written the columns of this table.
-
-    Raises:
-        ValueError: They are of another one, or there are none.
-        OSError: A file cannot be read.
-    """
+    """Raises a ValueError unless `write_columns` has written the columns of this table."""
     written = column_paths(model_dir, name).values()
     if not all(map(os.path.exists, written)):
         raise ValueError(

@@ -274,7 +274,4 @@ def lowest(scores: np.ndarray, count: int) -> np.ndarray:
     """
     if not 1 <= count <= len(scores):
         raise ValueError(f"lowest: count is {count}, wanted 1 to {len(scores)}")
-    limit = np.partition(scores, count - 1)[count - 1]
-    below = np.flatnonzero(scores < limit)
-    equal = np.flatnonzero(scores == limit)[: count - len(below)]
-    return np.sort(np.concatenate([below, equal]))
+    return np.sort(np.argsort(scores, kind="stable")[:count])
