@@ -232,10 +232,8 @@ def stream_batches(
     """Batches of epoch after epoch, without end, each with the `Position` after it.
 
     From a position that came with a batch, the stream continues after that batch as if it had
-    never stopped. Batches are those of `make_dataset`; a position is four int64 [].
-
-    Raises:
-        ValueError: No pair of the corpus has an allowed length.
+    never stopped. Batches are those of `make_dataset`; a position is four int64 []. A corpus
+    without a pair of an allowed length raises a ValueError.
     """
     numbered = stream_numbered_batches(corpus, source_text, target_text, batching, start)
     return numbered.map(lambda *element: element[:2])

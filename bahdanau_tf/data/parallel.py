@@ -31,21 +31,12 @@ class TextFile:
     """The lines of a text, by number; those of `read_lines`.
 
     Only the offset of every 16th line is kept in memory. A gzip file is unpacked to a temporary
-    file without a name, which exists as long as this object; a list is written to one.
+    file without a name, which exists as long as this object; a list is written to one. `name` is
+    the path, or `side` for a list; `is_blank`, bool [lines], is True for lines of white space only;
+    `digest` is the BLAKE2b digest of the text.
 
-    Args:
-        text: A UTF-8 file, or a list of sentences.
-        side: Names a list in messages.
-
-    Attributes:
-        name: The path, or `side`.
-        is_blank: bool [lines], True for lines of white space only.
-        digest: BLAKE2b digest of the text.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is not UTF-8, a line is too long, it is a damaged gzip file, or a pipe; or a
-            sentence is not a string of one line.
+    A ValueError is raised for a text that is not UTF-8, a line that is too long, a damaged gzip
+    file, a pipe, or a sentence that is not a string of one line.
     """
 
     def __init__(self, text: Text, side: str = "text") -> None:

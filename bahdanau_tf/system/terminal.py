@@ -13,7 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import groupby
 from typing import TextIO
@@ -64,15 +64,12 @@ def in_notebook() -> bool:
 class StatusLine:
     """A line about a long job, on standard error, in a notebook on standard output.
 
-    On a terminal it is overwritten, at most twice a second; elsewhere (a log
-    file) a new line is written every 30 seconds.
-
-    Args:
-        stream: Where to write instead. Some programs have
-            none, or replace it by an object without `isatty`.
+    On a terminal it is overwritten, at most twice a second; elsewhere (a log file) a new line is
+    written every 30 seconds. `stream` is where to write instead.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
+        # Some programs have no stream, or replace it by an object without `isatty`.
         self._stream = stream or (sys.stdout if in_notebook() else sys.stderr)
         isatty = getattr(self._stream, "isatty", None)
         self._live = isatty is not None and isatty()
@@ -114,15 +111,10 @@ class StatusLine:
 class ProgressLine(StatusLine):
     """The progress of a job whose number of steps is known.
 
-    The time left is estimated without the first step, which may include work
-    done once, such as tracing a graph.
-
-    Args:
-        total: Number of steps, those of earlier runs included.
-        done: Steps done in earlier runs.
-        stream: As for `StatusLine`.
-        seconds: The job ends so long after its first step, even if steps are left. If that comes
-            first, only the time is shown, not the number of steps.
+    The time left is estimated without the first step, which may include work done once, such as
+    tracing a graph. `total` counts the steps of earlier runs, too, of which there are `done`. The
+    job ends `seconds` after its first step, even if steps are left; if that comes first, only the
+    time is shown, not the number of steps.
     """
 
     def __init__(
@@ -176,14 +168,10 @@ class ProgressLine(StatusLine):
 class LineCounter(StatusLine):
     """Counts the lines that are done, and reports odd ones.
 
-    The total is unknown, since the lines may come from a pipe. Odd lines are
-    collected and reported every 30 seconds and at the end.
-
-    Args:
-        about: What the lines are; written before the count.
-        quiet: Whether to report only odd lines, and at once, because the
-            output itself goes to the same terminal.
-        first: How many lines of the text come before those that are counted.
+    The total is unknown, since the lines may come from a pipe. Odd lines are collected and reported
+    every 30 seconds and at the end; if `quiet`, they alone are, and at once, because the output
+    itself goes to the same terminal. `about` is written before the count; of the text, `first`
+    lines come before those that are counted.
     """
 
     def __init__(self, about: str = "", quiet: bool = False, first: int = 0) -> None:
@@ -269,13 +257,10 @@ def amount(number: float, of: str) -> str:
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:
     """Yields the lines, and shows their number by a `LineCounter`."""
-    counter = LineCounter(about)
-    try:
+    with closing(LineCounter(about)) as counter:
         for line in lines:
             yield line
             counter.advance(1)
-    finally:
-        counter.close()
 
 
 def _clock(seconds: float) -> str:
