@@ -91,15 +91,8 @@ class NGramModel:
     are interpolated with 1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are
     the numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it is never 0 or 1.
 
-    Memory is proportional to the length of the text.
-
-    Args:
-        ids: int64 [T], the text, from `WordList.encode`.
-        size: number of ids, `WordList.size`.
-        order: length of the longest n-grams.
-
-    Raises:
-        ValueError: `order` is below 1.
+    The text, `ids`, int64 [T], and the number of ids, `size`, are those of a `WordList`; the
+    longest n-grams have `order` words. Memory is proportional to the length of the text.
 
     Reference:
         Chen and Goodman, 1998: An empirical study of smoothing techniques for language modeling,
@@ -240,13 +233,8 @@ def score_pairs(
 
     The models of H_out are made from a random sample of the corpus, with as many pairs as
     `in_domain`. The corpus is read in parts; `in_domain` and the sample are kept in memory.
-    Progress is written to standard error.
-
-    Returns:
-        float32 [pairs], for the pairs of `corpus.rows`.
-
-    Raises:
-        ValueError: `order`, the length of the longest n-grams, is below 1.
+    Progress is written to standard error. `order` is the length of the longest n-grams. Returns
+    float32 [pairs], for the pairs of `corpus.rows`.
 
     Reference:
         Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data selection.
@@ -267,14 +255,7 @@ def score_pairs(
 
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
-    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first.
-
-    Raises:
-        ValueError: `count` is below 1 or above N.
-    """
+    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first."""
     if not 1 <= count <= len(scores):
         raise ValueError(f"lowest: count is {count}, wanted 1 to {len(scores)}")
-    limit = np.partition(scores, count - 1)[count - 1]
-    below = np.flatnonzero(scores < limit)
-    equal = np.flatnonzero(scores == limit)[: count - len(below)]
-    return np.sort(np.concatenate([below, equal]))
+    return np.sort(np.argsort(scores, kind="stable")[:count])

@@ -23,13 +23,7 @@ OUTSIDE = "outside system"
 
 
 class Corpus(NamedTuple):
-    """Sentence pairs, with gold word alignments if there are any.
-
-    Attributes:
-        sources: The sentences.
-        references: Their translations.
-        alignments: Links between the tokens of each pair, or None.
-    """
+    """Sentences, their translations, and the gold links of each pair, None if there are none."""
 
     sources: Sequence[str]
     references: Sequence[str]

@@ -124,12 +124,7 @@ def _file(name: str) -> str:
 
 
 def check_names(owner: str, names: Iterable[str]) -> None:
-    """Raises a ValueError if two systems' translations would be one file.
-
-    Args:
-        owner: A function or flags, for the message.
-        names: The names of the systems.
-    """
+    """Raises a ValueError, about `owner`, if two systems' translations would be one file."""
     owners: dict[str, str] = {}
     for name in names:
         other = owners.setdefault(_file(name), name)
