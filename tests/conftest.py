@@ -58,9 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     """Reports the location of the tested package and the versions used."""
-    found = importlib.util.find_spec("bahdanau_tf")
+    package = importlib.util.find_spec("bahdanau_tf")
     versions = (f"{name} {metadata.version(name)}" for name in ENGINES)
-    return ", ".join([*found.submodule_search_locations, *versions])
+    return ", ".join([*package.submodule_search_locations, *versions])
 
 
 def pytest_collection_finish() -> None:
