@@ -18,7 +18,7 @@ from toys import english, french
 
 from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.data.dataset import stream_numbered_batches
+from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer
@@ -212,7 +212,7 @@ def test_words_are_not_sampled(files, trained, tmp_path, monkeypatch):
         plan.prepare()
     assert not (tmp_path / "model").exists()
     words = Translator.load(trained)
-    monkeypatch.setattr(loop, "stream_numbered_batches", stream_numbered_batches)
+    monkeypatch.setattr(loop, "stream_batches", stream_batches)
     with pytest.raises(ValueError, match="sample_subwords is True with a Word"):
         train(words, files, plan.recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()

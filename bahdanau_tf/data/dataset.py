@@ -229,24 +229,12 @@ def stream_batches(
     batching: Batching = Batching(),
     start: Position = Position(),
 ) -> tf.data.Dataset:
-    """Batches of epoch after epoch, without end, each with the `Position` after it.
+    """(batch, the `Position` after it, its lines) of epoch after epoch, without end.
 
     From a position that came with a batch, the stream continues after that batch as if it had
-    never stopped. Batches are those of `make_dataset`; a position is four int64 []. A corpus
-    without a pair of an allowed length raises a ValueError.
+    never stopped. Batches are those of `make_dataset`; a position is four int64 []; lines are
+    numbered from 0, int64 [B]. A corpus without a pair of an allowed length raises a ValueError.
     """
-    numbered = stream_numbered_batches(corpus, source_text, target_text, batching, start)
-    return numbered.map(lambda *element: element[:2])
-
-
-def stream_numbered_batches(
-    corpus: ParallelCorpus,
-    source_text: Tokenizer,
-    target_text: Tokenizer,
-    batching: Batching = Batching(),
-    start: Position = Position(),
-) -> tf.data.Dataset:
-    """As `stream_batches`, with int64 [B], the numbers of each batch's lines, from 0."""
     stream = _Stream(corpus, source_text, target_text, batching)
     return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
 

@@ -188,7 +188,6 @@ def _level(keys: np.ndarray, counts: np.ndarray, size: int, histories: int) -> _
 
 
 ORDER = 2  # longer n-grams selected worse, with 1,000 and with 10,000 pairs
-CHUNK = 1000  # pairs read and scored together
 SEED = 2011  # seed of the corpus sample
 
 
@@ -244,13 +243,12 @@ def score_pairs(
     sample = np.sort(generator.choice(corpus.rows, size, replace=False))
     texts = zip(in_domain.read(in_domain.rows), corpus.read(sample), strict=True)
     sides = [CrossEntropyDifference(*text, order) for text in texts]
-    scores = np.empty(len(corpus), np.float32)
+    scores, done = np.empty(len(corpus), np.float32), 0
     line = ProgressLine(len(corpus))
-    for start in range(0, len(corpus), CHUNK):
-        part = slice(start, start + CHUNK)
-        pairs = corpus.read(corpus.rows[part])
-        scores[part] = sum(side(text) for side, text in zip(sides, pairs, strict=True))
-        line.update(min(part.stop, len(corpus)), "pairs scored")
+    for pairs in corpus.read_in_chunks(corpus.rows):
+        first, done = done, done + len(pairs[0])
+        scores[first:done] = sum(side(text) for side, text in zip(sides, pairs, strict=True))
+        line.update(done, "pairs scored")
     return scores
 
 
