@@ -87,18 +87,11 @@ class Answers(NamedTuple):
 
 
 def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()) -> Answers:
-    """Answers requests by a copy of an export in a new process.
+    """Answers requests by a copy of an export, in a new process.
 
-    It imports only tensorflow and tensorflow_text.
-
-    Args:
-        version: The folder that `export` gave.
-        asked: The requests.
-        timed: Further ones, repeated and timed.
-
-    Raises:
-        ValueError: The process failed.
-        OSError: The export cannot be copied.
+    It imports only tensorflow and tensorflow_text. The version is the folder that `export` gave;
+    the requests `timed` are repeated and timed. Raises ValueError if the process fails, OSError if
+    the export cannot be copied.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
