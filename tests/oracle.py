@@ -205,7 +205,3 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         if embedding.bias is not None:
             p[f"b_E{letter}"] = array(embedding.bias)
     return p
-
-
-def reference_step(cell: Any) -> Callable:
-    return CELLS[type(cell)][0]

@@ -80,8 +80,8 @@ def test_added_rows_change_nothing_at_first(model_class, options):
     before = log_probs(model, [4, unknown, 5, 2], [5, unknown, 3, 2])
     after = log_probs(grown, [4, first + 1, 5, 2], [5, old + 1, 3, 2])
     assert after.shape == (4, old + added)
-    known = np.arange(old) != unknown
-    np.testing.assert_allclose(after[:, :old][:, known], before[:, known], 1e-4)
+    is_known = np.arange(old) != unknown
+    np.testing.assert_allclose(after[:, :old][:, is_known], before[:, is_known], 1e-4)
     divided = before[:, [unknown]] - math.log(added + 1)
     for column in (unknown, *range(old, old + added)):
         np.testing.assert_allclose(after[:, [column]], divided, 1e-4)
