@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import Group, check_files, check_output
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.data.selection import CHUNK, ORDER, lowest, score_pairs
+from bahdanau_tf.data.selection import ORDER, lowest, score_pairs
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written, written_together
 from bahdanau_tf.system.ranges import Range
@@ -83,8 +83,7 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 def _write_pairs(corpus: ParallelCorpus, rows: np.ndarray, source: str, target: str) -> None:
     with written_together([source, target]) as streams:
-        for start in range(0, len(rows), CHUNK):
-            texts = corpus.read(rows[start : start + CHUNK])
+        for texts in corpus.read_in_chunks(rows):
             for stream, lines in zip(streams, texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
 

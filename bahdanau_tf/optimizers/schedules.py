@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import keras
 import tensorflow as tf
 
 
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The base class: a dataclass, whose fields are its config."""
+
+    def get_config(self) -> dict[str, object]:
+        return {**vars(self)}
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+@dataclass(eq=False, repr=False)
+class WarmupLinearDecay(Schedule):
     """A rate that rises linearly to its peak, stays there, falls linearly.
 
         rate(n) = peak · min(1, n / w, 1 - (1 - e) f)   at update n = 1, 2, ...
@@ -24,20 +34,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         final_share: The last rate as a share of the peak.
     """
 
-    def __init__(
-        self,
-        peak: float,
-        total_steps: int,
-        warmup_steps: int = 200,
-        constant_share: float = 0.5,
-        final_share: float = 0.02,
-    ) -> None:
-        super().__init__()
-        self.peak = peak
-        self.total_steps = total_steps
-        self.warmup_steps = warmup_steps
-        self.constant_share = constant_share
-        self.final_share = final_share
+    peak: float
+    total_steps: int
+    warmup_steps: int = 200
+    constant_share: float = 0.5
+    final_share: float = 0.02
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
@@ -48,18 +49,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay = 1.0 - fallen * (1.0 - self.final_share)
         return self.peak * tf.minimum(tf.minimum(warm, 1.0), decay)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            "peak": self.peak,
-            "total_steps": self.total_steps,
-            "warmup_steps": self.warmup_steps,
-            "constant_share": self.constant_share,
-            "final_share": self.final_share,
-        }
-
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
+@dataclass(eq=False, repr=False)
+class InverseSquareRoot(Schedule):
     """A rate that rises linearly to its peak, then falls as 1/√updates.
 
         rate(n) = peak · min(n / w, √(w / n))   at update n = 1, 2, ...
@@ -74,21 +67,17 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         Vaswani et al. 2017, arXiv 1706.03762, equation 3, where the peak is (d_model w)^-1/2.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 200) -> None:
-        super().__init__()
-        self.peak = peak
-        self.warmup_steps = warmup_steps
+    peak: float
+    warmup_steps: int = 200
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         ratio = (tf.cast(step, tf.float32) + 1.0) / max(self.warmup_steps, 1)
         return self.peak * tf.minimum(ratio, tf.math.rsqrt(ratio))
 
-    def get_config(self) -> dict[str, object]:
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
-
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
+@dataclass(eq=False, repr=False)
+class HalvedEveryHalfEpoch(Schedule):
     """Sutskever et al.'s rate: constant, then halved every half epoch.
 
     "After 5 epochs, we begun halving the learning rate every half epoch": it is first halved right
@@ -114,17 +103,16 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
         Sutskever et al. 2014, arXiv 1409.3215, section 3.4.
     """
 
-    def __init__(
-        self, initial_rate: float, steps_per_epoch: float, constant_epochs: int = 5
-    ) -> None:
-        super().__init__()
-        if steps_per_epoch <= 0:
+    initial_rate: float
+    steps_per_epoch: float
+    constant_epochs: int = 5
+
+    def __post_init__(self) -> None:
+        if self.steps_per_epoch <= 0:
             raise ValueError(
-                f"HalvedEveryHalfEpoch: steps_per_epoch is {steps_per_epoch}, wanted more than 0"
+                f"HalvedEveryHalfEpoch: steps_per_epoch is {self.steps_per_epoch}, "
+                "wanted more than 0"
             )
-        self.initial_rate = initial_rate
-        self.steps_per_epoch = steps_per_epoch
-        self.constant_epochs = constant_epochs
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         # A float32 cannot count updates beyond 2^24.
@@ -133,10 +121,3 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
         halvings = tf.floor(2 * late / self.steps_per_epoch) + 1
         halvings = tf.cast(tf.maximum(halvings, 0), tf.float32)
         return self.initial_rate * 0.5**halvings
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            "initial_rate": self.initial_rate,
-            "steps_per_epoch": self.steps_per_epoch,
-            "constant_epochs": self.constant_epochs,
-        }

@@ -220,13 +220,13 @@ class WordTokenizer(Tokenizer):
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
-        running = known = 0
+        running = known_words = 0
         for strings in line_batches(as_texts("WordTokenizer.coverage", files)):
             ids = tokenize(strings).numpy()
             ends = (ids == self.eos_id).sum()
             running += int(ids.size - ends)
-            known += int((ids != self.unk_id).sum() - ends)
-        return Coverage(running, known)
+            known_words += int((ids != self.unk_id).sum() - ends)
+        return Coverage(running, known_words)
 
     def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Splits strings, string [B], into normalized words, ragged string [B, (T)]."""
