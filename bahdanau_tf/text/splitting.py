@@ -278,7 +278,10 @@ def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
     split_before, split_after = _splits_apostrophe(text, language.apostrophe)
     first |= split_before | before(split_after, False)
     if language.scripts:
-        first |= _changes_script(text)
+        # A word ends where Han, kana or Hangul starts or ends.
+        script, script_left = (tf.maximum(x, int(Kind.LETTER)) for x in (text.kinds, text.left))
+        inside = (text.kinds >= Kind.DIGIT) & (text.left >= Kind.DIGIT)
+        first |= inside & (script != script_left)
     first |= _splits_full_stop(text, first, language)
     # Moses makes two words of a full stop and an apostrophe that end a line.
     last_quote = (text.kinds == Kind.APOSTROPHE) & (text.right == _EDGE)
@@ -303,14 +306,6 @@ def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Te
     decade = number & (after(text.codes, 0) == ord("s"))
     around &= ~(number & letter_right)
     return around | inside | decade, around
-
-
-def _changes_script(text: _Text) -> tf.Tensor:
-    """Whether a word ends where Han, kana or Hangul starts or ends."""
-    script = tf.maximum(text.kinds, int(Kind.LETTER))
-    script_left = tf.maximum(text.left, int(Kind.LETTER))
-    inside = (text.kinds >= Kind.DIGIT) & (text.left >= Kind.DIGIT)
-    return inside & (script != script_left)
 
 
 def _splits_full_stop(text: _Text, first: tf.Tensor, language: Language) -> tf.Tensor:

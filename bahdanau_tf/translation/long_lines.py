@@ -93,21 +93,20 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
     The n best of the line are those with the largest sums of scores, the finished ones first, as in
     search.
     """
+
+    def rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
+        return not all(x.finished for x in pair), -sum(x.score for x in pair)
+
     n_best = [Translation(line)]
     start = 0
     for part, best in zip(parts, translations, strict=True):
         own = [best, *best.alternatives]
-        pairs = sorted(product(n_best, own), key=_rank)
+        pairs = sorted(product(n_best, own), key=rank)
         n_best = [
             _appended(first, second, start) for first, second in pairs[: max(len(n_best), len(own))]
         ]
         start += len(part.encode())
     return replace(n_best[0], alternatives=n_best[1:])
-
-
-def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
-    cut = not all(part.finished for part in pair)
-    return cut, -sum(part.score for part in pair)
 
 
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
