@@ -404,7 +404,8 @@ class DotAttention(Attention):
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
                 f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
-                f"annotations ({annotations_shape[-1]} wide) must be of one size"
+                f"annotations ({annotations_shape[-1]} wide) must be of one size; "
+                "GeneralAttention takes any"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
