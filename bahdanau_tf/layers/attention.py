@@ -277,7 +277,7 @@ class _Projection(keras.layers.Dense):
     def quantize(self, *args: object, **kwargs: object) -> None:
         """Is refused: Keras' `Model.quantize` then warns and leaves it out."""
         raise NotImplementedError(
-            f"BahdanauAttention: {self.path} is not quantized, since the "
+            f"{self.path} is not quantized, since the "
             "attention reads its kernel as it is"
         )
 
@@ -401,7 +401,8 @@ class DotAttention(Attention):
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
                 f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
-                f"annotations ({annotations_shape[-1]} wide) must be of one size"
+                f"annotations ({annotations_shape[-1]} wide) must be of one size; "
+                "GeneralAttention takes any"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
