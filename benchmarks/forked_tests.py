@@ -135,8 +135,8 @@ class Chosen:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        found = {item.nodeid: item for item in items}
-        items[:] = [found[name] for name in self.tests if name in found]
+        tests = {item.nodeid: item for item in items}
+        items[:] = [tests[name] for name in self.tests if name in tests]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.running.write_text(nodeid)
@@ -174,17 +174,17 @@ def in_fork(run: Callable[[], int]) -> int:
 
 def trace(package: Path, file: Path) -> list[Test]:
     """Runs a test file on a noting package; what its tests are that pass."""
-    found = package / "found.json"
+    notes = package / "found.json"
 
     def run() -> int:
         plugin = Trace(package)
         status = run_pytest(package, [str(file)], plugin)
-        found.write_text(json.dumps(plugin.tests))
+        notes.write_text(json.dumps(plugin.tests))
         return status
 
     if in_fork(run) == pytest.ExitCode.USAGE_ERROR:
         raise RuntimeError(f"pytest cannot run {file}")
-    return [Test(*test) for test in json.loads(found.read_text())]
+    return [Test(*test) for test in json.loads(notes.read_text())]
 
 
 def first_failure(package: Path, tests: Sequence[Test]) -> str | None:

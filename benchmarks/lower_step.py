@@ -126,10 +126,10 @@ def compare(size: Size, compiled: Any, batch: Any) -> None:
             taken.append(time.process_time() - started)
             print(f"update {number}, {name}: loss {loss:.7g}, {taken[-1]:.3f} s")
         seconds.append(taken)
-    one, other = np.median(seconds[1:], axis=0)
+    plain_seconds, compiled_seconds = np.median(seconds[1:], axis=0)
     print(
-        f"median: {one:.3f} s plain, {other:.3f} s compiled, which is "
-        f"{one / other:.2f} times as fast"
+        f"median: {plain_seconds:.3f} s plain, {compiled_seconds:.3f} s compiled, which is "
+        f"{plain_seconds / compiled_seconds:.2f} times as fast"
     )
 
 

@@ -157,6 +157,6 @@ def everything(package: Path, rooms: Sequence[str]) -> list[Mutant]:
     return [mutant for file in files for mutant in mutants_of(package, file)]
 
 
-def draw(found: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
+def draw(mutants: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
     """Mutants of a package, each as likely as any."""
-    return random.Random(seed).sample(found, number)
+    return random.Random(seed).sample(mutants, number)

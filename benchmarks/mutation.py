@@ -142,11 +142,11 @@ def noting_sources(places: Set[str]) -> dict[str, str]:
 
 def digest() -> str:
     """Of the package and the tests: results hold for these alone."""
-    found = hashlib.sha256()
+    sources = hashlib.sha256()
     for folder in ("bahdanau_tf", "tests"):
         for path in sorted((REPOSITORY / folder).rglob("*.py")):
-            found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+            sources.update(path.read_bytes())
+    return sources.hexdigest()[:16]
 
 
 def cheapest_first(tests: Sequence[Test]) -> list[Test]:
@@ -208,8 +208,8 @@ class Stage:
         """Shows a file to a mutant that no other has killed."""
         if mutant.name in self.results.killed:
             return
-        known = self.results.find(mutant=mutant.name, file=file.name)
-        before = known["met"] if known else -1
+        earlier = self.results.find(mutant=mutant.name, file=file.name)
+        before = earlier["met"] if earlier else -1
         tests = that_meet(mutant, self.tests_in(file))
         met = within(tests, FLAGS.seconds)
         if met <= before:
@@ -223,15 +223,15 @@ class Stage:
 
     def tests_in(self, file: Path) -> list[Test]:
         """The tests of a file that pass without a mistake."""
-        found = self.results.find(traced=file.name)
-        if found is None:
+        record = self.results.find(traced=file.name)
+        if record is None:
             with tempfile.TemporaryDirectory() as folder:
                 package = copy_of_package(folder, self.noting)
                 tests = trace(package, file)
-            found = self.results.add(traced=file.name, tests=tests)
+            record = self.results.add(traced=file.name, tests=tests)
             seconds = sum(test.seconds for test in tests)
             print(f"{file.name}: {len(tests)} tests, {seconds:.0f} s", flush=True)
-        return [Test(*test) for test in found["tests"]]
+        return [Test(*test) for test in record["tests"]]
 
 
 def that_survived(mutants: Sequence[Mutant], results: Results, stage: str) -> list[Mutant]:
@@ -249,18 +249,18 @@ def that_survived(mutants: Sequence[Mutant], results: Results, stage: str) -> li
 
 def that_stand(names: Sequence[str], mutants: Sequence[Mutant]) -> list[Mutant]:
     """Mutants by name, in a package whose lines may have moved since."""
-    found = []
+    standing = []
     for name in names:
         place, mistake = name.split(": ", 1)
         path, line, column = place.split(":")
         same = [mutant for mutant in mutants if (mutant.path, mutant.mistake) == (path, mistake)]
         if same:
-            found.append(
+            standing.append(
                 min(same, key=lambda m: (m.column != int(column), abs(m.line - int(line))))
             )
         else:
             print(f"{name}\n    stands no longer")
-    return found
+    return standing
 
 
 def main(_: Sequence[str]) -> None:

@@ -78,7 +78,7 @@ def search(model: TranslationModel, beam: int) -> tf.types.experimental.Polymorp
         input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
         autograph=False,
     )
-    def found(source: tf.Tensor, longest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def hypotheses(source: tf.Tensor, longest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         memory, state = model.encode(source)
         result = beam_search(
             full_step(model, model.output_weights()),
@@ -92,7 +92,7 @@ def search(model: TranslationModel, beam: int) -> tf.types.experimental.Polymorp
         )
         return result.tokens, result.scores
 
-    return found
+    return hypotheses
 
 
 def main(_: Sequence[str]) -> None:

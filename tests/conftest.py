@@ -40,13 +40,13 @@ hypothesis.settings.load_profile("bahdanau_tf")
 # The slowest files start first, so that no worker of pytest-xdist runs one of
 # them alone at the end.
 LONGEST_FIRST = (
-    *("training", "dataset", "serving", "models", "cli", "tokenizer"),
-    *("conformance", "translator", "named_parts", "groundhog", "lexicon"),
-    *("prefixes", "survival", "search", "old_files", "layers", "subword"),
-    *("chosen", "loading", "c_runtime", "tensorboard", "plan", "notebooks"),
-    *("align", "fast_training", "replicas", "minimal_model", "compiled_step"),
-    *("documents", "flags", "ensemble", "translate", "constraints"),
-    *("callbacks", "rate", "distribution"),
+    *("models", "chosen", "training", "distribution", "translator", "conformance"),
+    *("tokenizer", "fit", "cli", "serving", "dataset", "named_parts"),
+    *("remembering", "products", "groundhog", "lexicon", "rate", "loading"),
+    *("search", "align", "layers", "fine_tuning", "export_nodes", "ensemble"),
+    *("notebooks", "callbacks", "minimal_model", "compiled_step", "prefixes", "replicas"),
+    *("threads", "minimum_risk", "flags", "learning", "survival", "fast_training"),
+    *("fitted", "kills", "old_files", "subword"),
 )
 
 
@@ -58,9 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     """Reports the location of the tested package and the versions used."""
-    found = importlib.util.find_spec("bahdanau_tf")
+    package = importlib.util.find_spec("bahdanau_tf")
     versions = (f"{name} {metadata.version(name)}" for name in ENGINES)
-    return ", ".join([*found.submodule_search_locations, *versions])
+    return ", ".join([*package.submodule_search_locations, *versions])
 
 
 def pytest_collection_finish() -> None:

@@ -133,7 +133,7 @@ def stand_in_batches(
     batching: Batching,
     start: Position,
 ) -> Iterator[tuple[Any, Position, np.ndarray]]:
-    """Takes the place of `stream_numbered_batches` where a test is not about the text.
+    """Takes the place of `stream_batches` where a test is not about the text.
 
     It needs no graphs, which take two seconds of processor time in each training. What comes after
     a position depends on the position alone; an epoch has all lines, in an order of its own.
@@ -164,7 +164,7 @@ def stand_in_evaluate(_: DevSet, translator: Translator) -> Evaluation:
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets `train` use the stand-ins for the update and for the batches."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
-    monkeypatch.setattr(loop, "stream_numbered_batches", stand_in_batches)
+    monkeypatch.setattr(loop, "stream_batches", stand_in_batches)
 
 
 def weights(translator: Translator) -> list[np.ndarray]:

@@ -45,11 +45,11 @@ def close(actual: Any, wanted: Any, atol: float = ATOL) -> None:
     if not isinstance(actual, (tuple, list)):
         actual, wanted = [actual], [np.asarray(wanted)]
     actual, wanted = tf.nest.flatten(actual), tf.nest.flatten(wanted)
-    for one, other in zip(actual, wanted, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            one = np.asarray(tf.cast(one, tf.float64))
-            np.testing.assert_allclose(one, other, rtol=2e-6, atol=atol)
+    for ours, theirs in zip(actual, wanted, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            ours = np.asarray(tf.cast(ours, tf.float64))
+            np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=atol)
 
 
 def values(nest: Any) -> Any:
@@ -205,7 +205,3 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         if embedding.bias is not None:
             p[f"b_E{letter}"] = array(embedding.bias)
     return p
-
-
-def reference_step(cell: Any) -> Callable:
-    return CELLS[type(cell)][0]

@@ -575,9 +575,9 @@ def original_search(
 
     searches = 1
     while True:
-        found = _search_once(p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored)
-        if found:
-            return sorted(found, key=lambda h: h.cost), width, searches
+        hypotheses = _search_once(p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored)
+        if hypotheses:
+            return sorted(hypotheses, key=lambda h: h.cost), width, searches
         ignored, width = None, width * (2 if ignored is None else 1)
         searches += 1
 

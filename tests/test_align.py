@@ -97,10 +97,10 @@ def test_subwords_are_aligned(tmp_path):
     text = SubwordTokenizer.train([path], 300)
     model = make_translator(text, text)
     check(model)
-    (one,) = model.align(["caf\u00e9 \u732b"], ["\U0001f600 caf\u00e9"])
-    rows, columns = one.weights.shape
-    assert len(one.tokens) == rows - 1 > 2 < columns - 1
-    np.testing.assert_allclose(one.weights.sum(1), 1.0, atol=1e-5)
+    (alignment,) = model.align(["caf\u00e9 \u732b"], ["\U0001f600 caf\u00e9"])
+    rows, columns = alignment.weights.shape
+    assert len(alignment.tokens) == rows - 1 > 2 < columns - 1
+    np.testing.assert_allclose(alignment.weights.sum(1), 1.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["translator", "reversing"])

@@ -167,13 +167,13 @@ def test_heavy_modules_are_imported_when_needed() -> None:
 
 
 def test_no_call_breaks_served_graphs_or_splits_lines_elsewhere() -> None:
-    found = [
+    calls = [
         f"{label(path)}, line {node.lineno} {node.attr}: {FORBIDDEN_CALLS[node.attr]}"
         for path in FILES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN_CALLS
     ]
-    found += [
+    calls += [
         f"{label(path)}, line {node.lineno}: jit_compile is not False"
         for path in FILES
         if path.parent.name != "training"  # whose graphs no server runs
@@ -181,7 +181,7 @@ def test_no_call_breaks_served_graphs_or_splits_lines_elsewhere() -> None:
         if isinstance(node, ast.keyword) and node.arg == "jit_compile"
         if getattr(node.value, "value", None) is not False
     ]
-    assert not found
+    assert not calls
 
 
 def test_public_names_are_sorted_and_listed() -> None:

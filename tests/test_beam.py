@@ -76,7 +76,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def write(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{one}\n" for one in lines), "utf-8")
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
 def command(model: Path, text: Path, *flags: str) -> list[str]:
@@ -106,10 +106,10 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
     ]
     wanted = ["B", "", "", "", "A LONG LINE", "", "É", "", "BYTES", "D E"]
     for batch_size in (1, 2, 3, 64):
-        found = export.translate(lines, batch_size)
-        assert [one["text"] for one in found] == wanted
-        assert [n for n, one in enumerate(found) if one["cut"]] == [4]
-        failures = [one["failure"] for one in found]
+        translations = export.translate(lines, batch_size)
+        assert [translation["text"] for translation in translations] == wanted
+        assert [n for n, translation in enumerate(translations) if translation["cut"]] == [4]
+        failures = [translation["failure"] for translation in translations]
         assert [failures[n] for n in (1, 5)] == ["not UTF-8"] * 2
         assert all("assertion failed" in failures[n] for n in (2, 7))
         assert [n for n, why in enumerate(failures) if why] == [1, 2, 5, 7]
@@ -119,8 +119,8 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_no_line_of_a_text_in_utf16_is_translated(kit, model, encoding):
     lines = kit._lines("\ufeffa cat\na dog\n".encode(encoding))
-    found = kit.Export(str(model)).translate(lines, 64)
-    assert [one["failure"] for one in found] == ["UTF-16, wanted UTF-8"] * 2
+    translations = kit.Export(str(model)).translate(lines, 64)
+    assert [translation["failure"] for translation in translations] == ["UTF-16, wanted UTF-8"] * 2
 
 
 def test_lines_of_similar_length_are_translated_together(kit, model, monkeypatch):
@@ -133,8 +133,8 @@ def test_lines_of_similar_length_are_translated_together(kit, model, monkeypatch
 
     monkeypatch.setattr(export, "_run", recorded)
     lines = ["x" * (n * 7 % 20) for n in range(20)]
-    found = export.translate(lines, 6)
-    assert [one["text"] for one in found] == [line.upper() for line in lines]
+    translations = export.translate(lines, 6)
+    assert [translation["text"] for translation in translations] == [line.upper() for line in lines]
     assert [len(rows) for rows in batches] == [6, 6, 6, 2]
     lengths = [len(row) for rows in batches for row in rows]
     assert lengths == sorted(lengths)
@@ -166,15 +166,15 @@ def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
     lines = {n: "x" * (n % 7) + f" {n}" for n in range(20)}
     handler = kit.TranslationHandler(str(model), batch_size=4)
     with beam.Pipeline(kit.PROCESSES) as pipeline:
-        found = (
+        results = (
             pipeline
             | beam.Create(lines.items())
             | RunInference(KeyedModelHandler(handler))
-            | beam.MapTuple(lambda n, one: (n, one.example, one.inference))
+            | beam.MapTuple(lambda n, prediction: (n, prediction.example, prediction.inference))
         )
         wanted = {"cut": False, "failure": ""}
         assert_that(
-            found,
+            results,
             equal_to([(n, line, wanted | {"text": line.upper()}) for n, line in lines.items()]),
         )
 
@@ -253,9 +253,9 @@ def test_an_export_translates_as_its_translator(text, tmp_path):
     lines = ["the cat sleeps .", "", "nothing known, 猫 😀", "the dog " * 9]
     write(text / "12.en", lines)
     translate(model, text)
-    found = (tmp_path / "out" / "12.en").read_text()
-    wanted = [one.line for one in translator.translate(lines)]
-    assert found == "".join(f"{one}\n" for one in wanted)
+    output = (tmp_path / "out" / "12.en").read_text()
+    wanted = [translation.line for translation in translator.translate(lines)]
+    assert output == "".join(f"{line}\n" for line in wanted)
 
 
 def refused(kit, monkeypatch, capsys, *flags: str) -> str:
@@ -280,9 +280,12 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
         "--beam_size is not a flag": {"beam_size": 3},
         "--input has a file reports": {"input": text / "more" / "reports"},
     }.items():
-        given = {"model": model, "input": text / "*", "output": text / "out"}
+        defaults = {"model": model, "input": text / "*", "output": text / "out"}
         said = refused(
-            kit, monkeypatch, capsys, *(f"--{name}={one}" for name, one in (given | flags).items())
+            kit,
+            monkeypatch,
+            capsys,
+            *(f"--{name}={value}" for name, value in (defaults | flags).items()),
         )
         assert wanted in said
         assert not (text / "out").exists()

@@ -90,8 +90,8 @@ def test_strings_and_numbers_go_in_and_out(runtime, toy):
     assert answer.outputs["upper"].tolist() == upper
     lengths = [len(text) for text in texts]
     assert answer.outputs["length"].tolist() == lengths
-    assert answer.outputs["half"].tolist() == [one / 2 for one in lengths]
-    assert answer.outputs["long"].tolist() == [one > 5 for one in lengths]
+    assert answer.outputs["half"].tolist() == [length / 2 for length in lengths]
+    assert answer.outputs["long"].tolist() == [length > 5 for length in lengths]
     assert empty.outputs["upper"].shape == (0,)
     assert facts["version"].startswith("2.")
     assert facts["peak_kilobytes"] > 0
@@ -99,9 +99,9 @@ def test_strings_and_numbers_go_in_and_out(runtime, toy):
 
 def test_input_of_a_wrong_shape_or_type_is_an_error_not_a_crash(runtime, toy):
     wrong: list[Any] = [b"hello", b"", 3]
-    asked = [Request("serving_default", {"text": one}) for one in wrong]
+    asked = [Request("serving_default", {"text": wrong_input}) for wrong_input in wrong]
     answers, _ = runtime.run(toy, [*asked, Request("serving_default", {"text": [b"a"]})])
-    assert [one.code for one in answers] == [INVALID_ARGUMENT] * 3 + [0]
+    assert [answer.code for answer in answers] == [INVALID_ARGUMENT] * 3 + [0]
 
 
 def test_stress_run_compares_answers_and_reports_memory(runtime, toy):
@@ -113,10 +113,10 @@ def test_stress_run_compares_answers_and_reports_memory(runtime, toy):
 
 
 def test_the_stock_server_has_every_op_allowed_in_exports(runtime):
-    known = runtime.operations()
-    assert {"MatMul", "While", "SentencepieceOp"} <= known
-    assert "PyNoSuchOp" not in known
-    assert sorted((CORE_OPS | TEXT_OPS) - known) == []
+    operations = runtime.operations()
+    assert {"MatMul", "While", "SentencepieceOp"} <= operations
+    assert "PyNoSuchOp" not in operations
+    assert sorted((CORE_OPS | TEXT_OPS) - operations) == []
 
 
 # Whole translators. The first run of a signature takes seconds.
@@ -132,7 +132,7 @@ def translator_of(
 
 def subwords(vocabulary: list[str]) -> SubwordTokenizer:
     """A tokenizer with subwords of the vocabulary, and bytes for the rest."""
-    pairs = [f"{one} {other}" for one in vocabulary for other in vocabulary]
+    pairs = [f"{first} {second}" for first in vocabulary for second in vocabulary]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
         path.write_text("\n".join(pairs), "utf-8")
@@ -183,18 +183,18 @@ def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
     translator.save(saved)
     script = [sys.executable, str(EXPORT_SCRIPT), str(saved), str(base)]
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run(script, capture_output=True, text=True, env={**os.environ, **path})
-    assert found.returncode == 0, found.stderr[-2000:]
-    return translator, Path(found.stdout.split("\n")[-2])
+    process = subprocess.run(script, capture_output=True, text=True, env={**os.environ, **path})
+    assert process.returncode == 0, process.stderr[-2000:]
+    return translator, Path(process.stdout.split("\n")[-2])
 
 
 def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:
     return (probes(translator.source_texts[0]), probes(translator.target_text)[::-1])
 
 
-def assert_equal(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
-    assert sorted(found) == sorted(wanted)
-    for name, value in found.items():
+def assert_equal(outputs: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
+    assert sorted(outputs) == sorted(wanted)
+    for name, value in outputs.items():
         assert value.shape == wanted[name].shape, name
         if value.dtype.kind == "f":
             np.testing.assert_allclose(value, wanted[name], TOLERANCE, TOLERANCE, err_msg=name)
@@ -219,9 +219,9 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
             name: tf.constant(rows, tf.string, [len(rows)]) for name, rows in request.inputs.items()
         }
         wanted = loaded.signatures[request.signature](**inputs)
-        assert_equal(answer.outputs, {name: one.numpy() for name, one in wanted.items()})
+        assert_equal(answer.outputs, {name: tensor.numpy() for name, tensor in wanted.items()})
     with capsys.disabled():
-        firsts = [round(one.milliseconds) for one in answers[: len(names)]]
+        firsts = [round(answer.milliseconds) for answer in answers[: len(names)]]
         sys.stdout.write(f"\n{facts}\nfirst runs {names}: {firsts} ms\n")
 
 
@@ -239,7 +239,7 @@ def test_a_refused_request_does_not_affect_others(exported, runtime):
         good,
     ]
     answers, _ = runtime.run(version, asked)
-    codes = [one.code for one in answers]
+    codes = [answer.code for answer in answers]
     assert codes == [0, *[INVALID_ARGUMENT] * 4, 0]
     assert_equal(answers[0].outputs, answers[-1].outputs)
 
@@ -306,9 +306,9 @@ def test_no_request_within_the_limits_needs_60_megabytes(make, runtime, tmp_path
             for row, count in ((b"w1 w2", 2), *((row, 32) for row in ADMITTED))
         )
         answers, _ = runtime.run(version, [small, small, *large])
-        assert {one.code for one in answers} == {0}
+        assert {answer.code for answer in answers} == {0}
         rest = answers[2].rest_kilobytes
-        peaks = [(one.peak_kilobytes - rest) >> 10 for one in answers[2:]]
+        peaks = [(answer.peak_kilobytes - rest) >> 10 for answer in answers[2:]]
         with capsys.disabled():
             sys.stdout.write(f"\n{make.__name__} {name}: {peaks} MB\n")
         assert max(peaks) < 60

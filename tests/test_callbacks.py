@@ -33,10 +33,10 @@ SEVENS = replace(RECIPE, epochs=2, evaluate_every=7)  # 20 updates: 7, 7, 6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Stand-ins; evaluations become better, then worse."""
-    found = [Evaluation(b, 9 - b, []) for b in (1.0, 5.0, 2.0, 1.5, 1.0)]
-    found = itertools.chain(found, itertools.repeat(found[-1]))
+    evaluations = [Evaluation(b, 9 - b, []) for b in (1.0, 5.0, 2.0, 1.5, 1.0)]
+    evaluations = itertools.chain(evaluations, itertools.repeat(evaluations[-1]))
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(found))
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(evaluations))
 
 
 class Recorder(keras.callbacks.Callback):
@@ -66,7 +66,7 @@ def test_calls_are_those_of_fit(files, tmp_path):
     model.fit(
         batch.repeat(), epochs=4, steps_per_epoch=5, shuffle=False, verbose=0, callbacks=[theirs]
     )
-    assert [one[:2] for one in ours.calls] == [one[:2] for one in theirs.calls]
+    assert [call[:2] for call in ours.calls] == [call[:2] for call in theirs.calls]
     assert ours.model is translator.model
     for name in ("epochs", "steps"):
         assert ours.params[name] == theirs.params[name]
@@ -81,8 +81,8 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
         if what == "on_train_batch_end":
             batches.append(logs)
         if what == "on_epoch_end":
-            words = [one["words"] for one in batches]
-            losses = [one["loss"] for one in batches]
+            words = [batch_logs["words"] for batch_logs in batches]
+            losses = [batch_logs["loss"] for batch_logs in batches]
             wanted = np.average(losses, weights=words)
             assert logs["loss"] == pytest.approx(wanted)
             epochs.append(logs)
@@ -93,8 +93,8 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
         "dev_loss": "val_loss",
         "dev_bleu": "val_bleu",
     }.items():
-        assert [one[ours] for one in log] == [one[theirs] for one in epochs]
-    assert [one["dev_bleu"] for one in log] == [1.0, 5.0, 2.0]
+        assert [record[ours] for record in log] == [logs[theirs] for logs in epochs]
+    assert [record["dev_bleu"] for record in log] == [1.0, 5.0, 2.0]
 
 
 def test_keras_own_callbacks_stop_and_write(files, tmp_path):
@@ -131,18 +131,18 @@ def test_what_a_callback_changes_is_saved_but_was_not_evaluated(files, tmp_path)
     result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Zeroed()])
     assert (result.stopped_by, result.steps) == ("callback", 14)
     assert result.best_bleu == 5.0
-    assert all(np.any(one) for one in weights(Translator.load(tmp_path)))
+    assert all(np.any(weight) for weight in weights(Translator.load(tmp_path)))
     resumed = restarted()
     at_first = Beginning()
     train(resumed, files, SEVENS, tmp_path, callbacks=[at_first])
-    assert not any(np.any(one) for one in at_first.weights)
+    assert not any(np.any(weight) for weight in at_first.weights)
 
 
 class Beginning(keras.callbacks.Callback):
     """Keeps the weights with which training begins."""
 
     def on_train_begin(self, logs=None):
-        self.weights = [one.numpy() for one in self.model.trainable_weights]
+        self.weights = [weight.numpy() for weight in self.model.trainable_weights]
 
 
 @pytest.mark.parametrize(("method", "steps"), [("on_train_batch_end", 3), ("on_train_begin", 0)])
@@ -221,7 +221,7 @@ def test_an_error_gives_the_weights_back():
     before = model.get_weights()
     with averaged(model, optimizer):
         assert_close(model.get_weights(), before)  # no update yet
-    gradients = [tf.ones_like(one.value) for one in model.trainable_variables]
+    gradients = [tf.ones_like(weight.value) for weight in model.trainable_variables]
     for _ in range(2):
         optimizer.apply(gradients)
     after = model.get_weights()

@@ -159,10 +159,10 @@ def test_if_all_checkpoints_are_damaged_none_is_read(tmp_path):
 def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(tmp_path, size):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
-    with full_disk(size), pytest.raises(OSError, match="could not be written") as told:
+    with full_disk(size), pytest.raises(OSError, match="could not be written") as error:
         checkpoints.save()
-    assert "File too large; what was written before is kept" in str(told.value)
-    assert "\n" not in str(told.value)
+    assert "File too large; what was written before is kept" in str(error.value)
+    assert "\n" not in str(error.value)
     assert names(tmp_path) == files_of(2, 3)
     assert restored(tmp_path)[:2] == (value, [])
 
@@ -216,8 +216,8 @@ class Counting(Adam):
 
 def built(optimizer: Adam) -> Adam:
     optimizer.build([keras.Variable(0.0, name=name) for name in "ab"])
-    for place, one in enumerate(optimizer.variables):
-        one.assign(place + 1)
+    for place, variable in enumerate(optimizer.variables):
+        variable.assign(place + 1)
     return optimizer
 
 
@@ -227,8 +227,8 @@ def test_an_optimizer_s_slots_are_not_exchanged(tmp_path):
     Checkpoints(tmp_path, optimizer=before).save()
     for first in (True, False):
         after = built(Counting(first))
-        for one in after.variables:
-            one.assign(-1)
+        for variable in after.variables:
+            variable.assign(-1)
         checkpoints = Checkpoints(tmp_path, optimizer=after)
         with pytest.raises(ValueError, match="does not have"):
             checkpoints.restore("ckpt-1")

@@ -33,7 +33,7 @@ SMALL = ["--units=8", "--batch_size=64", "--epochs=1", "--label_smoothing=0"]
 class Trained(NamedTuple):
     corpus: Path
     folder: Path
-    told: str
+    messages: str
 
     @property
     def texts(self) -> list[str]:
@@ -56,7 +56,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         patched.setattr(command.StatusLine, "note", lambda self, text: notes.append(text))
         patched.setattr(loop, "train_step", stand_in_step)
         assert main([*made.texts, *SMALL]) == 0
-    return made._replace(told="\n".join(notes))
+    return made._replace(messages="\n".join(notes))
 
 
 class Call(NamedTuple):
@@ -103,11 +103,11 @@ def test_what_is_chosen_is_said_and_written(trained):
         "at most 1 epoch,",
         "about 22 pairs held out to choose the best model by",
     ):
-        assert f"  {said}" in trained.told
+        assert f"  {said}" in trained.messages
         assert f"# {said}" in written
     assert "\n--joint\n" in written
     assert "\n# given\n--units=8\n" in written
-    assert str(trained.folder / "train.flags") in trained.told
+    assert str(trained.folder / "train.flags") in trained.messages
 
 
 def test_the_dev_text_is_in_the_folder(trained):
@@ -117,7 +117,7 @@ def test_the_dev_text_is_in_the_folder(trained):
     assert len(dev) >= 22
     assert len(dev) + len(rest) == 440
     named = f"dev text: {text / 'dev.source'} and dev.target, {len(dev)} pairs"
-    assert named in trained.told
+    assert named in trained.messages
 
 
 def test_the_file_of_flags_means_the_same(trained):
@@ -141,8 +141,8 @@ def test_flags_that_only_the_folders_own_model_uses_are_accepted(tmp_path):
     (tmp_path / "text").write_text("a b\n")
     flags = cli.defined_flags("train")
     texts = [f"--train_{n}={tmp_path / 'text'}" for n in ("source", "target")]
-    given = ["--layers=2", "--risk_samples=5", "--added_words=5"]
-    flags(["train", f"--model_dir={tmp_path}", *texts, *given])
+    own = ["--layers=2", "--risk_samples=5", "--added_words=5"]
+    flags(["train", f"--model_dir={tmp_path}", *texts, *own])
     check(flags)
 
 
@@ -179,9 +179,9 @@ def test_the_last_value_given_stays(trained, tmp_path, capsys):
         ([], 0.25, ""),
     ):
         assert main([*words, *own]) == 0
-        told = capsys.readouterr().err
-        assert said in told
-        assert ("--learning_rate is" in told) == bool(said)
+        messages = capsys.readouterr().err
+        assert said in messages
+        assert ("--learning_rate is" in messages) == bool(said)
         settings = json.loads((folder / "training.json").read_text())
         assert settings["recipe"]["learning_rate"] == rate
         flags = (folder / "train.flags").read_text()
@@ -386,21 +386,21 @@ def test_pairs_may_be_held_out_with_a_recipe(calls, tmp_path, capsys):
 )
 def test_the_flags_of_any_training_make_the_same_one(calls, tmp_path, capsys, own):
     """In another folder, and when it resumes without the recipe."""
-    corpus, one, other = (tmp_path / name for name in ("text", "one", "other"))
+    corpus, first_folder, second_folder = (tmp_path / name for name in ("text", "one", "other"))
     write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
     texts = [
         f"--{split}_{side}={corpus / split}.{code}"
         for split in ("train", "dev")
         for side, code in (("source", "en"), ("target", "fr"))
     ]
-    assert main(["train", *own, *texts, f"--model_dir={one}"]) == 0
-    assert main(["train", *texts, f"--model_dir={one}"]) == 0
-    written = f"--flagfile={one / 'train.flags'}"
+    assert main(["train", *own, *texts, f"--model_dir={first_folder}"]) == 0
+    assert main(["train", *texts, f"--model_dir={first_folder}"]) == 0
+    written = f"--flagfile={first_folder / 'train.flags'}"
     capsys.readouterr()
-    assert main(["train", *texts, written, f"--model_dir={other}"]) == 0
+    assert main(["train", *texts, written, f"--model_dir={second_folder}"]) == 0
     assert "chosen" not in capsys.readouterr().err
     for name in ("text.json", "source/tokenizer.json"):
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+        assert (first_folder / name).read_bytes() == (second_folder / name).read_bytes()
     recipes = [replace(call.recipe, learning_rate=call.recipe.rate) for call in calls]
     units = [call.translator.model.get_config()["units"] for call in calls]
     first, *others = zip(recipes, units, strict=True)
@@ -410,17 +410,17 @@ def test_the_flags_of_any_training_make_the_same_one(calls, tmp_path, capsys, ow
 @pytest.mark.parametrize("as_copy", [False, True])
 @pytest.mark.usefixtures("calls")
 def test_the_same_text_on_both_sides_is_told(tmp_path, capsys, as_copy):
-    one, copy, other = (tmp_path / name for name in ("one", "copy", "other"))
-    for path, word in ((one, "line"), (copy, "line"), (other, "Zeile")):
+    text, copy, translation = (tmp_path / name for name in ("one", "copy", "other"))
+    for path, word in ((text, "line"), (copy, "line"), (translation, "Zeile")):
         path.write_text("".join(f"{word} {n}\n" for n in range(40)))
-    for target, is_same in ((copy if as_copy else one, True), (other, False)):
-        words = [f"--train_source={one}", f"--train_target={target}"]
+    for target, is_same in ((copy if as_copy else text, True), (translation, False)):
+        words = [f"--train_source={text}", f"--train_target={target}"]
         words += ["--recipe=paper", "--units=4"]
         words.append(f"--model_dir={tmp_path / 'model' / target.name}")
         assert main(["train", *words]) == 0
-        told = capsys.readouterr().err
-        said = f"--train_source and --train_target are the same text, {one}"
-        assert (said in told) == is_same
+        messages = capsys.readouterr().err
+        said = f"--train_source and --train_target are the same text, {text}"
+        assert (said in messages) == is_same
 
 
 @pytest.mark.parametrize(
@@ -444,9 +444,9 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
     files = {name: str(tmp_path / name) for name in sides}
     for name, lines in sides.items():
         Path(files[name]).write_text("".join(f"{line}\n" for line in lines))
-    found = [one for one in doubts(files) if "train_target" not in one]
-    assert len(found) == (said is not None)
-    assert all(one.startswith(said) for one in found)
+    warnings = [warning for warning in doubts(files) if "train_target" not in warning]
+    assert len(warnings) == (said is not None)
+    assert all(warning.startswith(said) for warning in warnings)
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ def test_few_pairs_are_called_few(tmp_path, lines, count):
     path.write_text("".join(f"{line}\n" for line in lines))
     said = [*few_pairs(str(path), str(path))]
     assert len(said) == (count is not None)
-    assert all(one.startswith(f"only {count}") for one in said)
+    assert all(line.startswith(f"only {count}") for line in said)
     longer = tmp_path / "longer"
     longer.write_text(path.read_text() + "one more\n")
     assert not [*few_pairs(str(path), str(longer))]
@@ -542,14 +542,14 @@ def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypa
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]
     own = ["--units=4", "--attention=GeneralAttention"]
-    one, other = tmp_path / "one", tmp_path / "other"
-    assert main(["train", *texts, *own, f"--model_dir={one}"]) == 0
-    written = f"--flagfile={one / 'train.flags'}"
-    assert "attention_units" not in (one / "train.flags").read_text()
-    assert main(["train", *texts, written, f"--model_dir={other}"]) == 0
+    first, second = tmp_path / "one", tmp_path / "other"
+    assert main(["train", *texts, *own, f"--model_dir={first}"]) == 0
+    written = f"--flagfile={first / 'train.flags'}"
+    assert "attention_units" not in (first / "train.flags").read_text()
+    assert main(["train", *texts, written, f"--model_dir={second}"]) == 0
     names = ("text.json", "source/tokenizer.json")
     for name in names:
-        assert (one / name).read_bytes() == (other / name).read_bytes()
+        assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])

@@ -119,10 +119,10 @@ def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
     output = tmp_path / "output"
     flags = [f"--model_dir={model_dir}", f"--output={output}"]
     assert main(["translate", *flags, f"--input={source}"]) == 0
-    found = output.read_text().split("\n")[:-1]
-    assert len(found) == len(lines) + 2
-    assert found[1] == ""
-    assert found[0] == found[-1] != ""
+    translations = output.read_text().split("\n")[:-1]
+    assert len(translations) == len(lines) + 2
+    assert translations[1] == ""
+    assert translations[0] == translations[-1] != ""
 
 
 def test_translate_reads_and_writes_pipes(model_dir):
@@ -179,7 +179,7 @@ def test_export_writes_numbered_versions(model_dir, tmp_path, capsys):
 class Trained(NamedTuple):
     flags: list[str]
     model_dir: Path
-    told: str
+    messages: str
 
 
 @pytest.fixture(scope="module")
@@ -204,18 +204,18 @@ def awkward(corpus, tmp_path_factory) -> Trained:
         *WORDS,
         *SMALL,
     ]
-    with redirect_stderr(io.StringIO()) as told:
+    with redirect_stderr(io.StringIO()) as messages:
         assert main(flags) == 0
-    return Trained(flags, folder / "model", told.getvalue())
+    return Trained(flags, folder / "model", messages.getvalue())
 
 
 def test_compressed_training_text_with_blank_and_long_lines(awkward):
     """Blank lines are skipped and counted; batches skip long lines."""
-    assert "source language: en (guessed from the text" in awkward.told
-    assert "target language: fr (guessed from the text" in awkward.told
-    assert "learning the tokenizers from 158 sentence pairs" in awkward.told
-    assert "without 2 pairs with a blank line" in awkward.told
-    assert re.search(r"^ *update +epoch +words/s +rate +train loss", awkward.told, re.M)
+    assert "source language: en (guessed from the text" in awkward.messages
+    assert "target language: fr (guessed from the text" in awkward.messages
+    assert "learning the tokenizers from 158 sentence pairs" in awkward.messages
+    assert "without 2 pairs with a blank line" in awkward.messages
+    assert re.search(r"^ *update +epoch +words/s +rate +train loss", awkward.messages, re.M)
 
 
 def check_capitals(model_dir: Path, capsys: pytest.CaptureFixture) -> None:
@@ -414,8 +414,8 @@ def test_a_warning_is_a_sentence_without_the_line_of_code(monkeypatch, capsys):
 def test_demo_draws_the_longest_translation_up_to_ten_words(monkeypatch, tmp_path, lengths, wanted):
     drawn: list[list[str]] = []
     monkeypatch.setattr(demo, "plot_alignment", lambda source, words, *_: drawn.append(words))
-    found = [Translation("", tokens=["a"] * length) for length in lengths]
-    demo._draw(found, tmp_path / "alignment.png")
+    translations = [Translation("", tokens=["a"] * length) for length in lengths]
+    demo._draw(translations, tmp_path / "alignment.png")
     assert drawn == [["a"] * wanted]
 
 

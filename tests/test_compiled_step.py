@@ -86,10 +86,10 @@ def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
     rtol = 1e-5 if is_exact else 0.02
     np.testing.assert_allclose(trained.compiled, trained.plain, rtol=rtol)
     assert trained.compiled[-1] < trained.compiled[0]
-    for one, other in zip(trained.variables, trained.plain_variables, strict=True):
-        assert one.dtype == other.dtype
+    for compiled, plain in zip(trained.variables, trained.plain_variables, strict=True):
+        assert compiled.dtype == plain.dtype
         if is_exact:  # an update is about 0.01
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+            np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-4)
 
 
 def test_padding_to_fixed_shapes_changes_no_update() -> None:
@@ -177,10 +177,10 @@ def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> 
 
 def test_drawn_weights_have_the_papers_distribution(benchmarks: Any) -> None:
     drawn = benchmarks("lowered").drawn
-    one, other = drawn(1, (200, 300)), drawn(2, (200, 300))
-    assert (one != other).all()
-    np.testing.assert_array_equal(one, drawn(1, [200, 300]))
-    for weight in (one, other):
+    first, second = drawn(1, (200, 300)), drawn(2, (200, 300))
+    assert (first != second).all()
+    np.testing.assert_array_equal(first, drawn(1, [200, 300]))
+    for weight in (first, second):
         assert weight.dtype == np.float32
         assert abs(weight.mean()) < 2e-4
         assert weight.std() == pytest.approx(0.01, rel=0.02)

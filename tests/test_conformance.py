@@ -71,10 +71,10 @@ def graph_of(name: str) -> Any:
 
 
 def equal(actual: Any, wanted: Any, atol: float) -> None:
-    for one, other in zip(outputs_of(actual), outputs_of(wanted), strict=True):
-        assert one.dtype == other.dtype
-        one, other = (np.asarray(tf.cast(t, tf.float32)) for t in (one, other))
-        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+    for ours, theirs in zip(outputs_of(actual), outputs_of(wanted), strict=True):
+        assert ours.dtype == theirs.dtype
+        ours, theirs = (np.asarray(tf.cast(t, tf.float32)) for t in (ours, theirs))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf_tests")
@@ -150,8 +150,8 @@ def reloaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_saved_model_of_the_layer_is_reloaded(name: str, reloaded: Any) -> None:
     for size in SIZES:
         tensors = tf.nest.flatten(CASES[name].inputs(size))
-        found = getattr(reloaded, f"run_{name}")(*tensors)
-        equal(found, eager(name, size), 1e-6)
+        outputs = getattr(reloaded, f"run_{name}")(*tensors)
+        equal(outputs, eager(name, size), 1e-6)
 
 
 # Their parts are compiled in other cases, their recurrences with RNNSearch.
@@ -183,12 +183,12 @@ def test_mixed_bfloat16_equals_float32_up_to_rounding(name: str, bfloat16: None)
     layer.set_weights(exact.get_weights())
     assert {w.dtype for w in layer.weights} <= {"float32"}
     inputs = case.inputs(Size())
-    for one, other in zip(
+    for half, full in zip(
         outputs_of(case.call(layer, *inputs)), outputs_of(case.call(exact, *inputs)), strict=True
     ):
-        assert one.dtype in (tf.bfloat16, other.dtype)
-        one = tf.cast(one, tf.float32)
-        np.testing.assert_allclose(one, tf.cast(other, tf.float32), rtol=0.1, atol=0.1)
+        assert half.dtype in (tf.bfloat16, full.dtype)
+        half = tf.cast(half, tf.float32)
+        np.testing.assert_allclose(half, tf.cast(full, tf.float32), rtol=0.1, atol=0.1)
 
 
 @every_case_with_time
@@ -197,17 +197,17 @@ def test_padding_and_its_contents_change_nothing(name: str) -> None:
     narrow = outputs_of(case.call(layer, *case.inputs(Size())))
     for wider in (Size(garbage=2), Size(padding=3, garbage=2)):
         wide = outputs_of(case.call(layer, *case.inputs(wider)))
-        for one, other in zip(narrow, wide, strict=True):
-            compare_real(name, one, other[tuple(map(slice, one.shape))])
+        for short, long in zip(narrow, wide, strict=True):
+            compare_real(name, short, long[tuple(map(slice, short.shape))])
 
 
-def compare_real(name: str, one: tf.Tensor, other: tf.Tensor) -> None:
+def compare_real(name: str, narrow: tf.Tensor, wide: tf.Tensor) -> None:
     """Compares tensors; masked positions of sequences may have any value."""
-    one, other = (np.asarray(tf.cast(t, tf.float32)) for t in (one, other))
-    is_sequence = one.ndim == 3 and one.shape[:2] == mask_of(Size()).shape
+    narrow, wide = (np.asarray(tf.cast(t, tf.float32)) for t in (narrow, wide))
+    is_sequence = narrow.ndim == 3 and narrow.shape[:2] == mask_of(Size()).shape
     if is_sequence and "Decoder" not in name:
-        one, other = one[mask_of(Size())], other[mask_of(Size())]
-    np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+        narrow, wide = narrow[mask_of(Size())], wide[mask_of(Size())]
+    np.testing.assert_allclose(narrow, wide, rtol=0, atol=2e-6)
 
 
 def squared_error(case: Case, layer: Any) -> tf.Tensor:

@@ -154,7 +154,7 @@ def step_of(table):
 def log_prob(table, tokens):
     normal = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
     pairs = itertools.pairwise([0, *tokens])
-    return sum(normal[one, two] for one, two in pairs)
+    return sum(normal[before, after] for before, after in pairs)
 
 
 def sentences():
@@ -283,14 +283,14 @@ def test_forbid_refuses_words_outside_the_vocabulary(find, others):
     if find is search.sample:
         options["seed"] = 1
 
-    def found(ids):
+    def search_without(ids):
         every = [constraints.forbid(ids), *others]
         table = step_of(bigrams(1))
         return find(table, tf.zeros([1, 1]), constraints=every, **options)
 
-    found([2, VOCABULARY - 1])
+    search_without([2, VOCABULARY - 1])
     with pytest.raises(ValueError, match=r"word 4 is .* wanted ids below 4"):
-        found([2, VOCABULARY])
+        search_without([2, VOCABULARY])
 
 
 def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
@@ -325,13 +325,13 @@ def test_values_per_row_stay_with_their_row_when_others_are_removed():
     )
     logits = tf.zeros([2, 1, VOCABULARY])
     least = constraints.minimum_length(tf.constant([0, 1, 0, 2]), EOS)
-    found = least(logits, history).numpy()
-    assert found[0, 0, EOS] == -np.inf
-    assert found[1, 0, EOS] == 0
+    least_logits = least(logits, history).numpy()
+    assert least_logits[0, 0, EOS] == -np.inf
+    assert least_logits[1, 0, EOS] == 0
     prefix = tf.constant([[0, 0], [2, 0], [0, 0], [2, 3]])
-    found = constraints.forced_prefix(prefix)(logits, history).numpy()
-    assert np.flatnonzero(np.isfinite(found[0, 0])).tolist() == [3]
-    assert np.isfinite(found[1, 0]).all()
+    prefix_logits = constraints.forced_prefix(prefix)(logits, history).numpy()
+    assert np.flatnonzero(np.isfinite(prefix_logits[0, 0])).tolist() == [3]
+    assert np.isfinite(prefix_logits[1, 0]).all()
 
 
 def test_an_empty_batch_can_be_constrained():

@@ -62,7 +62,10 @@ def hypotheses(translator) -> list[list[str]]:
     texts = translator.source_text, translator.target_text
     wide = Translator(translator.model, *texts, dataclasses.replace(SEARCH, n_best=4))
     best = wide.translate([source for source, _ in REAL])
-    return [[x.text for x in (one, *one.alternatives) if x.finished and x.text] for one in best]
+    return [
+        [x.text for x in (translation, *translation.alternatives) if x.finished and x.text]
+        for translation in best
+    ]
 
 
 def test_translations_stand_beside_the_references(folder, hypotheses):

@@ -97,18 +97,20 @@ def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
         "target": INPUTS["target"],
     }
     loaded = tf.saved_model.load(str(tmp_path))
-    found = loaded.serve(inputs)
-    np.testing.assert_allclose(found, ensemble(inputs), rtol=1e-4)
+    logits = loaded.serve(inputs)
+    np.testing.assert_allclose(logits, ensemble(inputs), rtol=1e-4)
 
 
 def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])
     assert len(ensemble.source_texts) == 1
-    for one, other in zip(single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True):
-        assert one.text == other.text
-        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
-        assert one.hard_alignment == other.hard_alignment
+    for alone, together in zip(
+        single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True
+    ):
+        assert alone.text == together.text
+        assert alone.log_prob == pytest.approx(together.log_prob, abs=1e-4)
+        assert alone.hard_alignment == together.hard_alignment
 
 
 @pytest.mark.slow
@@ -120,21 +122,21 @@ def test_each_member_uses_its_own_source_tokenizer(tmp_path: Path) -> None:
     wanted = ensemble.translate(SENTENCES)
     ensemble.save(tmp_path / "saved")
     loaded = Translator.load(tmp_path / "saved")
-    for one, other in zip(wanted, loaded.translate(SENTENCES), strict=True):
-        assert one.text == other.text
-        assert one.score == pytest.approx(other.score, abs=1e-4)
+    for before, after in zip(wanted, loaded.translate(SENTENCES), strict=True):
+        assert before.text == after.text
+        assert before.score == pytest.approx(after.score, abs=1e-4)
     version = ensemble.export(tmp_path / "export")
     served = tf.saved_model.load(version).signatures["serving_default"]
     texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
-    assert [text.decode() for text in texts] == [one.text for one in wanted]
+    assert [text.decode() for text in texts] == [translation.text for translation in wanted]
 
     sources, targets = SENTENCES[:1], ["le chat dort."]
-    found = ensemble.score(sources, targets)[0].token_log_probs
+    log_probs = ensemble.score(sources, targets)[0].token_log_probs
     each = [
-        np.exp(one.score(sources, targets)[0].token_log_probs)
-        for one in (forward, reverse, forward)
+        np.exp(member.score(sources, targets)[0].token_log_probs)
+        for member in (forward, reverse, forward)
     ]
-    np.testing.assert_allclose(np.exp(found), np.mean(each, axis=0), atol=1e-5)
+    np.testing.assert_allclose(np.exp(log_probs), np.mean(each, axis=0), atol=1e-5)
 
 
 def test_incompatible_members_are_refused() -> None:

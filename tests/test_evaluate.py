@@ -110,14 +110,14 @@ def table(rows: list[str]) -> dict[str, dict[str, str]]:
     """Cells by system and title; "57.41 ± 1.20" is read as "57.41"."""
     start = next(n for n, row in enumerate(rows) if "sentences" in row)
     titles = rows[start - 1].replace("no unknown", "no_unknown").split()
-    found = {}
+    cells_of = {}
     for row in rows[start:]:
         words = row.split()
         cells = [word for n, word in enumerate(words[1:], 1) if word != "±" and words[n - 1] != "±"]
         if len(cells) < len(titles) and "p" in titles:
             cells.insert(1, "")  # the first system has no p
-        found[words[0]] = dict(zip(titles, cells, strict=True))
-    return found
+        cells_of[words[0]] = dict(zip(titles, cells, strict=True))
+    return cells_of
 
 
 def judged(hypotheses: list[str], references: list[str], keep=None) -> str:
@@ -160,8 +160,8 @@ def test_several_systems_get_a_table(corpus, tmp_path, capsys):
         assert row["BLEU"] == judged(hypotheses, references)
         chrf = sacrebleu.corpus_chrf(hypotheses, [references]).score
         assert row["chrF2"] == f"{chrf:.2f}"
-        known = [n for n in range(60) if n not in (5, 7)]
-        assert row["no_unknown"] == judged(hypotheses, references, known)
+        known_lines = [n for n in range(60) if n not in (5, 7)]
+        assert row["no_unknown"] == judged(hypotheses, references, known_lines)
         long = [
             n
             for n, line in enumerate(corpus["source"])
@@ -358,9 +358,9 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
     assert output.read_text() == "of an earlier run\n"
     kept = output.with_name("output.part").read_text().split("\n")
     assert kept == [*corpus["source"][:50], ""]
-    told = capsys.readouterr().err
-    assert "50/60 sentences, " in told or "25/60 sentences, " in told
-    assert f"{output}.part has 50 translations\n" in told
+    messages = capsys.readouterr().err
+    assert "50/60 sentences, " in messages or "25/60 sentences, " in messages
+    assert f"{output}.part has 50 translations\n" in messages
 
 
 @pytest.mark.parametrize("tokenize", ["ja-mecab", "ko-mecab"])
@@ -372,10 +372,10 @@ def test_a_tokenizer_without_its_package_is_refused_at_once(tmp_path, capsys, to
     (tmp_path / "two").write_text("one\ntwo\n")
     flags = [f"--reference={tmp_path / 'one'}", f"--hypotheses={tmp_path / 'two'}"]
     assert main(["evaluate", *flags, f"--tokenize={tokenize}"]) == 2
-    told = capsys.readouterr().err
-    assert f"tokenize is '{tokenize}'" in told
-    assert f"pip install sacrebleu[{tokenize[:2]}]" in told
-    assert told.count("\n") == 1
+    messages = capsys.readouterr().err
+    assert f"tokenize is '{tokenize}'" in messages
+    assert f"pip install sacrebleu[{tokenize[:2]}]" in messages
+    assert messages.count("\n") == 1
 
 
 def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):

@@ -60,9 +60,9 @@ def has_begun(folder):
 def test_finished_systems_are_not_trained_again(tmp_path):
     plans = [Plan(f"system {n}*", ()) for n in range(3)]
     for _ in range(2):
-        found = train_all(plans, tmp_path, 1.0, 2)
-    assert [*found] == ["system 0*", "system 1*", "system 2*"]
-    for folder in found.values():
+        folders = train_all(plans, tmp_path, 1.0, 2)
+    assert [*folders] == ["system 0*", "system 1*", "system 2*"]
+    for folder in folders.values():
         assert (folder / "runs").read_text() == "run\n"
         record = Record.read(folder)
         assert record.is_over
@@ -72,9 +72,9 @@ def test_finished_systems_are_not_trained_again(tmp_path):
 def test_a_finished_system_with_other_flags_is_left_to_train(tmp_path):
     """So `train` goes on, or refuses what was changed."""
     for flags in ((), ("--updates=2",), ("--updates=2",)):
-        found = train_all([Plan("one", flags)], tmp_path, 1.0, 1)
-        assert Record.read(found["one"]).flags == flags
-    assert (found["one"] / "runs").read_text() == "run\nrun\n"
+        folders = train_all([Plan("one", flags)], tmp_path, 1.0, 1)
+        assert Record.read(folders["one"]).flags == flags
+    assert (folders["one"] / "runs").read_text() == "run\nrun\n"
 
 
 def test_a_training_stops_when_its_time_is_up_and_is_resumed(monkeypatch, tmp_path, capsys):
@@ -191,20 +191,20 @@ def test_plans_are_valid_flags_of_train(suite, lengths, count):
 
 def test_systems_of_a_users_corpus_make_equal_updates():
     """So that limits are compared; options are those chosen for the text."""
-    found = {}
+    limits = {}
     for plan in trainings.FULL.plans(FILES):
         flags = defined_flags("train")
         flags(["train", *plan.flags])
         assert flags.recipe is None
         assert flags.minutes == 0
         assert flags.epochs * 100 > flags.updates
-        found[plan.name] = (flags.max_words, flags.updates, flags.patience)
-    longer = found.pop("RNNsearch-50*")
-    assert {one[1] for one in found.values()} == {8000}
+        limits[plan.name] = (flags.max_words, flags.updates, flags.patience)
+    longer = limits.pop("RNNsearch-50*")
+    assert {row[1] for row in limits.values()} == {8000}
     assert longer[1] > 2 * 8000
     assert longer[2] == defined_flags("train")["patience"].default
-    assert found["RNNencdec-50"] == found["RNNsearch-50"] == (50, 8000, 10_000)
-    assert found["RNNencdec-30"] == found["RNNsearch-30"] == (30, 8000, 10_000)
+    assert limits["RNNencdec-50"] == limits["RNNsearch-50"] == (50, 8000, 10_000)
+    assert limits["RNNencdec-30"] == limits["RNNsearch-30"] == (30, 8000, 10_000)
 
 
 def test_a_flag_is_passed_only_to_models_that_take_it():
@@ -221,10 +221,10 @@ def test_a_translation_has_one_line_of_the_report():
         return [Translation(source, text) for source in sources]
 
     translator = SimpleNamespace(model=None, translate=translate)
-    known, decoding = [True, False], Decoding()
-    found = results._translate("m", translator, "xy", known, decoding)
-    assert found.texts == ["a keep", "a keep"]
-    assert found.known_texts == ["a forbid", "a keep"]
+    is_known, decoding = [True, False], Decoding()
+    system = results._translate("m", translator, "xy", is_known, decoding)
+    assert system.texts == ["a keep", "a keep"]
+    assert system.known_texts == ["a forbid", "a keep"]
 
 
 def test_the_built_in_corpus_is_written_once(tmp_path):
@@ -235,7 +235,7 @@ def test_the_built_in_corpus_is_written_once(tmp_path):
         name: Path(path).read_text("utf-8").split("\n")[:-1]
         for name, path in files._asdict().items()
     }
-    assert [len(found) for found in lines.values()] == [30, 30, 5, 5, 8, 8, 8]
+    assert [len(side) for side in lines.values()] == [30, 30, 5, 5, 8, 8, 8]
     assert max(len(line.split()) for line in lines["train_source"]) <= 30
     assert max(len(line.split()) for line in lines["source"]) > 30
     before = Path(files.reference).stat().st_mtime_ns

@@ -67,8 +67,8 @@ class ToyModel:
         return {"model_version_status": [{"version": "1", "state": self.state}]}
 
     def metadata(self) -> dict[str, Any]:
-        one = {"method_name": "tensorflow/serving/predict"}
-        names = {"signature_def": dict.fromkeys(self.names, one)}
+        signature = {"method_name": "tensorflow/serving/predict"}
+        names = {"signature_def": dict.fromkeys(self.names, signature)}
         return {"metadata": {"signature_def": names}}
 
     def predict(self, signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -81,31 +81,32 @@ class ToyModel:
         if signature not in self.names:
             raise stand_in.Refused(3, f'"{signature}" not found')
         rows = [self.row(text.decode()) for text in texts]
-        found = {name: _array([row[name] for row in rows]) for name in rows[0]}
+        outputs = {name: _array([row[name] for row in rows]) for name in rows[0]}
         if signature == "align":
-            return found
+            return outputs
         if signature == "n_best":
-            best = found["translation"]
-            other = _array([one + b"!" for one in best])
+            best = outputs["translation"]
+            other = _array([line + b"!" for line in best])
             none = _array([b""] * len(rows))
             return {
                 "translations": np.stack([best, other, none], axis=1),
                 "scores": np.float32([[-1.25, -0.5, -1e9]] * len(rows)),
                 "finished": np.array([[True, False, False]] * len(rows)),
-                "truncated": found["truncated"],
+                "truncated": outputs["truncated"],
             }
         return {
-            "translation": found["translation"],
+            "translation": outputs["translation"],
             "score": np.full(len(rows), -1.25, np.float32),
-            "finished": found["finished"],
-            "truncated": found["truncated"],
+            "finished": outputs["finished"],
+            "truncated": outputs["truncated"],
         }
 
     def row(self, text: str) -> dict[str, Any]:
-        found = list(self.word.finditer(text))[: WIDTH - 1]
-        words = [one.group() for one in found]
+        matches = list(self.word.finditer(text))[: WIDTH - 1]
+        words = [match.group() for match in matches]
         spans = [
-            (len(text[: one.start()].encode()), len(text[: one.end()].encode())) for one in found
+            (len(text[: match.start()].encode()), len(text[: match.end()].encode()))
+            for match in matches
         ]
         turned = [word.upper() for word in reversed(words)]
         target, spaced = "", []
@@ -123,10 +124,10 @@ class ToyModel:
         weights[count, count] = 1.0
         return {
             "translation": target.encode(),
-            "source_tokens": _padded([one.encode() for one in words], b""),
+            "source_tokens": _padded([word.encode() for word in words], b""),
             "source_offsets": _spans(spans),
             "source_length": np.int32(count + 1),
-            "target_tokens": _padded([one.encode() for one in turned], b""),
+            "target_tokens": _padded([word.encode() for word in turned], b""),
             "target_offsets": _spans(spaced),
             "target_length": np.int32(count + 1),
             "weights": weights,
@@ -428,12 +429,12 @@ def test_grpc_client_verifies_certificates(model, certificate):
 
 def test_rest_client_is_a_command(rest):
     command = [sys.executable, str(KIT / "rest_client.py"), "--url"]
-    found = subprocess.run([*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True)
-    assert (found.returncode, found.stdout) == (0, "B A\n\n고 C\n")
-    found = subprocess.run([*command, "http://127.0.0.1:9", "a"], capture_output=True, text=True)
-    assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.count("\n") == 1
-    assert found.stderr.startswith("rest_client: http://127.0.0.1:9")
+    client = subprocess.run([*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True)
+    assert (client.returncode, client.stdout) == (0, "B A\n\n고 C\n")
+    client = subprocess.run([*command, "http://127.0.0.1:9", "a"], capture_output=True, text=True)
+    assert (client.returncode, client.stdout) == (1, "")
+    assert client.stderr.count("\n") == 1
+    assert client.stderr.startswith("rest_client: http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(
@@ -552,7 +553,6 @@ PREDICT = "POST /v1/models/translator:predict"
         ),
         (["Host: localhost", "Content-Length: 9"], [b"{"], 408),
         (["Host: example.org", "Content-Length: 2"], [b"{}"], 421),
-        (["Host: localhost.example.org", "Content-Length: 2"], [b"{}"], 421),
     ],
 )
 def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, status):
@@ -569,8 +569,8 @@ def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, statu
 def test_stand_in_answers_only_to_names_of_this_machine(rest):
     port = rest.split(":")[-1]
     for host, status in (
-        *((one, 200) for one in ("localhost", "LOCALHOST:1", f"[::1]:{port}")),
-        *((one, 421) for one in ("example.org", "127.0.0.1.example.org", "")),
+        *((host_name, 200) for host_name in ("localhost", "LOCALHOST:1", f"[::1]:{port}")),
+        *((host_name, 421) for host_name in ("example.org", "localhost.example.org", "")),
     ):
         for path in ("/", "/v1/models/translator"):
             assert raw(rest, f"GET {path}\r\nHost: {host}")[0] == status
@@ -632,8 +632,8 @@ def test_stand_in_serves_a_saved_model(tmp_path):
         tf.saved_model.save(module, tmp_path / version, {"serving_default": module.serve})
     model = stand_in.Model(tmp_path)
     assert model.version == 10
-    found = model.predict(stand_in.DEFAULT, {"text": tf.constant(["a", "b"])})
-    assert found["translation"].tolist() == [b"A", b"B"]
+    outputs = model.predict(stand_in.DEFAULT, {"text": tf.constant(["a", "b"])})
+    assert outputs["translation"].tolist() == [b"A", b"B"]
     for signature, inputs in (
         ("other", {"text": tf.constant(["a"])}),
         (stand_in.DEFAULT, {"texts": tf.constant(["a"])}),
@@ -674,10 +674,10 @@ def test_wrong_folders_are_said_in_one_sentence(tmp_path, monkeypatch, capsys):
 
 
 def health(url: str) -> tuple[int, str]:
-    found = subprocess.run(
+    script = subprocess.run(
         ["bash", str(KIT / "health_check.sh"), *url[7:].split(":")], capture_output=True, text=True
     )
-    return found.returncode, found.stdout + found.stderr
+    return script.returncode, script.stdout + script.stderr
 
 
 def test_health_check_reports_the_state_of_the_model(rest, model):
@@ -699,13 +699,13 @@ def check_with_docker(folder: Path, docker: str | None, *flags: str) -> tuple[in
     if docker is not None:
         (folder / "docker").write_text(f"#!/usr/bin/env bash\n{docker}\n")
         (folder / "docker").chmod(0o755)
-    found = subprocess.run(
+    script = subprocess.run(
         ["bash", str(KIT / "check_with_docker.sh"), *flags],
         capture_output=True,
         text=True,
         env={"PATH": str(folder), "PYTHON": "no_such_python"},
     )
-    return found.returncode, found.stdout + found.stderr
+    return script.returncode, script.stdout + script.stderr
 
 
 @pytest.mark.parametrize(
@@ -816,14 +816,14 @@ def message_of(name: str, fields: dict[str, Any], proto3: bool = True) -> Any:
 def _add_message(file: Any, name: str, fields: Any, kinds: Any) -> None:
     message = file.message_type.add(name=name)
     for number, (key, kind) in enumerate(fields.items(), start=1):
-        one = message.field.add(name=key, number=number, label=1)
+        entry = message.field.add(name=key, number=number, label=1)
         if isinstance(kind, dict):
             _add_message(file, key.title(), kind, kinds)
-            one.type, one.type_name = 11, f".{file.package}.{key.title()}"
+            entry.type, entry.type_name = 11, f".{file.package}.{key.title()}"
         elif kind.startswith("repeated "):
-            one.label, one.type = 3, kinds[kind.split()[1]]
+            entry.label, entry.type = 3, kinds[kind.split()[1]]
         else:
-            one.type = kinds[kind]
+            entry.type = kinds[kind]
 
 
 BATCHING = {
@@ -845,10 +845,10 @@ def parsed(path: str, message: Any) -> Any:
 
 
 def test_batching_parameters_fit_the_clients():
-    found = parsed("batching.config", message_of("Batching", BATCHING)())
-    largest = found.max_batch_size.value
-    assert found.num_batch_threads.value >= 1
-    assert not found.enable_large_batch_splitting.value
+    batching = parsed("batching.config", message_of("Batching", BATCHING)())
+    largest = batching.max_batch_size.value
+    assert batching.num_batch_threads.value >= 1
+    assert not batching.enable_large_batch_splitting.value
     url = "http://localhost:8501"
     assert kit("rest_client").RestClient(url).batch_size <= largest
     with pytest.raises(text_format.ParseError):
@@ -856,9 +856,9 @@ def test_batching_parameters_fit_the_clients():
 
 
 def test_monitoring_is_enabled():
-    found = parsed("monitoring.config", message_of("Monitoring", MONITORING)())
-    assert found.prometheus_config.enable
-    assert found.prometheus_config.path.startswith("/")
+    monitoring = parsed("monitoring.config", message_of("Monitoring", MONITORING)())
+    assert monitoring.prometheus_config.enable
+    assert monitoring.prometheus_config.path.startswith("/")
 
 
 def test_model_config_has_the_model_name_of_the_clients():
@@ -974,8 +974,6 @@ def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
         }
         with urllib.request.urlopen(f"{url}/playground.js") as reply:
             assert "javascript" in reply.headers["Content-Type"]
-            policy = reply.headers["Content-Security-Policy"]
-            assert "default-src 'none'" in policy
             script = (KIT / "playground" / "playground.js").read_bytes()
             assert reply.read() == script
         with urllib.request.urlopen(f"{url}/v1/models/translator/metadata") as reply:
@@ -1028,14 +1026,14 @@ def test_web_server_limits_requests_of_one_address(rest, model, tmp_path):
         status, reply = post(url, body)
         model.may_answer.set()
         assert (status, list(reply)) == (429, ["error"])
-        assert [one.result()[0] for one in running] == [200] * 8
+        assert [request.result()[0] for request in running] == [200] * 8
         # Faster than ten in a second.
         assert any(post(url, body)[0] == 429 for _ in range(2000))
 
 
 def test_web_server_says_little_and_protects_its_errors(rest, tmp_path):
     with nginx(tmp_path, rest) as url:
-        for path in ("/", "/nothing", "/v1/models/translator:predict"):
+        for path in ("/", "/playground.js", "/nothing", "/v1/models/translator:predict"):
             try:
                 headers = urllib.request.urlopen(url + path).headers
             except urllib.error.HTTPError as error:
@@ -1109,7 +1107,7 @@ def test_page_marks_aligned_words_of_any_script(shown, text, words):
 def test_page_converts_byte_offsets_to_utf16(shown):
     page = shown("a")
     for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
-        found = page.evaluate(
+        offsets = page.evaluate(
             f"import('/playground.js').then((page) => page.positions({json.dumps(text)}))"
         )
         wanted = [
@@ -1118,13 +1116,13 @@ def test_page_converts_byte_offsets_to_utf16(shown):
             for i, character in enumerate(text)
             for _ in character.encode()
         ]
-        assert found == [*wanted, len(text.encode("utf-16-le")) // 2]
+        assert offsets == [*wanted, len(text.encode("utf-16-le")) // 2]
 
 
 @pytest.mark.slow
 def test_page_joins_tokens_that_share_characters(shown):
     page = shown("a")
-    found = page.evaluate(
+    parts_and_shares = page.evaluate(
         "import('/playground.js').then((page) => {"
         "const offsets = [[0, 3], [0, 3], [4, 5], [5, 5]];"
         "const parts = page.partsOf('ﬁ x', offsets, 4, true);"
@@ -1132,12 +1130,12 @@ def test_page_joins_tokens_that_share_characters(shown):
         "const targets = [{tokens: [0, 1]}];"
         "return [parts, page.sharesOf(weights, targets, parts)]; })"
     )
-    assert found[0] == [
+    assert parts_and_shares[0] == [
         {"start": 0, "end": 1, "tokens": [0, 1]},
         {"start": 2, "end": 3, "tokens": [2]},
         {"start": 3, "end": 3, "tokens": [3]},
     ]
-    assert found[1] == [pytest.approx([0.5, 0.25, 0.25])]
+    assert parts_and_shares[1] == [pytest.approx([0.5, 0.25, 0.25])]
 
 
 @pytest.mark.slow
@@ -1167,9 +1165,9 @@ def test_page_joins_tokens_without_characters_to_the_next(shown, text):
             f"{json.dumps(line)}, {json.dumps(offsets)}, {count + 1}, true))"
         )
         assert parts.pop()["tokens"] == [count]
-        assert sorted(t for one in parts for t in one["tokens"]) == [*range(count)]
+        assert sorted(t for part in parts for t in part["tokens"]) == [*range(count)]
         units = line.encode("utf-16-le")
-        words = [units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le") for one in parts]
+        words = [units[2 * part["start"] : 2 * part["end"]].decode("utf-16-le") for part in parts]
         assert all(words)
         assert "".join("".join(words).split()) == "".join(line.split())
 
@@ -1180,16 +1178,16 @@ def test_page_shows_right_to_left_text_from_right_to_left(shown, model, monkeypa
     row = model.row
 
     def with_blank(text: str) -> dict[str, Any]:
-        found = row(text)
-        weights = np.roll(found["weights"], (1, 1), (0, 1))
+        outputs = row(text)
+        weights = np.roll(outputs["weights"], (1, 1), (0, 1))
         weights[0, 0] = 1.0
-        found["weights"] = weights
+        outputs["weights"] = weights
         for side in ("source", "target"):
-            tokens, spans = found[f"{side}_tokens"], found[f"{side}_offsets"]
-            found[f"{side}_tokens"] = np.array([b"", *tokens[:-1]], object)
-            found[f"{side}_offsets"] = np.array([[0, 0], *spans[:-1]], np.int32)
-            found[f"{side}_length"] += np.int32(1)
-        return found
+            tokens, spans = outputs[f"{side}_tokens"], outputs[f"{side}_offsets"]
+            outputs[f"{side}_tokens"] = np.array([b"", *tokens[:-1]], object)
+            outputs[f"{side}_offsets"] = np.array([[0, 0], *spans[:-1]], np.int32)
+            outputs[f"{side}_length"] += np.int32(1)
+        return outputs
 
     monkeypatch.setattr(model, "row", with_blank)
     words = ["החתול", "ישן", "עכשיו"]
@@ -1198,7 +1196,7 @@ def test_page_shows_right_to_left_text_from_right_to_left(shown, model, monkeypa
     for place in ("#source", "#translation"):
         boxes = page.evaluate(
             f"[...document.querySelectorAll('{place} .word')]"
-            ".map((one) => one.getBoundingClientRect().x)"
+            ".map((word) => word.getBoundingClientRect().x)"
         )
         assert boxes == sorted(boxes, reverse=True)
         style = f"getComputedStyle(document.querySelector('{place}'))"
@@ -1210,9 +1208,9 @@ def test_page_shows_no_end_symbol_of_an_unfinished_translation(shown, model, mon
     row = model.row
 
     def unfinished(text: str) -> dict[str, Any]:
-        found = row(text)
-        found["target_length"] = found["target_length"] - np.int32(1)
-        return found | {"finished": np.bool_(False)}
+        outputs = row(text)
+        outputs["target_length"] = outputs["target_length"] - np.int32(1)
+        return outputs | {"finished": np.bool_(False)}
 
     monkeypatch.setattr(model, "row", unfinished)
     page = shown("one two")
@@ -1305,7 +1303,7 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
     translator = with_words()
     translator.export(tmp_path, max_source_length=32)
     texts = ["the cat sleeps.", "", "nothing known, 猫 \0 😀", "the dog " * 9]
-    wanted = [one.text for one in translator.translate(texts)]
+    wanted = [translation.text for translation in translator.translate(texts)]
     stand_in = kit("stand_in_server")
     model = stand_in.Model(tmp_path)
     server, port = stand_in.grpc_server(model)
@@ -1319,8 +1317,8 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
         page.problems.clear()
         page.open(f"{url}/#{urllib.request.quote('The cat sees 😀 猫.')}")
         page.wait_for("!document.querySelector('#result').hidden")
-        found = texts_of(page, "#source .word")
-        assert found == ["The", "cat", "sees", "😀", "猫", ".", "[END]"]
+        words = texts_of(page, "#source .word")
+        assert words == ["The", "cat", "sees", "😀", "猫", ".", "[END]"]
         # Seven weights that sum to 1: at least one is marked.
         page.point_at("#translation .word", 0)
         assert len(texts_of(page, "#source .strongest")) == 1

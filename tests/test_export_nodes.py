@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format  # type: ignore[import-untyped]
+from processes import run_python
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding
@@ -29,7 +27,7 @@ def version(tmp_path_factory: Any) -> Path:
 def functions(folder: Path) -> dict[str, Any]:
     (meta_graph,) = read_graphs(folder).meta_graphs
     library = meta_graph.graph_def.library
-    return {one.signature.name: one for one in library.function}
+    return {function.signature.name: function for function in library.function}
 
 
 def ops(function: Any) -> list[str]:
@@ -137,7 +135,9 @@ def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
 def test_a_signature_reads_its_text_once(version: Path) -> None:
     """Characters are read by a function of all languages, once a text."""
     every = functions(version)
-    readers = [name for name, one in every.items() if "UnicodeDecodeWithOffsets" in ops(one)]
+    readers = [
+        name for name, function in every.items() if "UnicodeDecodeWithOffsets" in ops(function)
+    ]
     assert len(readers) == 1
 
     def calls(name: str) -> int:
@@ -147,15 +147,15 @@ def test_a_signature_reads_its_text_once(version: Path) -> None:
             for value in node.attr.values()
             if value.HasField("func")
         ]
-        return sum(one in readers for one in called) + sum(map(calls, called))
+        return sum(callee in readers for callee in called) + sum(map(calls, called))
 
-    found = {
+    counts = {
         next(key for key in count_nodes(version).signatures if f"_{key}_" in name): calls(name)
         for name in every
         if name.startswith("__inference_")
         and any(f"_{key}_" in name for key in count_nodes(version).signatures)
     }
-    assert found == {
+    assert counts == {
         "align": 1, "complete": 2, "greedy": 1, "n_best": 1, "score": 2,
         "serving_default": 1,
     }  # fmt: skip
@@ -207,13 +207,13 @@ def test_a_slim_graph_computes_the_same(tmp_path: Path) -> None:
         assert not any("_gradient_op_type" in n.attr for n in function.node_def)
     served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
     for row in ([3.0, 4.0], [1.0]):
-        found = {k: v.numpy() for k, v in served(x=tf.constant(row)).items()}
-        assert found["same"].tolist() == found["kept"].tolist() == row
+        outputs = {k: v.numpy() for k, v in served(x=tf.constant(row)).items()}
+        assert outputs["same"].tolist() == outputs["kept"].tolist() == row
         steps = len(row) + 1
-        assert found["steps"] == steps
-        assert found["total"] == row[0] + steps * row[0] ** 2
-        assert found["slope"].tolist() == [one**2 for one in row]
-        assert len(np.unique(found["draws"])) == 2
+        assert outputs["steps"] == steps
+        assert outputs["total"] == row[0] + steps * row[0] ** 2
+        assert outputs["slope"].tolist() == [x**2 for x in row]
+        assert len(np.unique(outputs["draws"])) == 2
 
 
 class Looping(tf.Module):
@@ -263,13 +263,13 @@ def test_what_is_the_same_at_every_step_leaves_the_loops(tmp_path: Path) -> None
     count = 0
     for rows, steps in (([[3.0], [4.0]], 3), (np.zeros([0, 0]), 0), ([[1.0]], 1)):
         x = np.asarray(rows, np.float32)
-        found = served(x=tf.constant(x), steps=tf.constant(steps))
+        outputs = served(x=tf.constant(x), steps=tf.constant(steps))
         first = x[0, 0] if x.size else 0.0
         wanted = steps * (np.array([0, 1, 2]) + len(x) + first)
         wanted += steps * 2 * np.array([2, 0, 0])
         count += steps * len(x)
-        assert found["total"].numpy().tolist() == wanted.tolist()
-        assert found["count"].numpy() == count
+        assert outputs["total"].numpy().tolist() == wanted.tolist()
+        assert outputs["count"].numpy() == count
 
 
 class Alike(tf.Module):
@@ -280,8 +280,8 @@ class Alike(tf.Module):
         def times(factor: float) -> Any:
             return tf.function(lambda x: tf.tanh(factor * x))
 
-        one, same, other = times(2.0), times(2.0), times(3.0)
-        return {"y": tf.stack([one(x), same(x), other(x)])}
+        double, same, triple = times(2.0), times(2.0), times(3.0)
+        return {"y": tf.stack([double(x), same(x), triple(x)])}
 
 
 def test_of_equal_functions_one_is_left(tmp_path: Path) -> None:
@@ -321,8 +321,8 @@ meta_graphs { graph_def { library { function {
 def test_a_reshape_that_changes_nothing_is_left_out(version: Path, tmp_path: Path) -> None:
     """Of tensors with one unknown size at most; two may have changed."""
 
-    def shape(found: re.Match) -> str:
-        sizes = "".join(f" dim {{ size: {n} }}" for n in found[1].split(","))
+    def shape(match: re.Match) -> str:
+        sizes = "".join(f" dim {{ size: {n} }}" for n in match[1].split(","))
         value = f"list {{ shape {{{sizes} }} }}"
         return f'attr {{ key: "_output_shapes" value {{ {value} }} }}'
 
@@ -353,13 +353,9 @@ with tf.compat.v1.Session(graph=tf.Graph()) as session:
 
 def test_a_server_runs_the_graphs_as_they_are_written(version: Path) -> None:
     """Grappler logs what it optimizes: the session's few nodes, and calls."""
-    process = subprocess.run(
-        [sys.executable, "-c", SESSION, version],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"},
-    )
+    logged = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"}
+    process = run_python("-c", SESSION, version, **logged)
+    assert process.returncode == 0, process.stderr
     optimized = re.findall(r"Starting optimization for .* item: (\S+)", process.stderr)
     assert "tf_graph" in optimized
     others = {re.sub(r"_\d+_specialized.*", "", name) for name in optimized}

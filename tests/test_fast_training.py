@@ -55,9 +55,9 @@ def values_and_gradients(
 
 
 def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
-    for one, other in zip(actual, wanted, strict=True):
-        atol = rtol * np.abs(other).max(initial=1e-30)
-        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+    for ours, theirs in zip(actual, wanted, strict=True):
+        atol = rtol * np.abs(theirs).max(initial=1e-30)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
 @dropouts
@@ -68,7 +68,7 @@ def test_encoder_gradients_equal_those_of_the_plain_loop(dropout: bool) -> None:
     layer.build((None, None, M))
     weights = randomized(layer).trainable_weights
     inputs = [normal(B, TX, M), normal(B, N, seed=1)]
-    found, wanted = (
+    ours, wanted = (
         values_and_gradients(
             lambda x, state, way=way: way(
                 x, tf.constant(SOURCE_MASK), (state,), dropout_masks(dropout)
@@ -78,7 +78,7 @@ def test_encoder_gradients_equal_those_of_the_plain_loop(dropout: bool) -> None:
         )
         for way in (layer._recurrence, layer._plain_loop)
     )
-    equal(found, wanted, 1e-12)
+    equal(ours, wanted, 1e-12)
 
 
 def make_decoder(step_order: str, kind: type = layers.AttentionDecoder) -> Any:
@@ -113,7 +113,7 @@ def decoder_inputs(words: int = TY) -> list[tf.Tensor]:
 )
 def test_decoder_gradients_equal_those_of_the_plain_loop(step_order: str, dropout: bool) -> None:
     decoder = make_decoder(step_order)
-    found, wanted = (
+    ours, wanted = (
         values_and_gradients(
             lambda *inputs, way=way: run_decoder(decoder, way, inputs, dropout),
             decoder_inputs(),
@@ -121,7 +121,7 @@ def test_decoder_gradients_equal_those_of_the_plain_loop(step_order: str, dropou
         )
         for way in (decoder._recurrence, decoder._plain_loop)
     )
-    equal(found, wanted, 3e-6)  # the plain loop has float32 energies
+    equal(ours, wanted, 3e-6)  # the plain loop has float32 energies
 
 
 def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
@@ -136,7 +136,7 @@ def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
         make_decoder("original", kind) for kind in (WithoutTerm, layers.AttentionDecoder)
     )
     papers.context_kernel.assign(0.0 * papers.context_kernel)
-    found, wanted = (
+    ours, wanted = (
         run_decoder(
             decoder,
             lambda words, states, memory, _, decoder=decoder: decoder(
@@ -146,7 +146,7 @@ def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
         )
         for decoder in (own, papers)
     )
-    equal(tf.nest.flatten(found), tf.nest.flatten(wanted), 3e-6)
+    equal(tf.nest.flatten(ours), tf.nest.flatten(wanted), 3e-6)
 
 
 @pytest.mark.parametrize("step_order", ["original", "main-text"])
@@ -196,13 +196,13 @@ def test_gradients_without_attention_equal_those_of_the_plain_loop(
         glimpse = way(embedded, (state,), memory, dropout_masks(dropout))
         return [x for x in glimpse if x is not None]
 
-    found, wanted = (
+    ours, wanted = (
         values_and_gradients(
             lambda *inputs, way=way: run(way, *inputs), inputs, decoder.trainable_weights
         )
         for way in (decoder._fixed_recurrence, decoder._plain_loop)
     )
-    equal(found, wanted, 1e-12)
+    equal(ours, wanted, 1e-12)
 
 
 def test_only_our_gru_in_full_precision_has_its_own_gradient() -> None:
@@ -254,7 +254,7 @@ def test_loss_in_chunks_equals_loss_of_all_logits(
     factors = [tf.cast(normal(*s, seed=9), tf.float32) for s in shapes]
     labels = tf.constant(np.arange(words) % K, tf.int32)
     weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
-    found = {}
+    gradients = {}
     chunks = tf.function(lambda: loss.of_words(*factors, labels, weights), autograph=False)
     for name, function in (
         ("chunks", chunks),
@@ -263,8 +263,8 @@ def test_loss_in_chunks_equals_loss_of_all_logits(
         with tf.GradientTape() as tape:
             tape.watch(factors)
             cost = 2.0 * function()
-        found[name] = [cost, *tape.gradient(cost, factors)]
-    equal(found["chunks"], found["all"], 3e-6)
+        gradients[name] = [cost, *tape.gradient(cost, factors)]
+    equal(gradients["chunks"], gradients["all"], 3e-6)
 
 
 def test_loss_of_words_with_probability_zero_is_finite() -> None:
@@ -279,13 +279,13 @@ def test_loss_of_words_with_probability_zero_is_finite() -> None:
 
 def test_loss_of_words_refuses_means_and_second_derivatives() -> None:
     loss = TokenCrossentropy(reduction="mean_with_sample_weight")
-    one = tf.ones([1, 1])
+    ones = tf.ones([1, 1])
     with pytest.raises(ValueError, match="reduction is 'mean_with_"):
-        loss.of_words(one, one, tf.ones(1), [0], tf.ones(1))
-    features = tf.Variable(one)
+        loss.of_words(ones, ones, tf.ones(1), [0], tf.ones(1))
+    features = tf.Variable(ones)
     with tf.GradientTape() as second:
         with tf.GradientTape() as first:
-            cost = TokenCrossentropy().of_words(features, one, tf.ones(1), [0], tf.ones(1))
+            cost = TokenCrossentropy().of_words(features, ones, tf.ones(1), [0], tf.ones(1))
         gradient = first.gradient(cost, features)
     with pytest.raises(LookupError, match="InplaceSub"):
         second.gradient(gradient, features)
@@ -376,10 +376,10 @@ def test_a_training_step_in_half_precision(policy: str) -> None:
     step = train_step(model, Adam(0.01), loss).python_function
     assert float(step(*batch)) == pytest.approx(wanted, rel=0.03)
     after = model.get_weights()
-    for one, other in zip(before, after, strict=True):
-        assert one.dtype == np.float32
-        assert np.isfinite(other).all()
-        assert (one != other).any()
+    for start, end in zip(before, after, strict=True):
+        assert start.dtype == np.float32
+        assert np.isfinite(end).all()
+        assert (start != end).any()
 
 
 # Optimizers.
@@ -405,6 +405,6 @@ def test_updates_and_optimizer_state_equal_those_of_keras(ours: Any, theirs: Any
         counted = ("gradient_norm", "skipped_updates", "learning_rate")
         state = [v for v in optimizer.variables if v.name not in counted]
         pairs.append([*weights, *state])
-    for one, other in zip(*pairs, strict=True):
-        assert one.shape == other.shape
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=2e-5)
+    for our_value, their_value in zip(*pairs, strict=True):
+        assert our_value.shape == their_value.shape
+        np.testing.assert_allclose(our_value.numpy(), their_value.numpy(), rtol=2e-5)

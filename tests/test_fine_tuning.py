@@ -18,7 +18,7 @@ from toys import english, french
 
 from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.data.dataset import stream_numbered_batches
+from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer
@@ -80,8 +80,8 @@ def test_added_rows_change_nothing_at_first(model_class, options):
     before = log_probs(model, [4, unknown, 5, 2], [5, unknown, 3, 2])
     after = log_probs(grown, [4, first + 1, 5, 2], [5, old + 1, 3, 2])
     assert after.shape == (4, old + added)
-    known = np.arange(old) != unknown
-    np.testing.assert_allclose(after[:, :old][:, known], before[:, known], 1e-4)
+    is_known = np.arange(old) != unknown
+    np.testing.assert_allclose(after[:, :old][:, is_known], before[:, is_known], 1e-4)
     divided = before[:, [unknown]] - math.log(added + 1)
     for column in (unknown, *range(old, old + added)):
         np.testing.assert_allclose(after[:, [column]], divided, 1e-4)
@@ -212,7 +212,7 @@ def test_words_are_not_sampled(files, trained, tmp_path, monkeypatch):
         plan.prepare()
     assert not (tmp_path / "model").exists()
     words = Translator.load(trained)
-    monkeypatch.setattr(loop, "stream_numbered_batches", stream_numbered_batches)
+    monkeypatch.setattr(loop, "stream_batches", stream_batches)
     with pytest.raises(ValueError, match="sample_subwords is True with a Word"):
         train(words, files, plan.recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -112,11 +112,11 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
     counting = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs=None: steps.append(batch)
     )
-    one = bahdanau_tf.fit(
+    translator = bahdanau_tf.fit(
         *texts, recipe=recipe, units=8, model_dir=tmp_path / "one", callbacks=[counting]
     )
     assert steps == [0, 1]
-    assert one.history.history["learning_rate"][-1] == pytest.approx(0.3)
+    assert translator.history.history["learning_rate"][-1] == pytest.approx(0.3)
     named = bahdanau_tf.fit(
         *texts, recipe="paper", units=4, updates=1, model_dir=tmp_path / "paper"
     )

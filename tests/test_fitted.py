@@ -83,12 +83,12 @@ GIVEN = st.fixed_dictionaries(
 )
 
 
-def of(facts: Facts, given: dict[str, Any]) -> dict[str, Any]:
-    return values_of(fitted(facts, given))
+def of(facts: Facts, user_options: dict[str, Any]) -> dict[str, Any]:
+    return values_of(fitted(facts, user_options))
 
 
-def of_trained(given: dict[str, Any]) -> dict[str, Any]:
-    return values_of(fine_tuned(TYPICAL, given, {"units": 256}))
+def of_trained(user_options: dict[str, Any]) -> dict[str, Any]:
+    return values_of(fine_tuned(TYPICAL, user_options, {"units": 256}))
 
 
 def parsed(*words: str) -> dict[str, Any]:
@@ -99,17 +99,17 @@ def parsed(*words: str) -> dict[str, Any]:
 
 
 @given(FACTS, GIVEN)
-def test_what_is_chosen_fits_what_is_given(facts, given):
+def test_what_is_chosen_fits_what_is_given(facts, user_options):
     """No dataclass refuses it, nothing of it is unused, nothing is replaced."""
-    values = of(facts, given)
+    values = of(facts, user_options)
     assert {*values} <= {*CHOSEN}
-    assert not {*values} & {*given}
-    known = {**given, **values}
+    assert not {*values} & {*user_options}
+    options = {**user_options, **values}
     for owner in (TextOptions, ModelOptions, Recipe):
-        names = {field.name for field in fields(owner)} & {*known}
-        made = owner(**{name: known[name] for name in names})
+        names = {field.name for field in fields(owner)} & {*options}
+        made = owner(**{name: options[name] for name in names})
         assert not {*made.unused()} & {*values}
-    if "dev_source" in given:
+    if "dev_source" in user_options:
         assert "dev_pairs" not in values
     else:
         assert 20 * values["dev_pairs"] <= facts.pairs
@@ -117,8 +117,8 @@ def test_what_is_chosen_fits_what_is_given(facts, given):
 
 
 @given(FACTS, PAIRS, GIVEN)
-def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
-    given = {**given, "minutes": 0.0}
+def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, user_options):
+    user_options = {**user_options, "minutes": 0.0}
     times = (facts.pairs + more) / facts.pairs
     source, target = (
         replace(side, size=math.ceil(side.size * times)) for side in (facts.source, facts.target)
@@ -126,25 +126,25 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
     larger = Facts(
         facts.pairs + more, math.ceil(facts.different * times), facts.characters, source, target
     )
-    one, two = of(facts, given), of(larger, given)
+    smaller_options, larger_options = of(facts, user_options), of(larger, user_options)
     for name in ("units", "batch_size", "source_vocabulary_size"):
-        assert one.get(name, 0) <= two.get(name, 0)
+        assert smaller_options.get(name, 0) <= larger_options.get(name, 0)
     for name in ("epochs", "learning_rate", "embedding_dropout"):
-        assert one.get(name, 0) >= two.get(name, 0)
+        assert smaller_options.get(name, 0) >= larger_options.get(name, 0)
 
 
 @given(PAIRS, st.booleans(), st.integers(1, 10**9), st.integers(1, 20_000))
 def test_no_more_sub_words_than_a_text_can_give(lines, joint, size, characters):
     """Nor fewer than its characters need, which SentencePiece refuses."""
-    found = subwords(lines, joint, size, characters)
-    assert 256 + 3 + characters < found <= 260 + characters + size
-    assert found <= max(32_000, 40_000 + characters)
+    count = subwords(lines, joint, size, characters)
+    assert 256 + 3 + characters < count <= 260 + characters + size
+    assert count <= max(32_000, 40_000 + characters)
 
 
 def test_every_option_of_the_list_is_chosen_for_some_text():
     flags = ({}, {"model": "seq2seq-lstm"}, {"target_vocabulary_size": 500})
     assert {*CHOSEN} == {
-        name for given in (*flags, {"dev_source": "x"}) for name in of(TYPICAL, given)
+        name for flag_values in (*flags, {"dev_source": "x"}) for name in of(TYPICAL, flag_values)
     } | {"target_vocabulary_size"}
 
 
@@ -165,12 +165,12 @@ def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
 
 def test_pairs_that_are_repeated_make_no_larger_model():
     """As in the text of `distil`, which has each source line twice."""
-    one = replace(TYPICAL, pairs=4000, different=4000)
-    sides = [replace(side, size=2 * side.size) for side in (one.source,) * 2]
-    two = replace(one, pairs=8000, source=sides[0], target=sides[1])
+    whole = replace(TYPICAL, pairs=4000, different=4000)
+    sides = [replace(side, size=2 * side.size) for side in (whole.source,) * 2]
+    twice = replace(whole, pairs=8000, source=sides[0], target=sides[1])
     names = ("units", "source_vocabulary_size", "learning_rate")
-    found = [of(text, {"minutes": 0.0}) for text in (one, two)]
-    assert [found[0][n] for n in names] == [found[1][n] for n in names]
+    values = [of(text, {"minutes": 0.0}) for text in (whole, twice)]
+    assert [values[0][n] for n in names] == [values[1][n] for n in names]
 
 
 def test_dropout_follows_what_fits_into_the_time():
@@ -204,11 +204,11 @@ def test_a_short_training_has_some_evaluations(pairs, end):
     side = replace(TYPICAL.source, size=70 * pairs)
     facts = replace(TYPICAL, pairs=pairs, different=pairs, source=side, target=side)
     values = of(facts, end)
-    known = {"target_vocabulary_size": None, **values, **end}
+    options = {"target_vocabulary_size": None, **values, **end}
     an_epoch = pairs / values["batch_size"]
-    epoch_seconds = seconds_per_epoch(facts, known)
+    epoch_seconds = seconds_per_epoch(facts, options)
     fits = 60 * end.get("minutes", math.inf) / epoch_seconds
-    epochs = min(known["epochs"], fits, end.get("updates", math.inf) / an_epoch)
+    epochs = min(options["epochs"], fits, end.get("updates", math.inf) / an_epoch)
     count = epochs * an_epoch / values["evaluate_every"]
     seconds = values["evaluate_every"] * epoch_seconds / an_epoch
     takes = 12 * min(pairs / 20_000, 1)
@@ -220,12 +220,12 @@ def test_what_is_chosen_fits_a_number_of_updates():
     batch = of(TYPICAL, {})["batch_size"]
     for epochs in (2, 12, 20):
         updates = round(epochs * TYPICAL.pairs / batch)
-        one = of(TYPICAL, {"epochs": float(epochs), "batch_size": batch})
-        two = of(TYPICAL, {"updates": updates, "batch_size": batch})
+        by_epochs = of(TYPICAL, {"epochs": float(epochs), "batch_size": batch})
+        by_updates = of(TYPICAL, {"updates": updates, "batch_size": batch})
         for name in ("embedding_dropout", "warmup_steps", "evaluate_every"):
-            assert one[name] == two[name]
-        assert two["minutes"] == 0
-        assert two["epochs"] >= epochs  # they are not what ends it
+            assert by_epochs[name] == by_updates[name]
+        assert by_updates["minutes"] == 0
+        assert by_updates["epochs"] >= epochs  # they are not what ends it
     few = of(TYPICAL, {"updates": 50})
     assert (few["warmup_steps"], few["annotation_dropout"]) == (5, 0.2)
     many = of(TYPICAL, {"updates": 10**6})
@@ -234,7 +234,7 @@ def test_what_is_chosen_fits_a_number_of_updates():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("user_options", "said"),
     [
         ({"minutes": 1.0}, "at most 1 minute and 20 epochs, one of"),
         ({"epochs": 1.0}, "at most 1 epoch, one of"),
@@ -243,24 +243,28 @@ def test_what_is_chosen_fits_a_number_of_updates():
         ({"updates": 9, "minutes": 2.0}, "at most 2 minutes and 9 updates, ab"),
     ],
 )
-def test_the_ends_are_told(given, said):
-    (told,) = [
-        choice.reason for choice in fitted(TYPICAL, given) if "evaluate_every" in choice.values
+def test_the_ends_are_told(user_options, said):
+    (reason,) = [
+        choice.reason
+        for choice in fitted(TYPICAL, user_options)
+        if "evaluate_every" in choice.values
     ]
-    assert told.startswith(said)
-    assert ", one of which takes about" in told
-    often = re.search("evaluated every ([0-9,]+) updates", told)
-    every = of(TYPICAL, given)["evaluate_every"]
+    assert reason.startswith(said)
+    assert ", one of which takes about" in reason
+    often = re.search("evaluated every ([0-9,]+) updates", reason)
+    every = of(TYPICAL, user_options)["evaluate_every"]
     assert (often and int(often[1].replace(",", ""))) == (every if every > 1 else None)
 
 
 def test_updates_of_several_batches_are_fewer():
-    one, many = of(TYPICAL, {}), of(TYPICAL, {"accumulate": 16})
-    pairs = [values["evaluate_every"] * values["batch_size"] for values in (one, many)]
+    by_one_batch, by_sixteen = of(TYPICAL, {}), of(TYPICAL, {"accumulate": 16})
+    pairs = [
+        values["evaluate_every"] * values["batch_size"] for values in (by_one_batch, by_sixteen)
+    ]
     assert 16 * pairs[1] == pytest.approx(pairs[0], rel=0.1)
-    assert many["warmup_steps"] < one["warmup_steps"]
-    told = " ".join(c.reason for c in fitted(TYPICAL, {"units": 64}))
-    assert "would not fit" not in told
+    assert by_sixteen["warmup_steps"] < by_one_batch["warmup_steps"]
+    reasons = " ".join(c.reason for c in fitted(TYPICAL, {"units": 64}))
+    assert "would not fit" not in reasons
 
 
 def test_a_large_text_gets_a_large_model_only_if_there_is_time():
@@ -269,14 +273,14 @@ def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     assert of(large, {})["units"] == 256
     assert of(large, {"minutes": 0.0})["units"] == 512
     assert of(large, {"minutes": 10_000.0})["units"] == 512
-    assert "would not fit" in " ".join(one.reason for one in fitted(large, {}))
+    assert "would not fit" in " ".join(choice.reason for choice in fitted(large, {}))
 
 
 def test_more_cores_take_less_time_if_batches_have_parts_for_them():
-    known = {"units": 256, "source_vocabulary_size": 4000}
+    options = {"units": 256, "source_vocabulary_size": 4000}
 
     def seconds(**more: int) -> float:
-        return seconds_per_epoch(TYPICAL, {**known, **more})
+        return seconds_per_epoch(TYPICAL, {**options, **more})
 
     # benchmarks/README.md, "Cores".
     assert seconds(cores=2) / seconds() == pytest.approx(0.55, abs=0.01)
@@ -312,20 +316,20 @@ def test_an_epoch_has_whole_batches():
 
 def test_every_optimizer_goes_on_at_a_lower_rate():
     for name, rate in (("adam", 0.002), ("sgd", 0.7), ("adadelta", 1.0)):
-        found = of_trained({"optimizer": name})["learning_rate"]
-        assert found == pytest.approx(rate / 10)
+        rate_after = of_trained({"optimizer": name})["learning_rate"]
+        assert rate_after == pytest.approx(rate / 10)
         risk = of_trained({"optimizer": name, "risk_samples": 5})
         assert risk["learning_rate"] == pytest.approx(0.015 * rate)
 
 
 def test_slower_processors_take_longer_and_see_the_text_less_often():
-    known = {"units": 256, "source_vocabulary_size": 4000}
+    options = {"units": 256, "source_vocabulary_size": 4000}
     slow, fast = {"product_rate": 6e10}, {"product_rate": 2.7e11}
-    seconds = [seconds_per_epoch(TYPICAL, {**known, **one}) for one in (slow, fast)]
+    seconds = [seconds_per_epoch(TYPICAL, {**options, **speed}) for speed in (slow, fast)]
     assert seconds[0] / seconds[1] == pytest.approx(27 / 6)
     side = replace(TYPICAL.source, size=4_000_000)
     text = replace(TYPICAL, pairs=70_000, source=side, target=side)
-    rates = [of(text, one)["annotation_dropout"] for one in (slow, fast)]
+    rates = [of(text, speed)["annotation_dropout"] for speed in (slow, fast)]
     assert rates[0] < rates[1]
     assert "product_rate" not in of(text, slow)
 
@@ -338,12 +342,12 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
         for machine in ({}, {"has_gpu": True}, {"cores": 16})
     ]
     assert rates[0] < rates[1] == rates[2]
-    known = {"units": 256, "source_vocabulary_size": 4000}
+    options = {"units": 256, "source_vocabulary_size": 4000}
     machine = {"has_gpu": True, "product_rate": 1.0}
-    assert seconds_per_epoch(text, {**known, **machine}) == seconds_per_epoch(
-        text, {**known, "cores": 10}
+    assert seconds_per_epoch(text, {**options, **machine}) == seconds_per_epoch(
+        text, {**options, "cores": 10}
     )
-    said = " ".join(one.reason for one in fitted(text, machine))
+    said = " ".join(choice.reason for choice in fitted(text, machine))
     assert "of a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}
 
@@ -360,9 +364,9 @@ def test_minimum_risk_training_has_a_rate_that_was_measured():
 
 def test_minimum_risk_training_is_evaluated_often_enough():
     """Ten samples make an update 14 times as long, as was measured."""
-    known = {"units": 256, "source_vocabulary_size": 8000}
-    plain = seconds_per_epoch(TYPICAL, known)
-    drawn = seconds_per_epoch(TYPICAL, {**known, "risk_samples": 10})
+    options = {"units": 256, "source_vocabulary_size": 8000}
+    plain = seconds_per_epoch(TYPICAL, options)
+    drawn = seconds_per_epoch(TYPICAL, {**options, "risk_samples": 10})
     assert drawn == pytest.approx(14 * plain)
     few, many = (
         of_trained({"minutes": 10, **samples})["evaluate_every"]
@@ -395,7 +399,7 @@ def test_more_cores_train_more():
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)
     rates = [of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)]
     assert rates[0] < rates[1]
-    said = " ".join(one.reason for one in fitted(text, {"cores": 2}))
+    said = " ".join(choice.reason for choice in fitted(text, {"cores": 2}))
     assert " of 2 cores" in said
     assert "cores" not in of(text, {"cores": 2})
 
@@ -425,9 +429,9 @@ def test_operations_are_those_of_the_kernels(units, rows, step_order):
     options["step_order"] = step_order
     output = (1 - OUTPUT) * rows * units
     wanted = 6 * (100_000 * counts[0] + 200_000 * (counts[1] - output))
-    found = seconds_per_epoch(facts, options) - BESIDES * facts.pairs / 80
-    found *= CORE
-    assert found == pytest.approx(wanted, rel=0.01)
+    operations = seconds_per_epoch(facts, options) - BESIDES * facts.pairs / 80
+    operations *= CORE
+    assert operations == pytest.approx(wanted, rel=0.01)
 
 
 def test_a_text_without_letters_is_called_so():
@@ -480,8 +484,8 @@ def test_many_characters_get_as_many_sub_words():
 def test_given_flags_come_first_and_the_rest_suits_them(words, wanted):
     values = parsed(*words)
     assert values == values | wanted
-    given = {word.split("=")[0].removeprefix("--") for word in words}
-    assert not given & {*values}
+    names = {word.split("=")[0].removeprefix("--") for word in words}
+    assert not names & {*values}
 
 
 @pytest.mark.parametrize(
@@ -520,8 +524,8 @@ def test_recipes_name_all_that_would_be_chosen(name):
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded(["--recipe=paper"], flags)])
-    found = request_of(flags).options()
-    assert found[:4] == (TextOptions(), ModelOptions(), Recipe(), 0)
+    options = request_of(flags).options()
+    assert options[:4] == (TextOptions(), ModelOptions(), Recipe(), 0)
 
 
 ENGLISH = [f"The {n} dogs of house {n % 7} do not sleep." for n in range(300)]

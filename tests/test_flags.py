@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import output_of, run_python
+from tensorflow.errors import ResourceExhaustedError
 
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.flags import required
@@ -89,10 +91,7 @@ assert not heavy, heavy
 
 
 def test_help_and_mistakes_need_no_tensorflow():
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TENSORFLOW], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    output_of("-c", WITHOUT_TENSORFLOW)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -165,14 +164,11 @@ def test_help_of_train_groups_the_flags(capsys):
 @pytest.mark.parametrize(
     "flag",
     [
-        "learning_rate=-1",
         "learning_rate=0",
         "learning_rate=1e30",
         "learning_rate=nan",
         "epochs=inf",
-        "epochs=nan",
         "epochs=0",
-        "units=10000000",
         "units=0",
         "maxout_units=-3",
         "layers=101",
@@ -193,11 +189,9 @@ def test_help_of_train_groups_the_flags(capsys):
         "patience=0",
         "seed=-1",
         "minutes=-1",
-        "minutes=nan",
         "minutes=-inf",
-        "epochs=-inf",
         f"accumulate={10**400}",
-        f"source_vocabulary_size={10**400}",
+        f"dev_pairs={10**400}",
         "source_vocabulary_size=0",
         "target_vocabulary_size=3",
         "source_language=xx",
@@ -210,12 +204,6 @@ def test_a_number_out_of_range_names_the_flag(train_refused, flag):
     said = train_refused(f"--{flag}")
     assert f"--{flag.partition('=')[0]} is " in said
     assert "wanted" in said
-
-
-def test_more_dev_pairs_than_any_text_has_are_refused(train_refused):
-    said = train_refused(f"--dev_pairs={10**400}")
-    assert "--dev_pairs is 1" in said
-    assert "wanted 0 to 1,000,000,000" in said
 
 
 @pytest.mark.parametrize(
@@ -283,7 +271,6 @@ def test_an_unknown_value_is_named(train_refused, flag):
             ["--model_dir={text}.new", "--init_from={text}.new/best"],
             "leave it out to resume that training",
         ),
-        (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used with -"),
         (["--added_words=9"], "--added_words is not used without --init_from"),
         (["--init_from=x", "--units=9"], "--units is not used with --init_from"),
         (["--init_from=x", "--joint"], "--joint is not used with --init_from"),
@@ -412,8 +399,8 @@ def test_flags_of_a_recipe_may_be_unused(train_refused, own):
 
 def test_a_recipe_may_follow_a_space():
     words = [
-        cli._expanded(given, defined_flags("train"))
-        for given in (["--recipe=rnnsearch-30"], ["--recipe", "rnnsearch-30"])
+        cli._expanded(flags, defined_flags("train"))
+        for flags in (["--recipe=rnnsearch-30"], ["--recipe", "rnnsearch-30"])
     ]
     assert words[0] == words[1]
     assert "--max_length=30" in words[0]
@@ -571,10 +558,10 @@ def test_an_output_that_is_another_file_of_the_command_is_refused(
         "hard": tmp_path / "hard",
         "z": tmp_path / "z.gz",
     }
-    given = [flag.format(**names) for flag in flags]
+    words = [flag.format(**names) for flag in flags]
     if command != "select":
-        given.append("--model_dir=x")
-    assert f"also --{said}" in refused(command, *given)
+        words.append("--model_dir=x")
+    assert f"also --{said}" in refused(command, *words)
     assert text.read_text() == "a b\n"
 
 
@@ -648,27 +635,6 @@ def test_a_device_may_be_named_twice(text):
     import_module("bahdanau_tf.commands.select").check(flags)
 
 
-def test_a_shortage_of_memory_is_reported_in_one_line(text, tmp_path, monkeypatch, capfd):
-    import tensorflow as tf
-
-    from bahdanau_tf.commands import files
-
-    for error in (
-        MemoryError(),
-        tf.errors.ResourceExhaustedError(None, None, "{{x}} OOM of [9]\nat x"),
-    ):
-
-        def load(_, error=error):
-            raise error
-
-        monkeypatch.setattr(files, "load_translator", load)
-        assert main(["translate", "--model_dir=x", f"--input={text}"]) == 2
-        err = capfd.readouterr().err
-        assert "memory or disk is full" in err
-        assert err.count("\n") == 1
-        assert "{{" not in err
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -676,19 +642,21 @@ def test_a_shortage_of_memory_is_reported_in_one_line(text, tmp_path, monkeypatc
         (OSError(28, "No space left"), "standard output: No space left"),
         (OSError(5, "Input/output error"), "Input/output error"),
         (OSError("The site is closed."), "The site is closed."),
+        (MemoryError(), "memory or disk is full"),
+        (ResourceExhaustedError(None, None, "{{x}} OOM of [9]\nat x"), "memory or disk is full"),
     ],
 )
 def test_an_error_of_the_system_is_a_sentence(text, monkeypatch, capfd, error, said):
-    from bahdanau_tf.commands import files
-
     def load(_):
         raise error
 
-    monkeypatch.setattr(files, "load_translator", load)
+    monkeypatch.setattr("bahdanau_tf.commands.files.load_translator", load)
     assert main(["translate", "--model_dir=x", f"--input={text}"]) == 2
-    found = capfd.readouterr().err
-    assert found.startswith(f"bahdanau-tf: translate: {said}")
-    assert "Errno" not in found
+    message = capfd.readouterr().err
+    assert message.startswith(f"bahdanau-tf: translate: {said}")
+    assert message.count("\n") == 1
+    assert "Errno" not in message
+    assert "{{" not in message
 
 
 @pytest.mark.parametrize("command", ["data list", "data --help", "--version"])
@@ -723,11 +691,8 @@ sys.exit(main(["translate", "--model_dir=x"]))
 
 
 def test_an_interrupt_while_tensorflow_is_imported_is_reported_in_one_line():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 130
-    assert done.stderr == "bahdanau-tf: translate: interrupted\n"
+    done = run_python("-c", INTERRUPTED)
+    assert (done.returncode, done.stderr) == (130, "bahdanau-tf: translate: interrupted\n")
 
 
 # Without the modules of training that import TensorFlow.
@@ -819,7 +784,7 @@ sys.exit(__main__.main())
 
 def test_a_command_ends_after_what_is_registered_for_its_end(tmp_path):
     """All is written, and temporary folders are removed."""
-    done = subprocess.run([sys.executable, "-c", ENDING, tmp_path], capture_output=True, text=True)
+    done = run_python("-c", ENDING, tmp_path)
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout == "resultregistered\n"
     assert not [*tmp_path.iterdir()]
@@ -827,7 +792,7 @@ def test_a_command_ends_after_what_is_registered_for_its_end(tmp_path):
 
 def test_an_error_that_nobody_foresaw_is_told(tmp_path):
     program = ENDING.replace("return 3", "raise RuntimeError('a bug')")
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True)
+    done = run_python("-c", program, tmp_path)
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: a bug\n")
 
@@ -863,24 +828,11 @@ def test_a_shell_completes_commands_flags_and_values(tmp_path, line, wanted):
     """Asks as argcomplete's bash function does."""
     pytest.importorskip("argcomplete")
     answer = tmp_path / "answer"
-    done = subprocess.run(
-        [sys.executable, "-m", "bahdanau_tf"],
-        env=os.environ
-        | {
-            "_ARGCOMPLETE": "1",
-            "_ARGCOMPLETE_IFS": "\n",
-            "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
-            "COMP_LINE": line,
-            "COMP_POINT": str(len(line)),
-            "COMP_TYPE": "9",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = {word.rstrip() for word in answer.read_text().split("\n")}
-    assert found == {word.rstrip() for word in wanted}
+    shell = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_TYPE": "9"}
+    shell |= {"COMP_LINE": line, "COMP_POINT": str(len(line))}
+    output_of("-m", "bahdanau_tf", _ARGCOMPLETE_STDOUT_FILENAME=str(answer), **shell)
+    answers = {word.rstrip() for word in answer.read_text().split("\n")}
+    assert answers == {word.rstrip() for word in wanted}
 
 
 def test_what_is_written_is_apart_from_saved_models(tmp_path, text, capsys):
@@ -919,8 +871,8 @@ def test_messages_name_flags_not_classes():
         "text: line 2 is not UTF-8": "text: line 2 is not UTF-8",
         "my model is here": "my model is here",
     }.items():
-        given = {"model": "rnnsearch", "epochs": 0, "model_dir": "model"}
-        assert cli._by_flag(ValueError(said), given).startswith(wanted)
+        user_flags = {"model": "rnnsearch", "epochs": 0, "model_dir": "model"}
+        assert cli._by_flag(ValueError(said), user_flags).startswith(wanted)
 
 
 def test_names_do_not_reach_a_terminal_raw(tmp_path, capsys):
@@ -929,11 +881,11 @@ def test_names_do_not_reach_a_terminal_raw(tmp_path, capsys):
     path = tmp_path / name
     words = ["evaluate", f"--hypotheses={path}", f"--reference={path}"]
     assert main(words) == 2
-    one, other = tmp_path / f"{name}1", tmp_path / f"{name}2"
-    for text in (one, other):
+    first, second = tmp_path / f"{name}1", tmp_path / f"{name}2"
+    for text in (first, second):
         text.write_text("a b c d e\n" * 3)
-    systems = [f"--hypotheses={name}{text.name}={text}" for text in (one, other)]
-    assert main(["evaluate", *systems, f"--reference={one}"]) == 0
+    systems = [f"--hypotheses={name}{text.name}={text}" for text in (first, second)]
+    assert main(["evaluate", *systems, f"--reference={first}"]) == 0
     (tmp_path / "translator.json").write_text(f'{{"{name}": 1}}')
     words = ["translate", f"--model_dir={tmp_path}", "--traceback"]
     assert main(words) == 2

@@ -62,8 +62,8 @@ def lowered(example: Example) -> list[str]:
     return [word.lower() for word in example.target_tokens]
 
 
-def agrees(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    return all(set(a) & set(b) for a, b in zip(one, other, strict=True))
+def agrees(first: tuple[str, str], second: tuple[str, str]) -> bool:
+    return all(set(a) & set(b) for a, b in zip(first, second, strict=True))
 
 
 def test_every_noun_of_the_dictionary_and_every_length_occur(examples):
@@ -265,8 +265,8 @@ def test_splits_never_overlap():
     sources = {"train": set(), "dev": set(), "test": set()}
     for split, seed in itertools.product(sources, (0, 1)):
         sources[split] |= {e.source for e in generate(100, split, seed=seed)}
-    for one, other in itertools.combinations(sources.values(), 2):
-        assert not one & other
+    for first, second in itertools.combinations(sources.values(), 2):
+        assert not first & second
     assert sorted(itertools.chain(*grammar.SPLITS.values())) == [*range(100)]
     for split, parts in (("train", range(90)), ("test", range(95, 100))):
         for source in sources[split]:

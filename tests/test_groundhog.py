@@ -645,12 +645,12 @@ def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
 
 
 def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(read: Callable) -> None:
-    known = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
-    known += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
-    known += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
-    known += "PROTO STOP"
+    accepted_names = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
+    accepted_names += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
+    accepted_names += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
+    accepted_names += "PROTO STOP"
     for opcode in pickletools.opcodes:
-        if opcode.name not in known.split():
+        if opcode.name not in accepted_names.split():
             with pytest.raises(ValueError, match=r"opcode .* makes no string or number"):
                 read(opcode.code.encode("latin-1") + b"0\n0\n.")
 

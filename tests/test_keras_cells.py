@@ -77,8 +77,8 @@ def test_an_encoder_equals_keras_rnn(name: str) -> None:
         for row, length in enumerate(MASK.sum(1)):
             wanted = loop(words[row : row + 1, :length])[0]
             wanted = wanted[::-1] if half else wanted
-            found = encoded.annotations[row, :length, half * N :][:, :N]
-            close(found, wanted, 1e-6)
+            states = encoded.annotations[row, :length, half * N :][:, :N]
+            close(states, wanted, 1e-6)
 
 
 def decoders(order: str) -> tuple[Any, Any]:
@@ -134,10 +134,10 @@ def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
         is_first = tf.zeros([B, 1], tf.bool)
         memory = decoder.step_memory(memory, tf.identity)
         steps.append(decoder.step(first[:, None], is_first, before, memory)[0])
-    for one, other in zip(*glimpses, strict=True):
-        close(one, other.numpy(), 1e-6)
-    for one, other in zip(*steps, strict=True):
-        close(one, other.numpy(), 1e-6)
+    for theirs, ours in zip(*glimpses, strict=True):
+        close(theirs, ours.numpy(), 1e-6)
+    for theirs, ours in zip(*steps, strict=True):
+        close(theirs, ours.numpy(), 1e-6)
 
 
 def model_of(name: str, **options: Any) -> Any:

@@ -17,7 +17,6 @@ from oracle import (
     CELLS,
     array,
     attention_parameters,
-    bridge_parameters,
     cell_parameters,
     close,
     decoder_parameters,
@@ -235,9 +234,9 @@ SCORES = {
 
 def test_every_cell_and_every_attention_has_a_reference() -> None:
     public = {getattr(layers, name) for name in layers.__all__}
-    for base, known in ((layers.RecurrentCell, CELLS), (layers.Attention, ATTENTIONS)):
-        kinds = {one for one in public if issubclass(one, base)} - {base}
-        assert kinds <= set(known)
+    for base, cases in ((layers.RecurrentCell, CELLS), (layers.Attention, ATTENTIONS)):
+        kinds = {kind for kind in public if issubclass(kind, base)} - {base}
+        assert kinds <= set(cases)
 
 
 def encoded_of(annotations: Any, mask: Any) -> layers.Encoded:
@@ -283,8 +282,8 @@ def test_hypotheses_of_a_beam_are_attended_like_separate_rows(name: str) -> None
     contexts, weights = everywhere(attention, queries, memory)
     assert contexts.shape == (B, 3, N)
     for k in range(3):
-        one = attention(tf.constant(queries[:, k]), memory)
-        close((contexts[:, k], weights[:, k]), [a.numpy() for a in one], 1e-6)
+        glimpse = attention(tf.constant(queries[:, k]), memory)
+        close((contexts[:, k], weights[:, k]), [a.numpy() for a in glimpse], 1e-6)
 
 
 def test_huge_scores_stay_finite() -> None:
@@ -311,44 +310,12 @@ def test_fixed_context_returns_the_same_context_for_every_query() -> None:
 ENCODED_SHAPE = layers.Encoded((None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None))
 
 
-def test_tanh_bridges_equal_the_reference() -> None:
-    annotations, mask = normal(B, T, 2 * N), lengths_mask(5, 3, 1, 2)
-    for kind, oracle, part in (
-        (layers.BackwardBridge, reference.backward_bridge, annotations),
-        (layers.ForwardBridge, reference.summary_bridge, annotations[..., :N]),
-    ):
-        bridge = built(kind([N, N], M), ENCODED_SHAPE)
-        (state, memory), first = everywhere(bridge, encoded_of(annotations, mask))
-        close(state, oracle(part, mask, bridge_parameters(bridge)))
-        close((memory, first), [np.zeros((B, N)), np.zeros((B, M))], 0)
-
-
 def test_zero_bridge_returns_zeros_and_the_start_vector() -> None:
     bridge = built(layers.ZeroBridge([N, 4], M), ENCODED_SHAPE)
     encoded = encoded_of(normal(B, T, 2 * N), MASK)
     states, first = everywhere(bridge, encoded)
     close(states, [np.zeros((B, N)), np.zeros((B, 4))], 0)
     close(first, np.tile(array(bridge.start_vector), (B, 1)))
-
-
-def test_copy_bridge_returns_the_states_of_all_layers_top_first() -> None:
-    encoder = layers.UnidirectionalEncoder(layers.LSTMCell(N), layers=2)
-    encoded = encoder(normal(B, T, M), mask=MASK)
-    bridge = built(layers.CopyBridge([N] * 4, M), encoder.encoded_shape())
-    states, first = everywhere(bridge, encoded)
-    bottom, top = encoded.forward_states
-    close(states, [s.numpy() for s in (*top, *bottom)], 0)
-    close(first, np.tile(array(bridge.start_vector), (B, 1)))
-
-
-def test_sentence_bridge_returns_the_sentence_vector() -> None:
-    encoder = layers.UnidirectionalEncoder(layers.TanhCell(N))
-    encoded = encoder(normal(B, T, M), mask=MASK)
-    bridge = built(layers.SentenceBridge(N, N), encoder.encoded_shape())
-    assert not bridge.weights
-    states, first = everywhere(bridge, encoded)
-    summary = encoded.forward_states[0][0].numpy()
-    close((states, first), [summary, summary], 0)
 
 
 # Readouts.
@@ -388,12 +355,6 @@ def test_readouts_equal_the_reference(
     )
     close(everywhere(logits, *rank3.values()), wanted)
     close(logits(*(v[:, 0] for v in map(tf.constant, rank3.values()))), wanted[:, 0])
-
-
-def test_maxout_takes_the_maximum_of_adjacent_pairs() -> None:
-    readout = layers.MaxoutReadout(2, 2)
-    pairs = tf.constant([[1.0, 5.0, 7.0, -2.0]])
-    close(readout._activation(pairs), [[5.0, 7.0]], 0)
 
 
 # Decoder.
@@ -488,10 +449,10 @@ def test_decoder_equals_the_reference(make_cell: Any, context: str, order: str) 
         now, state = step(tf.constant(previous[:, None]), is_first, state, memory)
         if now.weights is not None:
             now = now._replace(weights=now.weights[:, 0])
-        for one, every in zip(now, glimpse, strict=True):
-            assert (one is None) == (every is None)
-            if one is not None:
-                close(one, every[:, i].numpy(), 1e-6)
+        for at_once, whole in zip(now, glimpse, strict=True):
+            assert (at_once is None) == (whole is None)
+            if at_once is not None:
+                close(at_once, whole[:, i].numpy(), 1e-6)
         previous = embedded[:, i]
 
 
@@ -530,8 +491,8 @@ def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
 def test_ids_of_any_kind_are_looked_up_exactly() -> None:
     embedding = layers.WordEmbedding(300, M, dtype="mixed_bfloat16")
     wanted = embedding(np.array([256, 257], "int32"))
-    found = embedding(np.array([256.0, 257.0], "float32"))
-    np.testing.assert_array_equal(found, wanted)
+    vectors = embedding(np.array([256.0, 257.0], "float32"))
+    np.testing.assert_array_equal(vectors, wanted)
     assert (wanted[0] != wanted[1]).numpy().any()
     few = np.array([0, 255], "uint8")
     np.testing.assert_array_equal(embedding(few), embedding(few.astype(int)))

@@ -80,7 +80,7 @@ def translator() -> Translator:
 def batches(seed: int = 3) -> list[Any]:
     """Batches of random ids with padding, as from `make_dataset`."""
     random = np.random.default_rng(seed)
-    found = []
+    pairs = []
     for rows, width, height in ((3, 5, 4), (2, 1, 6), (4, 7, 7)):
         source = random.integers(1, SOURCE_SIZE, (rows, width))
         target = random.integers(1, TARGET_SIZE, (rows, height))
@@ -89,21 +89,23 @@ def batches(seed: int = 3) -> list[Any]:
             target[row, random.integers(1, height + 1) :] = 0
         ids = {"source": source, "target": target}
         ids = {side: tf.constant(x, tf.int32) for side, x in ids.items()}
-        found.append((ids, ids["target"]))
-    return found
+        pairs.append((ids, ids["target"]))
+    return pairs
 
 
-def found(translator: Translator, decoding: Decoding, sentences: Any = SENTENCES) -> Translated:
+def translations(
+    translator: Translator, decoding: Decoding, sentences: Any = SENTENCES
+) -> Translated:
     return translated(translator, decoding, sentences)
 
 
-def assert_equal(one: Translated, other: Translated) -> None:
-    assert one.texts.numpy().tolist() == other.texts.numpy().tolist()
+def assert_equal(ours: Translated, theirs: Translated) -> None:
+    assert ours.texts.numpy().tolist() == theirs.texts.numpy().tolist()
     for name in ("tokens", "lengths", "finished"):
-        np.testing.assert_array_equal(getattr(one.result, name), getattr(other.result, name))
+        np.testing.assert_array_equal(getattr(ours.result, name), getattr(theirs.result, name))
     for name in ("scores", "log_probs", "weights"):
         np.testing.assert_allclose(
-            getattr(one.result, name), getattr(other.result, name), atol=1e-4
+            getattr(ours.result, name), getattr(theirs.result, name), atol=1e-4
         )
 
 
@@ -121,7 +123,9 @@ def test_a_source_word_keeps_the_target_words_with_most_attention(translator, mo
                 sums[source[b, j], target[b, i]] += float(weights[b, i, j])
     assert lexicon.first == FIRST
     for x in range(SOURCE_SIZE):
-        wanted = [y for (one, y), _ in sums.most_common() if one == x and y >= FIRST][:3]
+        wanted = [
+            y for (source_word, y), _ in sums.most_common() if source_word == x and y >= FIRST
+        ][:3]
         wanted += [-1] * (3 - len(wanted))
         assert lexicon.words[x].tolist() == wanted
 
@@ -149,14 +153,14 @@ def test_own_words_are_those_of_the_words_in_the_row():
 )
 def test_a_shortlist_of_all_words_equals_plain_search(lexicon, decoding):
     translator = make_translator(lexicon=lexicon)
-    short = found(translator, replace(decoding, shortlist=True))
+    short = translations(translator, replace(decoding, shortlist=True))
     assert_equal(plainly_found(decoding), short)
 
 
 @functools.cache
 def plainly_found(decoding: Decoding) -> Translated:
     """The search without a shortlist, which depends on no lexicon."""
-    return found(make_translator(), decoding)
+    return translations(make_translator(), decoding)
 
 
 @pytest.mark.parametrize(
@@ -174,15 +178,15 @@ def test_probabilities_are_the_softmax_over_the_shortlist(options):
     tolerance = 0.1 if options.get("dtype") else 1e-4
     for row, ids in enumerate(result.tokens[:, 0].numpy()):
         ids = ids[: result.lengths[row, 0]]
-        found = model({"source": source[row : row + 1], "target": ids[None]})
+        every = model({"source": source[row : row + 1], "target": ids[None]})
         allowed = {*range(FIRST)}
         for x in source[row].numpy():
             allowed |= {*SOME.words[x].tolist()} - {-1}
         allowed = sorted(allowed)
         total = 0.0
-        for logits, word in zip(found[0].numpy(), ids, strict=True):
+        for logits, word in zip(every[0].numpy(), ids, strict=True):
             short = logits[allowed].astype(np.float64)
-            best = logits[[one for one in allowed if one != text.pad_id]].max()
+            best = logits[[x for x in allowed if x != text.pad_id]].max()
             assert logits[word] >= best - tolerance
             total += logits[word] - np.log(np.exp(short).sum())
         score = float(result.log_probs[row, 0])
@@ -191,25 +195,25 @@ def test_probabilities_are_the_softmax_over_the_shortlist(options):
 
 def test_a_translation_does_not_depend_on_other_rows(translator):
     short = Decoding(max_length=6, shortlist=True)
-    together = found(translator, short)
-    plain = found(translator, Decoding(max_length=6))
+    together = translations(translator, short)
+    plain = translations(translator, Decoding(max_length=6))
     assert together.texts.numpy().tolist() != plain.texts.numpy().tolist()
     for row, sentence in enumerate(SENTENCES):
-        alone = found(translator, short, [sentence])
+        alone = translations(translator, short, [sentence])
         assert alone.texts[0].numpy() == together.texts[row].numpy()
         np.testing.assert_allclose(alone.result.scores[0], together.result.scores[row], atol=1e-4)
-    assert found(translator, short, []).texts.shape[0] == 0
+    assert translations(translator, short, []).texts.shape[0] == 0
 
 
 def test_an_ensemble_has_the_lexicon_of_its_first_member():
     members = [make_translator(1, ALL[0]), make_translator(2)]
     ensemble = Translator.ensemble(members)
     short = Decoding(max_length=6, shortlist=True)
-    plain = found(ensemble, Decoding(max_length=6))
-    assert_equal(plain, found(ensemble, short))
+    plain = translations(ensemble, Decoding(max_length=6))
+    assert_equal(plain, translations(ensemble, short))
     some = make_translator(1, SOME)
     double = Translator.ensemble([some, some])
-    assert_equal(found(some, short), found(double, short))
+    assert_equal(translations(some, short), translations(double, short))
 
 
 def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
@@ -220,7 +224,7 @@ def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
     np.testing.assert_array_equal(loaded.lexicon.words, SOME.words)
     assert loaded.lexicon.first == FIRST
     assert loaded.decoding == own.decoding
-    assert_equal(found(own, own.decoding), found(loaded, own.decoding))
+    assert_equal(translations(own, own.decoding), translations(loaded, own.decoding))
 
 
 @pytest.mark.slow
@@ -230,7 +234,7 @@ def test_a_lexicon_is_exported(tmp_path):
     version = own.export(tmp_path)
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
     texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
-    wanted = [one.text for one in own.translate(SENTENCES)]
+    wanted = [translation.text for translation in own.translate(SENTENCES)]
     assert [text.decode() for text in texts] == wanted
 
 
@@ -285,8 +289,8 @@ def test_bad_lexicons_and_files_are_refused(tmp_path):
 def test_an_ensemble_learns_from_its_mean_attention(translator):
     model = translator.model
     alone, twice = (
-        learn_lexicon(one, batches(), words=3, first=FIRST)
-        for one in (model, Ensemble([model, model]))
+        learn_lexicon(teacher, batches(), words=3, first=FIRST)
+        for teacher in (model, Ensemble([model, model]))
     )
     np.testing.assert_array_equal(alone.words, twice.words)
 
@@ -311,12 +315,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *flags: str) -> list[str]:
-    given = ("model_dir=model", "source=en", "target=fr", "frequent=5")
+    defaults = ("model_dir=model", "source=en", "target=fr", "frequent=5")
     return [
         "lexicon",
         *(
             f"--{name}={folder / value if name != 'frequent' else value}"
-            for name, value in (flag.split("=") for flag in given)
+            for name, value in (flag.split("=") for flag in defaults)
         ),
         *flags,
     ]
@@ -343,8 +347,8 @@ def test_an_empty_lexicon_is_told(folder, capfd):
     assert main(command(folder, f"--frequent={TARGET_SIZE - 1}")) == 0
     assert "will be empty" not in capfd.readouterr().err
     assert main(command(folder, f"--frequent={TARGET_SIZE}")) == 0
-    out, told = capfd.readouterr()
-    assert f"the whole target vocabulary of {TARGET_SIZE} words" in told
+    out, messages = capfd.readouterr()
+    assert f"the whole target vocabulary of {TARGET_SIZE} words" in messages
     assert ": 0 target words for 0 source words" in out
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close, all_equal
 from oracle import randomized
+from processes import run_python
 
 import bahdanau_tf
 from bahdanau_tf import layers, losses, models, optimizers
@@ -75,7 +75,7 @@ def with_a_decoder() -> Any:
     return keras.Model([source, target], [scores, glimpse.weights])
 
 
-def inputs_of(model: Any) -> Any:
+def own_inputs(model: Any) -> Any:
     """Inputs that depend only on the kind of model."""
     if isinstance(model, models.RNNSearch):
         return {"source": IDS, "target": IDS}
@@ -94,7 +94,7 @@ def labels_of(make: Callable) -> list[Any]:
 
 
 def outputs_of(model: Any) -> list[Any]:
-    outputs = model(inputs_of(model))
+    outputs = model(own_inputs(model))
     flat = outputs if isinstance(outputs, (list, tuple)) else [outputs]
     return [np.asarray(output).tolist() for output in flat]
 
@@ -121,19 +121,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for make in (by_the_docstring, with_a_decoder):
         model = make()
         model.compile("adam", [losses.TokenCrossentropy(), None], run_eagerly=True)
-        model.fit(inputs_of(model), labels_of(make), verbose=0)
+        model.fit(own_inputs(model), labels_of(make), verbose=0)
         save(make.__name__, model)
     return wanted
 
 
 def run(code: str, *arguments: str, **environment: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
+    return run_python("-c", code, *arguments, **environment)
 
 
 def attention_of(model: Any) -> Any:
@@ -156,8 +150,7 @@ def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path:
     clone = keras.models.clone_model(again)
     clone.set_weights(again.get_weights())
     for model in (loaded, clone):
-        for one, other in zip(outputs_of(model), saved[path], strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+        all_close(outputs_of(model), saved[path], rtol=0, atol=1e-6)
     attention = randomized(attention_of(loaded))
     annotations = tf.ones([1, 2, attention.key_projection.kernel.shape[0]])
     encoded = layers.Encoded(annotations, (), (), None)
@@ -204,8 +197,7 @@ def test_functional_models_of_earlier_versions_load(tmp_path: Path) -> None:
     assert len(attention_of(model).weights) == 2
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    for one, other in zip(outputs_of(loaded), outputs_of(model), strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    all_close(outputs_of(loaded), outputs_of(model), rtol=0, atol=1e-6)
     encoded = layers.Encoded(tf.ones([1, 2, 3]), (), (), None)
     with pytest.raises(ValueError, match="made by a layer of the functional"):
         attention_of(loaded).memory(encoded)
@@ -239,7 +231,7 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
     functional = keras.Model([words, query], contexts)
     inputs = [random.normal(size=(2, *size)) for size in ((5, 3), (N,))]
     parts = models.RNNSearch(K, K, 4, 3, maxout_units=2, attention=OwnAttention())
-    for name, model, given in (
+    for name, model, own_inputs in (
         ("functional", functional, [x.astype("float32") for x in inputs]),
         ("parts", parts, {"source": IDS, "target": IDS}),
     ):
@@ -248,7 +240,7 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
         model.save(tmp_path / f"{name}.keras")
         loaded = keras.models.load_model(tmp_path / f"{name}.keras")
         assert len(loaded.weights) == len(model.weights)
-        np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
+        np.testing.assert_allclose(loaded(own_inputs), model(own_inputs), atol=1e-6)
 
 
 def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
@@ -278,9 +270,8 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
     for words, name in zip(compiled, names, strict=False):
         assert f"bahdanau_tf>{name}" in words
         assert "bahdanau_tf>Perplexity" in words
-    for one, other in zip(outputs, saved.values(), strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
+    for actual_outputs, wanted_outputs in zip(outputs, saved.values(), strict=True):
+        all_close(actual_outputs, wanted_outputs, rtol=0, atol=1e-6)
 
 
 def test_every_registered_class_is_public() -> None:
@@ -354,8 +345,7 @@ def test_a_translators_model_is_read_without_initial_weights(
         with pytest.raises(AssertionError, match="was drawn"):
             make(K, K, units=N, embedding_dim=N)
         loaded = read_model(path)
-    for weight, wanted in zip(loaded.weights, model.weights, strict=True):
-        np.testing.assert_array_equal(weight, wanted)
+    all_equal(loaded.weights, model.weights)
     copy = type(loaded).from_config(loaded.get_config())
     assert all(
         np.asarray(mine).any() == np.asarray(its).any()

@@ -141,13 +141,13 @@ def test_losses_and_metrics_of_keras_ignore_padding(make):
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=[keras.metrics.SparseCategoricalAccuracy(name="right")],
     )
-    found = model.evaluate(inputs, TARGET, verbose=0, return_dict=True)
+    scores = model.evaluate(inputs, TARGET, verbose=0, return_dict=True)
     logits = np.asarray(model(inputs))
-    assert found["loss"] == pytest.approx(of_words(logits).mean(), rel=1e-5)
+    assert scores["loss"] == pytest.approx(of_words(logits).mean(), rel=1e-5)
     if tuple(map(int, keras.version().split(".")[:2])) < (3, 12):
         return  # older metrics use a mask only with sample weights
     right = (logits.argmax(-1) == TARGET)[TARGET != 0].mean()
-    assert found["right"] == pytest.approx(right)
+    assert scores["right"] == pytest.approx(right)
 
 
 def test_fit_without_sample_weights_ignores_padding():
@@ -232,7 +232,7 @@ MASK = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
 )
 def test_a_mask_may_be_missing_or_of_integers(name, mask, same):
     """Without a mask all positions are real."""
-    outputs, wanted = (tf.nest.flatten(WITH_MASKS[name](given)) for given in (mask, same))
+    outputs, wanted = (tf.nest.flatten(WITH_MASKS[name](this_mask)) for this_mask in (mask, same))
     all_close(outputs, wanted, rtol=0, atol=1e-6)
 
 

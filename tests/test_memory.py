@@ -41,8 +41,8 @@ def allocated() -> Callable[[], int]:
 
     def read() -> int:
         gc.collect()
-        found = library.mallinfo2()
-        return int(found.uordblks + found.hblkhd)
+        heap = library.mallinfo2()
+        return int(heap.uordblks + heap.hblkhd)
 
     return read
 

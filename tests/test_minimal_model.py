@@ -47,8 +47,8 @@ TARGET = np.array([[4, 3, 2], [6, 2, 0]], "int32")
 def block() -> str:
     page = CONTRIBUTING.read_text(encoding="utf-8")
     section = page.split("## A model\n")[1].split("\n## ")[0]
-    (found,) = re.findall(r" +```python\n(.*?) +```", section, re.DOTALL)
-    return textwrap.dedent(found)
+    (code,) = re.findall(r" +```python\n(.*?) +```", section, re.DOTALL)
+    return textwrap.dedent(code)
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +103,12 @@ def test_it_trains(trained: Any) -> None:
 
 def test_it_translates_scores_and_reloads(trained: Any) -> None:
     loaded = Translator.load(trained.folder / "model" / "best")
-    for one, other in zip(
+    for translation, again in zip(
         trained.translator.translate(["one two", "three"]),
         loaded.translate(["one two", "three"]),
         strict=True,
     ):
-        assert (one.text, one.score) == (other.text, other.score)
+        assert (translation.text, translation.score) == (again.text, again.score)
     (scored,) = loaded.score(["one two"], ["two one"])
     model = trained.model
     (wanted,) = token_log_probs(model, [[3, 4, 2]], [[4, 3, 2]])
@@ -133,7 +133,7 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
     if joined:
         plain = Translator.ensemble([plain, plain])
     decoding = replace(plain.decoding, shortlist=True, n_best=2)
-    found = {}
+    translations = {}
     for last, words in (("all", [4, 5, 6]), ("some", [6, -1, -1])):
         table = np.tile(words, (len(WORDS), 1))
         table[0] = -1
@@ -144,12 +144,12 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
             decoding,
             lexicon=Lexicon(table, first=4),
         )
-        found[last] = searched(short, decoding)
+        translations[last] = searched(short, decoding)
     wanted = searched(plain, replace(decoding, shortlist=False))
-    texts = [result.texts.numpy().tolist() for result in (found["all"], wanted)]
+    texts = [result.texts.numpy().tolist() for result in (translations["all"], wanted)]
     assert texts[0] == texts[1]
-    np.testing.assert_allclose(found["all"].result.scores, wanted.result.scores, atol=1e-5)
-    lines = found["some"].texts.numpy().flat
+    np.testing.assert_allclose(translations["all"].result.scores, wanted.result.scores, atol=1e-5)
+    lines = translations["some"].texts.numpy().flat
     words = {word for line in lines for word in line.split()}
     assert words
     assert not words & {b"two", b"three"}
@@ -164,9 +164,9 @@ def searched(translator: Translator, decoding: Decoding) -> Translated:
 def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
     version = trained.translator.export(tmp_path)
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = served(text=tf.constant(["one two"]))["translation"].numpy()
+    translations = served(text=tf.constant(["one two"]))["translation"].numpy()
     (wanted,) = trained.translator.translate(["one two"])
-    assert found[0].decode() == wanted.text
+    assert translations[0].decode() == wanted.text
 
 
 @pytest.mark.parametrize("order", ["original", "main-text"])
@@ -176,8 +176,8 @@ def test_features_step_by_step_equal_features_of_the_whole_sentence(order: str) 
     randomized(model, 0, scale=0.7)
     inputs = {"source": tf.constant(SOURCE), "target": tf.constant(TARGET)}
     words = tf.constant([0, 1, 2, 3, 4])
-    for given in (None, words):
-        wanted, alignment = model.features(inputs, words=given)
-        found, weights = tf.function(StepwiseModel.features)(model, inputs, words=given)
-        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    for some_words in (None, words):
+        wanted, alignment = model.features(inputs, words=some_words)
+        features, weights = tf.function(StepwiseModel.features)(model, inputs, words=some_words)
+        np.testing.assert_allclose(features, wanted, atol=1e-5)
         np.testing.assert_allclose(weights, alignment, atol=1e-5)

@@ -54,13 +54,13 @@ def test_bleu_of_sentences_equals_sacrebleus():
     references = draw.integers(1, 5, (40, 9))
     references[np.arange(9) >= draw.integers(1, 10, 40)[:, None]] = 0
     hypotheses[:, 0] = np.pad(references, ((0, 0), (0, 3)))
-    found = sentence_bleu(tf.constant(hypotheses), tf.constant(references))
+    scores = sentence_bleu(tf.constant(hypotheses), tf.constant(references))
     wanted = [
-        [bleu_of(one, reference) for one in row]
+        [bleu_of(hypothesis, reference) for hypothesis in row]
         for row, reference in zip(hypotheses, references, strict=True)
     ]
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
-    np.testing.assert_allclose(found[:, 0], 1, atol=1e-5)
+    np.testing.assert_allclose(scores, wanted, atol=1e-5)
+    np.testing.assert_allclose(scores[:, 0], 1, atol=1e-5)
     assert 0 < np.mean(wanted) < 1
 
 
@@ -102,9 +102,9 @@ def without_end(ids: np.ndarray) -> np.ndarray:
 
 def test_samples_end_and_are_at_most_twice_as_long_as_the_reference():
     seed = tf.constant(1, tf.int64)
-    found = minimum_risk._drawn(toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1])
-    assert found.shape[:2] == (3, 50)
-    for rows, reference in zip(found.numpy(), TARGET, strict=True):
+    samples = minimum_risk._drawn(toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1])
+    assert samples.shape[:2] == (3, 50)
+    for rows, reference in zip(samples.numpy(), TARGET, strict=True):
         for row in rows:
             count = np.count_nonzero(row)
             assert 1 <= count <= 2 * np.count_nonzero(reference)
@@ -148,9 +148,9 @@ def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch():
     whole = minimum_risk._drawn(model, risk, seed, source, target).numpy()
     for row in range(3):
         own = slice(row, row + 1)
-        found = minimum_risk._drawn(model, risk, seed, source[own], target[own]).numpy()
-        width = found.shape[-1]
-        np.testing.assert_array_equal(found[0], whole[row, :, :width])
+        samples = minimum_risk._drawn(model, risk, seed, source[own], target[own]).numpy()
+        width = samples.shape[-1]
+        np.testing.assert_array_equal(samples[0], whole[row, :, :width])
         assert not whole[row, :, width:].any()
     assert not np.array_equal(whole[0], whole[1])
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from comparisons import all_equal
 from oracle import (
     ACTIVATIONS,
     ATTENTIONS,
@@ -137,14 +138,14 @@ FULL_TARGET = np.where(TARGET == 0, 2, TARGET)  # no padding
 
 
 @pytest.mark.parametrize(
-    ("inputs", "found"),
+    ("inputs", "description"),
     [
         ([SOURCE, TARGET], "list"),
         ({"src": SOURCE, "target": TARGET}, r"a dict with \['src', 'target'\]"),
     ],
 )
-def test_inputs_without_names_are_refused(inputs: Any, found: str) -> None:
-    with pytest.raises(ValueError, match=f"RNNEncDec: inputs is {found}, want"):
+def test_inputs_without_names_are_refused(inputs: Any, description: str) -> None:
+    with pytest.raises(ValueError, match=f"RNNEncDec: inputs is {description}, want"):
         encdec()(inputs)
 
 
@@ -265,12 +266,12 @@ def textbook_encoder(model: Any, step: Any) -> list[np.ndarray]:
     embedded = array(model.source_embedding.embeddings)[SOURCE[:1]]
     outputs = []
     for recurrent in model.encoder.stack[0]:
-        p, h, found = cell_parameters(recurrent.cell), np.zeros((1, N)), {}
+        p, h, states = cell_parameters(recurrent.cell), np.zeros((1, N)), {}
         steps = range(embedded.shape[1])
         for t in reversed(steps) if recurrent.reverse else steps:
             h = step(embedded[:, t], h, p)
-            found[t] = h
-        outputs.append(np.stack([found[t] for t in steps], 1))
+            states[t] = h
+        outputs.append(np.stack([states[t] for t in steps], 1))
     return outputs
 
 
@@ -315,13 +316,13 @@ def negated_gru_step(
     Both are equal if the weights of z are negated: 1 - σ(a) = σ(-a).
     """
     p = {k: -v if k.endswith("_z") else v for k, v in p.items()}
-    given = {
+    inputs = {
         g: x @ p[f"W{g}"] + p[f"b{g}"] + (0 if c is None else c @ p[f"C{g}"])
         for g in ("_z", "_r", "")
     }
-    z = 1 / (1 + np.exp(-given["_z"] - h @ p["U_z"]))
-    r = 1 / (1 + np.exp(-given["_r"] - h @ p["U_r"]))
-    new = np.tanh(given[""] + (r * h) @ p["U"])
+    z = 1 / (1 + np.exp(-inputs["_z"] - h @ p["U_z"]))
+    r = 1 / (1 + np.exp(-inputs["_r"] - h @ p["U_r"]))
+    new = np.tanh(inputs[""] + (r * h) @ p["U"])
     return z * h + (1 - z) * new
 
 
@@ -428,10 +429,10 @@ def test_token_log_probs_equal_the_reference(name: str) -> None:
     model = example(name)
     sources = [row[row != 0].tolist() for row in SOURCE]
     targets = [row[row != 0].tolist() for row in TARGET]
-    found = token_log_probs(model, sources, targets, batch_size=2)
+    log_probs = token_log_probs(model, sources, targets, batch_size=2)
     logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
     wanted = reference.token_log_probs(logits, TARGET)
-    for row, actual in enumerate(found):
+    for row, actual in enumerate(log_probs):
         close(actual, wanted[row, : len(targets[row])])
     assert token_log_probs(model, [], []) == []
     (nothing,) = token_log_probs(model, sources[:1], [[]])
@@ -462,8 +463,8 @@ def test_scoring_computes_logits_in_chunks(make: Any, monkeypatch) -> None:
 
     monkeypatch.setattr(layers.OutputWeights, "logits", spy)
     monkeypatch.setattr(scoring, "CHUNK_LOGITS", 3 * logits.shape[-1] + 1)
-    found = scoring.log_probs_and_alignment(model, SOURCE, TARGET)[0].numpy()
-    close(found, reference.token_log_probs(logits, TARGET) * (TARGET != 0))
+    log_probs = scoring.log_probs_and_alignment(model, SOURCE, TARGET)[0].numpy()
+    close(log_probs, reference.token_log_probs(logits, TARGET) * (TARGET != 0))
     words = np.count_nonzero(TARGET)
     assert max(counts) == 3
     assert sum(counts) == words * len(getattr(model, "members", [model]))
@@ -557,12 +558,12 @@ def test_sutskever_2014_has_uniform_initial_weights() -> None:
     model = from_preset("sutskever-2014", units=64, embedding_dim=32, **VOCABULARIES)
     assert len(model.encoder.stack) == len(model.decoder.cell.cells) == 4
     for weight in model.weights:
-        found = array(weight)
-        assert np.abs(found).max() <= 0.08
-        if found.size > 1000:
-            assert found.std() == pytest.approx(0.08 / 3**0.5, rel=0.1)
-        assert found.any(), weight.path
-        assert np.unique(found).size > 0.9 * found.size
+        values = array(weight)
+        assert np.abs(values).max() <= 0.08
+        if values.size > 1000:
+            assert values.std() == pytest.approx(0.08 / 3**0.5, rel=0.1)
+        assert values.any(), weight.path
+        assert np.unique(values).size > 0.9 * values.size
     firsts = [array(weight).flat[0] for weight in model.weights]
     assert len(set(firsts)) == len(firsts)
 
@@ -606,8 +607,7 @@ def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
     checkpoint = tf.train.Checkpoint(model=loaded).save(str(tmp_path / "model"))
     randomized(loaded, seed=2)
     tf.train.Checkpoint(model=loaded).restore(checkpoint).assert_consumed()
-    for one, other in zip(loaded.weights, model.weights, strict=True):
-        np.testing.assert_array_equal(one, other)
+    all_equal(loaded.weights, model.weights)
     close(loaded(batch_of(SOURCE, TARGET)), example_logits(name), 0)
 
 
@@ -630,10 +630,10 @@ def test_the_gradient_of_shared_embeddings_is_that_of_both_sides() -> None:
         with tf.GradientTape() as tape:
             loss = TokenCrossentropy()(batch["target"], model(batch))
         weights = model.trainable_variables
-        found: dict[str, np.ndarray] = {}
+        gradients: dict[str, np.ndarray] = {}
         for weight, by in zip(weights, tape.gradient(loss, weights), strict=True):
-            found[place(weight)] = found.get(place(weight), 0) + np.asarray(by)
-        sums.append(found)
+            gradients[place(weight)] = gradients.get(place(weight), 0) + np.asarray(by)
+        sums.append(gradients)
     assert sums[0].keys() == sums[1].keys()
     for path, gradient in sums[0].items():
         np.testing.assert_allclose(gradient, sums[1][path], atol=1e-5, rtol=1e-5)
@@ -661,8 +661,8 @@ def test_dropout_is_applied_only_in_training(name: str, dropout: str) -> None:
     wanted = example_logits(name)
     close(plain(batch, training=True), wanted, 0)
     close(model(batch), wanted, 0)
-    one, other = (model(batch, training=True).numpy() for _ in range(2))
-    assert np.abs(one - wanted).max() > 1e-3 < np.abs(one - other).max()
+    first, second = (model(batch, training=True).numpy() for _ in range(2))
+    assert np.abs(first - wanted).max() > 1e-3 < np.abs(first - second).max()
 
 
 def test_embedding_dropout_is_that_of_both_sides() -> None:
@@ -680,11 +680,11 @@ def test_annotation_dropout_is_that_of_all_that_an_encoder_returns() -> None:
     plain, dropped = (model._encoded(SOURCE, flag) for flag in (False, True))
     for name in ("annotations", "forward_states", "backward_states"):
         pairs = [
-            np.concatenate([np.ravel(x) for x in tf.nest.flatten(getattr(one, name))])
-            for one in (plain, dropped)
+            np.concatenate([np.ravel(x) for x in tf.nest.flatten(getattr(encoded, name))])
+            for encoded in (plain, dropped)
         ]
-        known = pairs[0] != 0
-        ratio = pairs[1][known] / pairs[0][known]
+        is_kept = pairs[0] != 0
+        ratio = pairs[1][is_kept] / pairs[0][is_kept]
         assert {*np.unique(ratio.round(4))} == {0.0, 2.0}, name
 
 
@@ -696,8 +696,8 @@ def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
     assert np.abs(plain - dropped).max() > 1e-3
     encoded = model._encoded(SOURCE, False)
     states, first = model.bridge(encoded)
-    given = (model.target_embedding(TARGET), first, states, model._attended(encoded))
-    kept, other = (model.decoder(*given, training=flag).state for flag in (False, True))
+    inputs = (model.target_embedding(TARGET), first, states, model._attended(encoded))
+    kept, other = (model.decoder(*inputs, training=flag).state for flag in (False, True))
     assert np.abs(kept - other).max() > 1e-3
 
 
@@ -755,8 +755,8 @@ def test_ids_that_are_floats_are_not_rounded() -> None:
     model = RNNSearch(300, 300, **SIZES, dtype="mixed_bfloat16")
     source, target = np.full([1, 2], 257), np.full([1, 1], 3)
     wanted = model(batch_of(source, target)).numpy()
-    found = model(batch_of(source.astype("float32"), target)).numpy()
-    np.testing.assert_array_equal(found, wanted)
+    logits = model(batch_of(source.astype("float32"), target)).numpy()
+    np.testing.assert_array_equal(logits, wanted)
 
 
 def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:

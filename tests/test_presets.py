@@ -121,7 +121,7 @@ def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
     batches = stream_batches(corpus, Letters(), Letters(), batching)
     found = [
         length
-        for (inputs, *_), position in batches.take(1)
+        for (inputs, *_), *_ in batches.take(1)
         for length in tf.math.count_nonzero(inputs["source"], 1).numpy() - 1
     ]
     assert sorted(found) == [length for length in lengths if length <= longest]

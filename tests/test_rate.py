@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from letters import RECIPE, log_of, restarted
 
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.data.dataset import Position, stream_numbered_batches
+from bahdanau_tf.data.dataset import Position, stream_batches
 from bahdanau_tf.optimizers import WarmupLinearDecay
 from bahdanau_tf.training import Recipe, loop, train
 from bahdanau_tf.training.dev import Evaluation
@@ -164,7 +164,7 @@ def test_inverse_sqrt_is_a_schedule_of_the_recipe():
 @pytest.fixture
 def lengths(files, monkeypatch) -> list[int]:
     """Of the sentences; the batches are the real ones, which leave out long pairs."""
-    monkeypatch.setattr(loop, "stream_numbered_batches", stream_numbered_batches)
+    monkeypatch.setattr(loop, "stream_batches", stream_batches)
     with open(files.train_source, encoding="utf-8") as file:
         return [len(line.split()) for line in file]
 
@@ -446,7 +446,7 @@ class Clock:
         ids = tf.ones([1, 1], tf.int32)
         batch = {"source": ids, "target": ids}, ids, tf.ones([1, 1])
         endless = itertools.repeat((batch, Position(), tf.zeros(1, tf.int64)))
-        monkeypatch.setattr(loop, "stream_numbered_batches", lambda *_: endless)
+        monkeypatch.setattr(loop, "stream_batches", lambda *_: endless)
         monkeypatch.setattr(loop, "train_step", step_of)
         monkeypatch.setattr(loop.Cluster, "clock", lambda _: self.now)
 

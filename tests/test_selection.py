@@ -18,7 +18,7 @@ from hypothesis import strategies
 
 from bahdanau_tf.commands.main import COMMANDS, main
 from bahdanau_tf.corpora.grammar import generate
-from bahdanau_tf.data import selection
+from bahdanau_tf.data import parallel
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import (
     BEGIN,
@@ -91,7 +91,7 @@ def test_scores_do_not_depend_on_the_chunk_size(tmp_path, pool, monkeypatch):
     corpus = ParallelCorpus(*write(tmp_path, "pool", pool))
     in_domain = ParallelCorpus(*write(tmp_path, "in", WANTED[:100]))
     whole = score_pairs(corpus, in_domain)
-    monkeypatch.setattr(selection, "CHUNK", 37)
+    monkeypatch.setattr(parallel, "CHUNK", 37)
     np.testing.assert_array_equal(score_pairs(corpus, in_domain), whole)
 
 
@@ -118,8 +118,9 @@ def test_lowest_refuses_a_count_out_of_range(count):
         lowest(np.zeros(3, np.float32), count)
 
 
-def test_the_text_is_not_held_in_memory(tmp_path):
+def test_the_text_is_not_held_in_memory(tmp_path, monkeypatch):
     """A further line needs less memory than its length: only a score."""
+    monkeypatch.setattr(parallel, "CHUNK", 100)  # both texts have several chunks
     in_domain = ParallelCorpus(*write(tmp_path, "in", OTHER[:100]))
     peaks = []
     for times in (2, 12):

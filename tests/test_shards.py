@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 from test_translate import Shouter
 
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.commands.translate import Shard
-from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
+from bahdanau_tf.system.lines import GZIP, UTF_16, count_lines, read_lines
 
 
 @pytest.fixture
@@ -52,8 +52,7 @@ def test_the_files_of_the_parts_are_in_the_order_of_their_names(count):
 
 @given(data=st.binary(max_size=30), first=st.integers(0, 9), n=st.integers(0, 9))
 def test_lines_are_counted_and_read_from_one_to_another(tmp_path_factory, data, first, n):
-    for mark in (codecs.BOM_UTF8, *UTF_16):
-        data = data.replace(mark, b"")
+    assume(not data.startswith((GZIP, codecs.BOM_UTF8, *UTF_16)))
     path = tmp_path_factory.mktemp("text") / "text"
     path.write_bytes(data)
     lines = data.removesuffix(b"\n").split(b"\n") if data else []

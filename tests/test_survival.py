@@ -28,7 +28,7 @@ from test_checkpoints import empty, full_disk
 
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.data.dataset import stream_numbered_batches
+from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train
 from bahdanau_tf.training.checkpoints import State
@@ -317,7 +317,7 @@ def test_nothing_is_written_before_everything_is_checked(
     nothing_fits.write_text("a b c\n")
     pair = TrainingFiles(str(nothing_fits), str(nothing_fits))
     recipe = replace(SHORT, max_length=2)
-    monkeypatch.setattr(loop, "stream_numbered_batches", stream_numbered_batches)
+    monkeypatch.setattr(loop, "stream_batches", stream_batches)
     with pytest.raises(ValueError, match="max_length=2"):
         train(trained.translator, pair, recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()  # not even for the lock

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ import pytest
 import sacremoses
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
+from processes import output_of
 
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer, as_texts, lines_of
@@ -501,7 +501,7 @@ def test_train_counts_the_words_of_all_files(tmp_path):
     assert tokenizer.vocabulary.tokens[3:] == [".", "cat", "the", "a", "dog"]
     coverage = tokenizer.coverage([first, second])
     # "+" and "sat" are unknown; the second "the" of line two has no sign.
-    assert (coverage.running, coverage.known) == (13, 11)
+    assert (coverage.running, coverage.known_words) == (13, 11)
     assert tokenizer.lowercase is True
     assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
 
@@ -611,14 +611,8 @@ def test_saved_models_are_reloaded_in_a_new_process(tmp_path, pieces):
         wanted.append([ids.to_list(), back])
     assert wanted[1][1] == texts
     (tmp_path / "old").rename(tmp_path / "new")
-    done = subprocess.run(
-        [sys.executable, "-c", RELOAD, tmp_path / "new", json.dumps(texts)],
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(line) for line in done.stdout.splitlines()] == wanted
+    output = output_of("-c", RELOAD, tmp_path / "new", json.dumps(texts))
+    assert [json.loads(line) for line in output.splitlines()] == wanted
 
 
 def test_a_tensorflow_seed_does_not_break_a_tokenizer(either):

@@ -40,7 +40,7 @@ class Recorder(keras.callbacks.Callback):
 
     def __init__(self, number: int, updates: int) -> None:
         super().__init__()
-        self.found: list[tuple[float, float]] = []
+        self.evaluations: list[tuple[float, float]] = []
         self.losses: list[float] = []
         self._signal, self._at = number, updates
 
@@ -50,7 +50,7 @@ class Recorder(keras.callbacks.Callback):
             os.kill(os.getpid(), self._signal)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.found.append((logs["val_loss"], logs["val_bleu"]))
+        self.evaluations.append((logs["val_loss"], logs["val_bleu"]))
 
 
 def mean_model(size: int) -> StepwiseModel:
@@ -101,10 +101,10 @@ def run(
     result = train(translator, files, Recipe(**recipe), model_dir, callbacks=[recorder])
     np.savez(
         text / f"{name}.npz",
-        *(one.numpy() for one in translator.model.trainable_weights),
+        *(weight.numpy() for weight in translator.model.trainable_weights),
         losses=recorder.losses,
-        found=recorder.found,
-        seeds=[one.numpy() for one in translator.model.non_trainable_variables],
+        evaluations=recorder.evaluations,
+        seeds=[variable.numpy() for variable in translator.model.non_trainable_variables],
         steps=result.steps,
         stopped_by=result.stopped_by,
     )

@@ -124,18 +124,18 @@ def run(flags: absl_flags.FlagValues) -> None:
     systems = _read_hypotheses(flags, references)
     translator = files.load_translator(flags) if _has_model(flags) else None
     tokenize = files.tokenizer_for(flags, translator, references)
-    known = []
+    is_known = []
     if translator is not None:
         translations = _translate(translator, sources, flags.output)
         _warn_of_long(translations, flags.model_dir)
         systems = {OWN: [translation.text for translation in translations], **systems}
-        known = evaluation.known_sentences([translator], sources, references)
+        is_known = evaluation.known_sentences([translator], sources, references)
     test = TestSet(
         flags.metrics,
         systems,
         References(references, tokenize, flags.ignore_case, flags.nfc),
         *source_lengths(translator.source_texts if translator else [], sources),
-        known,
+        is_known,
     )
     if flags.tokenize is None and tokenize == "none":
         files.warn_of_untokenized(systems)
@@ -202,7 +202,7 @@ class TestSet(NamedTuple):
     references: References
     lengths: list[int]  # of each source; empty if unknown
     unit: str  # what the lengths count
-    known: list[bool]  # whether each sentence has no unknown words; empty if unknown
+    is_known: list[bool]  # whether each sentence has no unknown words; empty if unknown
 
     def compared(self) -> list[Column]:
         """Scores of all sentences, with p of the first metric; prints signatures."""
@@ -226,9 +226,9 @@ class TestSet(NamedTuple):
         """The first metric without unknown words, and by length."""
         columns: list[Column] = []
         metric, references = self.metrics[0], self.references
-        if any(self.known):
-            scores = (references.score(metric, x, self.known) for x in self.systems.values())
-            columns.append(["no unknown", sum(self.known), *(one.score for one in scores)])
+        if any(self.is_known):
+            scores = (references.score(metric, x, self.is_known) for x in self.systems.values())
+            columns.append(["no unknown", sum(self.is_known), *(score.score for score in scores)])
         if self.lengths:
             curves = {
                 name: references.by_length(lines, self.lengths, metric=metric)

@@ -132,8 +132,8 @@ def complete_if_asked(
             names = [f"--{name}", f"--no{name}"] if flags[name].boolean else [f"--{name}"]
             words = getattr(flags[name].parser, "enum_values", None) or choices.get(name)
             takes: Any = {"action": "store_true"} if flags[name].boolean else {"choices": words}
-            for one in names:
-                subparser.add_argument(one, **takes)
+            for flag in names:
+                subparser.add_argument(flag, **takes)
         for place, words in enumerate(arguments_of(command)):
             subparser.add_argument(f"argument {place}", choices=words)
     argcomplete.autocomplete(parser, always_complete_options="long")

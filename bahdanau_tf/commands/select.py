@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import Group, check_files, check_output
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.data.selection import CHUNK, ORDER, lowest, score_pairs
+from bahdanau_tf.data.selection import ORDER, lowest, score_pairs
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written, written_together
 from bahdanau_tf.system.ranges import Range
@@ -75,10 +75,8 @@ def run(flags: absl_flags.FlagValues) -> None:
         by_line[corpus.rows] = scores
         with written(flags.scores) as stream:
             stream.writelines(f"{score:.4f}\n" for score in by_line)
-    rows = corpus.rows[chosen]
     with written_together([flags.output_source, flags.output_target]) as streams:
-        for first in range(0, len(rows), CHUNK):
-            texts = corpus.read(rows[first : first + CHUNK])
+        for texts in corpus.read_in_chunks(corpus.rows[chosen]):
             for stream, lines in zip(streams, texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
     print(

@@ -13,8 +13,8 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -86,10 +86,6 @@ Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
 
 
-class _End(Enum):
-    END = 0  # follows the last item
-
-
 class _Steps:
     """Counts the steps of all generators, and stops them at exit.
 
@@ -103,15 +99,15 @@ class _Steps:
         self._begun = self._running = 0
         self._over = False
 
-    def take(self, items: Iterator[Item]) -> Item | _End:
-        """The next item; `END` after the last one and after `end`."""
+    def take(self, items: Iterator[Item]) -> Item:
+        """The next item; raises StopIteration after the last one and after `end`."""
         with self._lock:
             self._begun += 1
             if self._over:
-                return _End.END
+                raise StopIteration
             self._running += 1
         try:
-            return next(items, _End.END)
+            return next(items)
         finally:
             with self._lock:
                 self._running -= 1
@@ -141,8 +137,9 @@ def until_exit(
     @functools.wraps(generator)
     def steps(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Item]:
         items = iter(generator(*args, **kwargs))
-        while (item := _STEPS.take(items)) is not _End.END:
-            yield item
+        with suppress(StopIteration):
+            while True:
+                yield _STEPS.take(items)
 
     return steps
 
@@ -232,26 +229,12 @@ def stream_batches(
     batching: Batching = Batching(),
     start: Position = Position(),
 ) -> tf.data.Dataset:
-    """Batches of epoch after epoch, without end, each with the `Position` after it.
+    """(batch, the `Position` after it, its lines) of epoch after epoch, without end.
 
     From a position that came with a batch, the stream continues after that batch as if it had
-    never stopped. Batches are those of `make_dataset`; a position is four int64 [].
-
-    Raises:
-        ValueError: No pair of the corpus has an allowed length.
+    never stopped. Batches are those of `make_dataset`; a position is four int64 []; lines are
+    numbered from 0, int64 [B]. A corpus without a pair of an allowed length raises a ValueError.
     """
-    numbered = stream_numbered_batches(corpus, source_text, target_text, batching, start)
-    return numbered.map(lambda *element: element[:2])
-
-
-def stream_numbered_batches(
-    corpus: ParallelCorpus,
-    source_text: Tokenizer,
-    target_text: Tokenizer,
-    batching: Batching = Batching(),
-    start: Position = Position(),
-) -> tf.data.Dataset:
-    """As `stream_batches`, with int64 [B], the numbers of each batch's lines, from 0."""
     stream = _Stream(corpus, source_text, target_text, batching)
     return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
 

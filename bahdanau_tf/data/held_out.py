@@ -30,10 +30,7 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
 
     Pairs with the same source line are held out together, so that none of them is trained on;
     there may be a few more than `pairs`. A line that occurs in more than 5 % of the pairs is not
-    held out, nor one of more than `longest` bytes on either side.
-
-    Raises:
-        ValueError: There are too few pairs.
+    held out, nor one of more than `longest` bytes on either side. Too few pairs raise a ValueError.
     """
     keys = source_keys(corpus)
     lines, counts = np.unique(keys, return_counts=True)
@@ -63,15 +60,8 @@ def hold_out(
 ) -> int:
     """Divides a text into a smaller training text and a dev text of `held_out_rows`.
 
-    The folder gets the files train.source, train.target, dev.source and dev.target, or none of
-    them.
-
-    Returns:
-        The number of pairs held out.
-
-    Raises:
-        ValueError: There are too few pairs.
-        OSError: The files cannot be written.
+    The folder gets train.source, train.target, dev.source and dev.target, or none of them; too few
+    pairs raise a ValueError. Returns the number of pairs held out.
     """
     dev = held_out_rows(corpus, pairs, longest)
     rest = np.setdiff1d(np.arange(corpus.lines, dtype=np.uint32), dev)

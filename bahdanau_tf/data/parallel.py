@@ -31,21 +31,12 @@ class TextFile:
     """The lines of a text, by number; those of `read_lines`.
 
     Only the offset of every 16th line is kept in memory. A gzip file is unpacked to a temporary
-    file without a name, which exists as long as this object; a list is written to one.
+    file without a name, which exists as long as this object; a list is written to one. `name` is
+    the path, or `side` for a list; `is_blank`, bool [lines], is True for lines of white space only;
+    `digest` is the BLAKE2b digest of the text.
 
-    Args:
-        text: A UTF-8 file, or a list of sentences.
-        side: Names a list in messages.
-
-    Attributes:
-        name: The path, or `side`.
-        is_blank: bool [lines], True for lines of white space only.
-        digest: BLAKE2b digest of the text.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is not UTF-8, a line is too long, it is a damaged gzip file, or a pipe; or a
-            sentence is not a string of one line.
+    A ValueError is raised for a text that is not UTF-8, a line that is too long, a damaged gzip
+    file, a pipe, or a sentence that is not a string of one line.
     """
 
     def __init__(self, text: Text, side: str = "text") -> None:
@@ -232,9 +223,7 @@ def column_paths(model_dir: Path, name: str) -> dict[str, str]:
 def write_columns(table: str, model_dir: Path, name: str) -> None:
     """Writes the columns of a table as two text files; the name is "train" or "dev".
 
-    Raises:
-        ValueError: A line has not two columns, or is not UTF-8.
-        OSError: A file cannot be read or written.
+    A line that has not two columns, or is not UTF-8, raises a ValueError.
     """
     with replaced_directory(model_dir / f"{name}_columns") as new:
         source, target = (new / side for side in SIDES)
@@ -248,12 +237,7 @@ def write_columns(table: str, model_dir: Path, name: str) -> None:
 
 
 def check_columns(table: str, model_dir: Path, name: str) -> None:
-    """Checks that `write_columns` has written the columns of this table.
-
-    Raises:
-        ValueError: They are of another one, or there are none.
-        OSError: A file cannot be read.
-    """
+    """Raises a ValueError unless `write_columns` has written the columns of this table."""
     written = column_paths(model_dir, name).values()
     if not all(map(os.path.exists, written)):
         raise ValueError(

@@ -91,15 +91,8 @@ class NGramModel:
     are interpolated with 1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are
     the numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it is never 0 or 1.
 
-    Memory is proportional to the length of the text.
-
-    Args:
-        ids: int64 [T], the text, from `WordList.encode`.
-        size: number of ids, `WordList.size`.
-        order: length of the longest n-grams.
-
-    Raises:
-        ValueError: `order` is below 1.
+    The text, `ids`, int64 [T], and the number of ids, `size`, are those of a `WordList`; the
+    longest n-grams have `order` words. Memory is proportional to the length of the text.
 
     Reference:
         Chen and Goodman, 1998: An empirical study of smoothing techniques for language modeling,
@@ -195,7 +188,6 @@ def _level(keys: np.ndarray, counts: np.ndarray, size: int, histories: int) -> _
 
 
 ORDER = 2  # longer n-grams selected worse, with 1,000 and with 10,000 pairs
-CHUNK = 1000  # pairs read and scored together
 SEED = 2011  # seed of the corpus sample
 
 
@@ -240,13 +232,8 @@ def score_pairs(
 
     The models of H_out are made from a random sample of the corpus, with as many pairs as
     `in_domain`. The corpus is read in parts; `in_domain` and the sample are kept in memory.
-    Progress is written to standard error.
-
-    Returns:
-        float32 [pairs], for the pairs of `corpus.rows`.
-
-    Raises:
-        ValueError: `order`, the length of the longest n-grams, is below 1.
+    Progress is written to standard error. `order` is the length of the longest n-grams. Returns
+    float32 [pairs], for the pairs of `corpus.rows`.
 
     Reference:
         Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data selection.
@@ -256,25 +243,17 @@ def score_pairs(
     sample = np.sort(generator.choice(corpus.rows, size, replace=False))
     texts = zip(in_domain.read(in_domain.rows), corpus.read(sample), strict=True)
     sides = [CrossEntropyDifference(*text, order) for text in texts]
-    scores = np.empty(len(corpus), np.float32)
+    scores, done = np.empty(len(corpus), np.float32), 0
     line = ProgressLine(len(corpus))
-    for start in range(0, len(corpus), CHUNK):
-        part = slice(start, start + CHUNK)
-        pairs = corpus.read(corpus.rows[part])
-        scores[part] = sum(side(text) for side, text in zip(sides, pairs, strict=True))
-        line.update(min(part.stop, len(corpus)), "pairs scored")
+    for pairs in corpus.read_in_chunks(corpus.rows):
+        first, done = done, done + len(pairs[0])
+        scores[first:done] = sum(side(text) for side, text in zip(sides, pairs, strict=True))
+        line.update(done, "pairs scored")
     return scores
 
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
-    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first.
-
-    Raises:
-        ValueError: `count` is below 1 or above N.
-    """
+    """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first."""
     if not 1 <= count <= len(scores):
         raise ValueError(f"lowest: count is {count}, wanted 1 to {len(scores)}")
-    limit = np.partition(scores, count - 1)[count - 1]
-    below = np.flatnonzero(scores < limit)
-    equal = np.flatnonzero(scores == limit)[: count - len(below)]
-    return np.sort(np.concatenate([below, equal]))
+    return np.sort(np.argsort(scores, kind="stable")[:count])

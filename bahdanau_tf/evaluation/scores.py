@@ -80,11 +80,7 @@ class Score:
 
 
 def bleu_metric(options: ScoreOptions, **more: Any) -> BLEU:
-    """Makes sacreBLEU's BLEU, with more of its settings.
-
-    Raises:
-        ValueError: The tokenizer is unknown, or its package is not installed.
-    """
+    """sacreBLEU's BLEU; an unknown tokenizer, or one not installed, raises a ValueError."""
     from sacrebleu.metrics.bleu import BLEU
 
     tokenize = options.tokenize
@@ -131,13 +127,10 @@ METRICS: Mapping[str, Kind] = {
 
 
 def make_metric(name: str, options: ScoreOptions) -> Metric:
-    """Makes sacreBLEU's metric.
+    """Makes sacreBLEU's metric of a name in METRICS; another name raises a ValueError.
 
     All of a kind share a tokenizer. It keeps what it has tokenized, up to 65,536 lines, so
     references that are evaluated again are kept once.
-
-    Raises:
-        ValueError: There is no such metric; the rest as in `bleu_metric`.
     """
     if name not in METRICS:
         raise ValueError(f"evaluation: metric is {name!r}, wanted one of {', '.join(METRICS)}")

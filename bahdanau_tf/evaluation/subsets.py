@@ -43,7 +43,7 @@ def without_unknown_words(
     Raises:
         ValueError: the numbers of sentences differ.
     """
-    masks = [[all(map(known, words)) for words in sentences] for sentences, known in sides]
+    masks = [[all(map(is_known, words)) for words in sentences] for sentences, is_known in sides]
     named = {f"side {i}": mask for i, mask in enumerate(masks, start=1)}
     check_counts("without_unknown_words", named)
     return [all(row) for row in zip(*masks, strict=True)]

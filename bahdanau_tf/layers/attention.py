@@ -278,11 +278,7 @@ class _Projection(keras.layers.Dense):
     """A product with a kernel, which the attention may also read itself."""
 
     def quantize(self, *args: object, **kwargs: object) -> None:
-        """Is refused: Keras' `Model.quantize` then warns and leaves it out.
-
-        Raises:
-            NotImplementedError: Always.
-        """
+        """Is refused: Keras' `Model.quantize` then warns and leaves it out."""
         raise NotImplementedError(
             f"BahdanauAttention: {self.path} is not quantized, since the "
             "attention reads its kernel as it is"
@@ -453,8 +449,7 @@ class GeneralAttention(Attention):
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
     """An attention layer, `FixedContext` or None, given it or its config.
 
-    Raises:
-        ValueError: `attention`, an argument of the class `owner`, is something else.
+    A ValueError says that `attention`, an argument of the class `owner`, is something else.
     """
     attention = deserialized(attention)
     if isinstance(attention, (Attention, FixedContext, type(None))):

@@ -41,24 +41,18 @@ States = tuple[tf.Tensor, ...]
 class Cell(ConfiguredLayer):
     """Base class of all cells: a Keras cell made of `project` and `step`.
 
-    A subclass defines these two and `state_size`, and sets `projection_size` and the attributes
-    below.
-
-    Attributes:
-        units: n, the width of the output.
-        state_count: Number of states; the first is the output.
-        context_as_input: Whether a decoder's context is a part of the input; if not, the decoder
-            adds C c_i to the projection.
+    A subclass defines these two, and sets `projection_size` and the attributes below.
     """
 
-    units: int
-    state_count: int
+    units: int  # n, the width of the output
+    state_count: int  # the first state is the output
+    # Whether a decoder's context is a part of the input; if not, it adds C c_i to the projection.
     context_as_input: bool
 
     @property
     def state_size(self) -> int | list[int]:
         """Sizes of the states, as `keras.layers.RNN` wants them."""
-        raise NotImplementedError
+        return self.units if self.state_count == 1 else [self.units] * self.state_count
 
     @property
     def output_size(self) -> int:
@@ -131,11 +125,6 @@ class RecurrentCell(Cell):
         self.kernel_initializer = for_kernel(kernel_initializer)
         self.recurrent_initializer = fresh(recurrent_initializer or "orthogonal")
         self.bias_initializer = fresh(bias_initializer)
-
-    @property
-    def state_size(self) -> int | list[int]:
-        """Sizes of the states, as `keras.layers.RNN` wants them."""
-        return self.units if self.state_count == 1 else [self.units] * self.state_count
 
     @property
     def projection_size(self) -> int:
@@ -470,8 +459,7 @@ def is_keras_cell(cell: object) -> bool:
 def as_cell(owner: str, cell: object) -> Cell:
     """A cell with `project` and `step`, given it or its config; wraps a cell of Keras.
 
-    Raises:
-        ValueError: `cell`, an argument of the class `owner`, is neither.
+    A ValueError says that `cell`, an argument of the class `owner`, is neither.
     """
     layer: Cell = deserialized(cell)
     is_cell = all(hasattr(layer, name) for name in ("project", "step", "state_size"))

@@ -42,11 +42,12 @@ from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class Glimpse(NamedTuple):
-    """What the readout needs of all steps of a sentence, and the alignment."""
+    """What the readout needs of all steps of a sentence, or of a step of K hypotheses; and α."""
 
-    state: tf.Tensor  # float [B, T_y, n], s_{i-1} or s_i by the step order
-    context: tf.Tensor | None  # float [B, T_y, c], c_i; None without a context
-    weights: tf.Tensor | None  # float [B, T_y, T_x], α_i; None without an alignment
+    state: tf.Tensor  # float [B, T_y, n], of a step [B K, n]; s_{i-1} or s_i by the step order
+    # float [B, T_y, c], c_i; of a step [B K, t], the readout's term C_o c_i; None without one
+    context: tf.Tensor | None
+    weights: tf.Tensor | None  # float [B, T_y or K, T_x], α_i; None without an alignment
 
 
 class Read(NamedTuple):
@@ -67,14 +68,6 @@ class StepMemory(NamedTuple):
 
     source: Nest  # what the attention layer's `memory` returned
     terms: tf.Tensor  # [C h_j ; C_o h_j], float [B, T_x, p + t]; of a fixed context [B, p + t]
-
-
-class StepGlimpse(NamedTuple):
-    """What the readout needs of one step of K hypotheses, and the alignment."""
-
-    state: tf.Tensor  # float [B K, n], s_{i-1} or s_i by the step order
-    readout_term: tf.Tensor | None  # float [B K, t], C_o c_i; None without a context
-    weights: tf.Tensor | None  # float [B, K, T_x], α_i; None without an alignment
 
 
 class DecoderState(NamedTuple):
@@ -379,7 +372,7 @@ class AttentionDecoder(ConfiguredLayer):
 
     def step(
         self, previous: tf.Tensor, is_first: tf.Tensor, state: DecoderState, memory: Nest
-    ) -> tuple[StepGlimpse, DecoderState]:
+    ) -> tuple[Glimpse, DecoderState]:
         """One step for K hypotheses of each sentence, given y_{i-1}.
 
         Args:
@@ -389,7 +382,7 @@ class AttentionDecoder(ConfiguredLayer):
             memory: From `step_memory`, [B, ...].
 
         Returns:
-            `StepGlimpse`, and the new state.
+            `Glimpse` of the step, and the new state.
         """
 
         def beams(rows: tf.Tensor) -> tf.Tensor:
@@ -416,7 +409,7 @@ class AttentionDecoder(ConfiguredLayer):
             seen, read, new = self._transition(projected, states, attend)
             new = tuple(map(beams, new))
         after = DecoderState(new, kept, read.attention_state)
-        return StepGlimpse(seen, read.context, read.weights), after
+        return Glimpse(seen, read.context, read.weights), after
 
     def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         """What queries [B, K, n] read: terms of the cell [B, K, p], of the readout [B K, t]."""

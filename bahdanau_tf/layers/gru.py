@@ -128,12 +128,10 @@ def gru_recurrence(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """`GRUCell` over a sentence: the states, float [T, B, n], and the last one.
 
-    Args:
-        projected: float [T, B, 3n], the input terms of z, r and h~; T >= 1.
-        real: float [T, B, 1], 0 at padding, where the state is kept.
-        first: float [B, n], h_0.
-        kernel: float [n, 3n], [U_z | U_r | U].
-        dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent products; or None.
+    `projected`, float [T, B, 3n] with T >= 1, has the input terms of z, r and h~; `real`, float [T,
+    B, 1], is 0 at padding, where the state is kept; `first` is h_0, float [B, n], the kernel [U_z |
+    U_r | U], float [n, 3n]. `dropped`, float [B, n] or None, is a dropout mask on h_{t-1} in the
+    recurrent products.
     """
     time = tf.shape(projected)[0]
     visible_of = masked_by(dropped)

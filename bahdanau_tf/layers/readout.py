@@ -62,12 +62,9 @@ class OutputColumns:
     A product of few rows of features reads them two to three times as fast, one of hundreds of
     rows a tenth faster; training is slower. The bias is part of the product: adding it
     afterwards would take a tenth as long again.
-
-    Attributes:
-        kernel: float [f + 1, K].
     """
 
-    kernel: tf.Tensor
+    kernel: tf.Tensor  # float [f + 1, K]
 
     @classmethod
     def of(cls, output: OutputWeights) -> OutputColumns:

@@ -74,8 +74,8 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
 def as_mask(owner: str, mask: tf.Tensor | None, sequence: tf.Tensor) -> tf.Tensor | None:
     """A mask of any dtype as bool [B, T]; None stays None.
 
-    Raises:
-        ValueError: The mask that the class `owner` takes does not fit the sequence, [B, T, ...].
+    A ValueError says that the mask that the class `owner` takes does not fit the sequence, [B, T,
+    ...].
     """
     if mask is None:
         return None

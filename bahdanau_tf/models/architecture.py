@@ -149,8 +149,7 @@ class Architecture:
 def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
     """A config of the class `owner` without the arguments of earlier versions.
 
-    Raises:
-        ValueError: One of them did change what the model computes.
+    A ValueError says that one of them did change what the model computes.
     """
     for name, neutral in _FORMER.items():
         if neutral is not None and config.get(name, neutral) != neutral:
@@ -246,11 +245,7 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
 
 
 def preset_class(name: str) -> str:
-    """The name of a preset's class.
-
-    Raises:
-        ValueError: There is no such preset.
-    """
+    """The name of a preset's class; raises ValueError if there is no such preset."""
     if name not in _PRESETS:
         raise ValueError(f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}")
     return _PRESETS[name][0]
@@ -259,8 +254,7 @@ def preset_class(name: str) -> str:
 def preset_arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
     """Constructor arguments of a preset of the class called `owner`, with overrides.
 
-    Raises:
-        ValueError: There is no such preset, or it is of another class.
+    A ValueError says that there is no such preset, or that it is of another class.
     """
     if preset_class(name) != owner:
         raise ValueError(

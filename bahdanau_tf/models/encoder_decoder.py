@@ -249,7 +249,7 @@ class EncoderDecoder(StepwiseModel):
             is_first[..., None], memory.first_input[:, None], self.target_embedding(ids)
         )
         glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
-        hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.readout_term)
+        hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.context)
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
@@ -257,11 +257,7 @@ class EncoderDecoder(StepwiseModel):
 
 
 def _check_fit(model: EncoderDecoder) -> None:
-    """Checks that the parts of a model fit together, before they are built.
-
-    Raises:
-        ValueError: Parts contradict one another; it names both.
-    """
+    """Raises ValueError if parts of a model contradict one another, before they are built."""
     bridge, cell, vocabulary = model.bridge, model.decoder.cell, model.target_vocabulary_size
     m, dropout = model.target_embedding.embedding_dim, model.decoder.state_dropout
     of_encoder = getattr(model.encoder, "state_dropout", dropout)

@@ -83,8 +83,7 @@ _SIZES = {  # arguments of the constructors
 def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
     """The float32 arrays of an .npz file of GroundHog, by its names; nothing is unpickled.
 
-    Raises:
-        ValueError: It is not an .npz file of arrays of finite numbers.
+    A ValueError says that it is not an .npz file of arrays of finite numbers.
     """
     if not isinstance(parameters, Mapping):
         try:
@@ -101,9 +100,8 @@ def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]
 def sizes_of(arrays: Parameters, model: str) -> dict[str, int]:
     """The sizes of an "RNNSearch" or an "RNNEncDec", as arguments of its constructor.
 
-    Raises:
-        ValueError: Tensors are missing, unknown or do not fit together; a file of an RNNencdec
-            lacks those of the attention.
+    A ValueError says that tensors are missing, unknown or do not fit together; a file of an
+    RNNencdec lacks those of the attention.
     """
     is_search = model == "RNNSearch"
     table, directions = (_RNNSEARCH, 2) if is_search else (_SHARED, 1)

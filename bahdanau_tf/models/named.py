@@ -33,8 +33,7 @@ def make_model(
 ) -> EncoderDecoder:
     """Makes the Keras model, with initialized weights.
 
-    Raises:
-        ValueError: `attention` or `cell` does not name such a class.
+    A ValueError says that `attention` or `cell` does not name such a class.
     """
     left_out = {"model", *options.unused()}
     arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
@@ -67,8 +66,7 @@ def _make_parts(options: ModelOptions) -> dict[str, Any]:
 def unused_by_parts(options: ModelOptions) -> dict[str, str]:
     """The options that the named parts do not use, and the flag behind it.
 
-    Raises:
-        ValueError: A class is not found, or is not such a part.
+    A ValueError says that a class is not found, or is not such a part.
     """
     _make_parts(options)  # raises first for wrong names
     return {
@@ -81,11 +79,8 @@ def unused_by_parts(options: ModelOptions) -> dict[str, str]:
 def try_parts(options: ModelOptions) -> None:
     """Makes and runs a model, if classes of parts are named.
 
-    A part is not blamed for an error that occurs without it, too, and no part for a lack of
-    memory.
-
-    Raises:
-        ValueError: A class is not found, is not such a part, or fails.
+    A ValueError says which class is not found, is not such a part, or fails. A part is not blamed
+    for an error that occurs without it, too, and no part for a lack of memory.
     """
     names = options.named_parts
     _make_parts(options)
@@ -118,12 +113,9 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
     """Makes a part of a named class, for the field "attention" or "cell" of the options.
 
     The name is that of a class of `bahdanau_tf.layers`, such as "LSTMCell", or a path, such as
-    "keras.layers.GRUCell" or "my_module.MyScore". Arguments that the constructor lacks are
-    dropped.
-
-    Raises:
-        ValueError: There is no such class, it cannot be made with these arguments, saved and
-            loaded, or it is not such a part.
+    "keras.layers.GRUCell" or "my_module.MyScore". Arguments that the constructor lacks are dropped.
+    A ValueError says that there is no such class, that it cannot be made with these arguments,
+    saved and loaded, or that it is not such a part.
     """
     owner = _class(field, name)
     try:
@@ -154,9 +146,7 @@ def _class(field: str, name: str) -> type:
 def try_model(model: StepwiseModel) -> None:
     """Runs a model as training and search will: over a sentence, and stepwise.
 
-    Raises:
-        ValueError: Checkpoints would lack a weight.
-        Exception: Whatever its parts raise.
+    Raises whatever its parts raise, and ValueError if checkpoints would lack a weight.
     """
     ids = tf.TensorSpec([None, None], tf.int32)
 
@@ -172,10 +162,9 @@ def try_model(model: StepwiseModel) -> None:
 
 
 def check_tracked(layer: keras.layers.Layer) -> None:
-    """Checks that TensorFlow finds all weights: it saves those in checkpoints.
+    """Raises ValueError unless TensorFlow, which saves weights in checkpoints, finds all of them.
 
-    Raises:
-        ValueError: It misses one, for example of a layer in a list.
+    It misses those of a layer in a list, for example.
     """
     tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
     for weight in layer.weights:

@@ -253,10 +253,9 @@ class StepwiseModel(keras.Model):
 
 
 def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> None:
-    """Checks the "source" or "target" ids of a model; their values only outside of graphs.
+    """Raises ValueError unless the "source" or "target" ids of a model are int32 [B, T].
 
-    Raises:
-        ValueError: They are not int32 [B, T], or not those of a vocabulary of this size.
+    Outside of graphs it also checks that they are those of a vocabulary of this size.
     """
     wanted = "wanted int32 [B, T] padded with 0, T at least 1"
     if isinstance(ids, tf.RaggedTensor):

@@ -23,13 +23,7 @@ OUTSIDE = "outside system"
 
 
 class Corpus(NamedTuple):
-    """Sentence pairs, with gold word alignments if there are any.
-
-    Attributes:
-        sources: The sentences.
-        references: Their translations.
-        alignments: Links between the tokens of each pair, or None.
-    """
+    """Sentences, their translations, and the gold links of each pair, None if there are none."""
 
     sources: Sequence[str]
     references: Sequence[str]
@@ -38,28 +32,17 @@ class Corpus(NamedTuple):
 
 @dataclass(frozen=True)
 class System:
-    """A system and its translations of the test set.
-
-    Attributes:
-        kind: A value of `KINDS`, for an LSTM followed by "forward" or "reversed"; or `OUTSIDE`.
-        texts: Its translation of every sentence, each of one line.
-        known_texts: The same with [UNK] forbidden, valid only for sentences of known words.
-        counterpart: The paper's system that it corresponds to, or "".
-        max_length: Limit of the length of its training sentences, in the unit of `Results`; None if
-            unknown or unlimited.
-        translator: The model, in the folder `model_dir`; None for an outside system.
-        translations: `texts` with tokens and weights; empty for an outside system.
-    """
+    """A system and its translations of the test set."""
 
     name: str
-    kind: str
-    texts: Sequence[str]
-    known_texts: Sequence[str]
-    counterpart: str = ""
-    max_length: int | None = None
-    translator: Translator | None = None
-    model_dir: Path | None = None
-    translations: Sequence[Translation] = ()
+    kind: str  # a value of `KINDS`, for an LSTM followed by its direction; or `OUTSIDE`
+    texts: Sequence[str]  # its translation of every sentence, each of one line
+    known_texts: Sequence[str]  # with [UNK] forbidden; valid only for sentences of known words
+    counterpart: str = ""  # the paper's system that it corresponds to
+    max_length: int | None = None  # of its training sentences, in the unit of `Results`, if known
+    translator: Translator | None = None  # None for an outside system
+    model_dir: Path | None = None  # the translator's folder
+    translations: Sequence[Translation] = ()  # the translator's: `texts` with tokens and weights
 
     @property
     def aligner(self) -> Translator | None:

@@ -232,27 +232,17 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True)
 class Suite:
-    """Systems to train.
+    """Systems to train."""
 
-    Attributes:
-        attention: Budgets of RNNsearch and RNNencdec, by the suffix in the names of the paper's
-            systems, the longest first. The paper has no RNNencdec-50*.
-        lstm: Budget of each LSTM.
-        reversed_count: Number of LSTMs with a reversed source; one more reads it forward.
-        minutes: Longest training of a system in one call.
-        common: Flags of every training; each model gets those that it uses.
-        limit: The flag of the longest training sentence: "max_length", which counts tokens, or
-            "max_words".
-        pairs: Number of sentence pairs of the built-in corpus in "train", "dev" and "test"; empty
-            for a user's corpus.
-    """
-
+    # Budgets of RNNsearch and RNNencdec, by the suffix in the names of the paper's systems, the
+    # longest first. The paper has no RNNencdec-50*.
     attention: Mapping[str, Budget]
-    lstm: Budget
-    reversed_count: int
-    minutes: float
-    common: str
-    limit: str = "max_length"
+    lstm: Budget  # of each LSTM
+    reversed_count: int  # LSTMs with a reversed source; one more reads it forward
+    minutes: float  # longest training of a system in one call
+    common: str  # flags of every training; each model gets those that it uses
+    limit: str = "max_length"  # the flag of the longest sentence: this, in tokens, or "max_words"
+    # Sentence pairs of the built-in corpus in "train", "dev" and "test"; empty for a user's corpus.
     pairs: Mapping[str, int] = field(default_factory=dict)
 
     @property

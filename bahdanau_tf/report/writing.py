@@ -92,8 +92,7 @@ def write(
     hypotheses = hypotheses or {}
     counterparts = counterparts or {}
     check_matplotlib("report.write")
-    _check_systems(model_dirs, hypotheses, test, baseline)
-    _check_scoring(scoring, counterparts)
+    _check(model_dirs, hypotheses, test, baseline, scoring, counterparts)
     for name, pairs in (("train", train), ("dev", dev)):
         if pairs is not None:
             check_counts(f"report.write: {name}", _columns(pairs))
@@ -124,12 +123,7 @@ def _file(name: str) -> str:
 
 
 def check_names(owner: str, names: Iterable[str]) -> None:
-    """Raises a ValueError if two systems' translations would be one file.
-
-    Args:
-        owner: A function or flags, for the message.
-        names: The names of the systems.
-    """
+    """Raises a ValueError, about `owner`, if two systems' translations would be one file."""
     owners: dict[str, str] = {}
     for name in names:
         other = owners.setdefault(_file(name), name)
@@ -140,12 +134,15 @@ def check_names(owner: str, names: Iterable[str]) -> None:
             )
 
 
-def _check_systems(
+def _check(
     model_dirs: Mapping[str, str | Path],
     hypotheses: Mapping[str, Sequence[str]],
     test: Corpus,
     baseline: sutskever.Baseline | None,
+    scoring: Scoring,
+    counterparts: Mapping[str, str],
 ) -> None:
+    """Checks before any translation what would fail after all of them."""
     if not model_dirs and not hypotheses:
         raise ValueError("report.write: no systems, wanted one or more")
     if both := {*model_dirs} & {*hypotheses}:
@@ -159,10 +156,6 @@ def _check_systems(
     if baseline is not None:
         columns["baseline"] = baseline.lists
     check_counts("report.write", {**columns, **hypotheses})
-
-
-def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
-    """Checks before any translation what would fail after all of them."""
     for name, counterpart in counterparts.items():
         if counterpart and counterpart not in paper.BLEU:
             raise ValueError(

@@ -328,16 +328,12 @@ class Features(NamedTuple):
     """Features of hypotheses, from which search computes logits it needs.
 
     The last product of a step is the largest. A hypothesis that has ended, or that cannot win any
-    more, is left out of it.
-
-    Attributes:
-        values: nest of float `[B, K, ...]`.
-        to_logits: function of such a nest -> logits, float `[B, K, V]`; it treats each hypothesis
-            alone, and is called with `[M, 1, ...]`.
+    more, is left out of it. `to_logits` treats each hypothesis alone, and is called with values
+    `[M, 1, ...]`.
     """
 
-    values: Nest
-    to_logits: Callable[[Nest], tf.Tensor]
+    values: Nest  # of float [B, K, ...]
+    to_logits: Callable[[Nest], tf.Tensor]  # of such a nest -> logits, float [B, K, V]
 
 
 Output: TypeAlias = "tf.Tensor | Features"  # of a step

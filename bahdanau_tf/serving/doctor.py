@@ -7,8 +7,9 @@ the same, unless the scores of the competing hypotheses are equal in this sense.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,18 +199,15 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
     """
     version = Path(version)
     served = LimitedGraph(graph, limits)
-    wanted = _Wanted.of(graph, served, n_best_of(graph, limits))
-    names = ["greedy", "n_best", "score", "serving_default"]
-    if wanted.completed:
-        names.insert(0, "complete")
-    if wanted.has_alignment:
-        names.insert(0, "align")
-    compared = [request(name, wanted.texts, wanted.targets) for name in names]
+    texts, targets = probes(graph.source_text), probes(graph.target_text)[::-1]
+    comparisons = _comparisons(served, n_best_of(graph, limits), texts, targets)
+    names = sorted(comparisons)
+    compared = [request(name, texts, targets) for name in names]
     empty = [request(name, [], []) for name in names]
     asked = [*compared, *empty, *read_warmup(version)]
     # Requests to time: a row, many rows, and the longest row.
     words = sentences(graph.source_text, [TIMED_WORDS] * max(TIMED_ROWS))
-    timed = [*(words[:count] for count in TIMED_ROWS), [max(wanted.texts, key=len)]]
+    timed = [*(words[:count] for count in TIMED_ROWS), [max(texts, key=len)]]
     try:
         replies = answers(
             version, asked, [Request("serving_default", {"text": rows}) for rows in timed]
@@ -230,74 +228,48 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
         differences = [
             f"{name}: {what}"
             for name, outputs in zip(names, replies.outputs, strict=False)
-            for what in wanted.differ(name, outputs)
+            for what in comparisons[name](outputs)
         ]
-    return Report(_facts(version, replies, len(wanted.texts), served), differences)
+    return Report(_facts(version, replies, len(texts), served), differences)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The outputs of the translator in memory for the probes, one for each row."""
+def _comparisons(
+    served: LimitedGraph, count: int, texts: list[bytes], targets: list[bytes]
+) -> dict[str, Callable[[Outputs], Iterator[str]]]:
+    """For each signature how its outputs for `texts` differ from those of the graph in memory.
 
-    texts: list[bytes]  # the rows
-    targets: list[bytes]  # the translation for `score`, the prefix for `complete`
-    best: list[list[Translation]]  # the n best
-    first: list[list[Translation]]  # the same, or with sampling the only one of a single draw
-    greedy: list[list[Translation]]  # by greedy search
-    completed: list[list[Translation]]  # with the target as prefix; none if it is reversed
-    scored: list[Scored]  # the score of the target
-    cut: np.ndarray  # whether the row is cut
-    ids_cut: np.ndarray  # the same, where no word is copied
-    target_cut: np.ndarray  # whether the target is cut
-    word_cut: np.ndarray  # whether a word of the target is cut when it is copied
+    The targets are the translations for `score` and the prefixes for `complete`; `count` is N of
+    `n_best`.
+    """
+    many = replace(served.decoding, n_best=count)
+    # One draw is not the first of many; of a beam, others may be as good.
+    single = replace(many, n_best=1) if many.sampling else many
 
-    @classmethod
-    def of(cls, graph: TranslationGraph, served: LimitedGraph, n_best: int) -> _Wanted:
-        texts = probes(graph.source_text)
-        targets = probes(graph.target_text)[::-1]
-        many = replace(served.decoding, n_best=n_best)
-        # One draw is not the first of many; of a beam, others may be as good.
-        single = replace(many, n_best=1) if many.sampling else many
+    def hypotheses(
+        decoding: Decoding, prefixes: list[bytes] | None = None
+    ) -> list[list[Translation]]:
+        rows = translate(served, texts, decoding, prefixes=prefixes)
+        return [[best, *best.alternatives] for best in rows]
 
-        def hypotheses(
-            decoding: Decoding, prefixes: list[bytes] | None = None
-        ) -> list[list[Translation]]:
-            translations = translate(served, texts, decoding, prefixes=prefixes)
-            return [[best, *best.alternatives] for best in translations]
-
-        read_targets = served.target_text.read_words(tf.constant(targets))
-        best = hypotheses(many)
-        return cls(
-            texts=texts,
-            targets=targets,
-            best=best,
-            first=hypotheses(single) if single != many else best,
-            greedy=hypotheses(many.greedy()),
-            completed=[] if served.target_text.reverse else hypotheses(single, targets),
-            scored=score(served, texts, targets),
-            cut=served.is_cut(tf.constant(texts)).numpy(),
-            ids_cut=served.read_ids(tf.constant(texts))[1].numpy(),
-            target_cut=read_targets.cut.numpy(),
-            word_cut=read_targets.word_cut.numpy(),
+    cut = served.is_cut(tf.constant(texts)).numpy()
+    ids_cut = served.read_ids(tf.constant(texts))[1].numpy()  # where no word is copied
+    read = served.target_text.read_words(tf.constant(targets))
+    target_cut, word_cut = read.cut.numpy(), read.word_cut.numpy()
+    best = hypotheses(many)
+    first = hypotheses(single) if single != many else best
+    comparisons: dict[str, Callable[[Outputs], Iterator[str]]] = {
+        "greedy": partial(translations, wanted=hypotheses(many.greedy()), cut=cut),
+        "n_best": partial(n_best, wanted=best, cut=cut),
+        "score": partial(scores, wanted=score(served, texts, targets), cut=ids_cut | target_cut),
+        "serving_default": partial(translations, wanted=first, cut=cut),
+    }
+    if served.model.has_alignment:
+        comparisons["align"] = partial(align, wanted=first, cut=cut, texts=texts)
+    if not served.target_text.reverse:
+        comparisons["complete"] = partial(
+            translations, wanted=hypotheses(single, targets), cut=cut | target_cut | word_cut
         )
-
-    @property
-    def has_alignment(self) -> bool:
-        return any(row[0].weights is not None for row in self.best)
-
-    def differ(self, signature: str, outputs: Outputs) -> Iterator[str]:
-        if signature == "score":
-            return scores(outputs, self.scored, self.ids_cut | self.target_cut)
-        if signature == "complete":
-            cut = self.cut | self.target_cut | self.word_cut
-            return translations(outputs, self.completed, cut)
-        if signature == "greedy":
-            return translations(outputs, self.greedy, self.cut)
-        if signature == "n_best":
-            return n_best(outputs, self.best, self.cut)
-        if signature == "align":
-            return align(outputs, self.first, self.cut, self.texts)
-        return translations(outputs, self.first, self.cut)
+    return comparisons
 
 
 def _facts(version: Path, answers: Answers, rows: int, served: LimitedGraph) -> list[str]:

@@ -261,11 +261,7 @@ def _all_sources(sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]]) -> tuple[
 
 
 def n_best_of(graph: TranslationGraph, limits: Limits) -> int:
-    """N of the signature `n_best`.
-
-    Raises:
-        ValueError: It is larger than the beam size.
-    """
+    """N of the signature `n_best`; raises ValueError if it is larger than the beam size."""
     beam_size, asked = graph.decoding.beam_size, graph.decoding.n_best
     if limits.n_best > beam_size and not graph.decoding.sampling:
         raise ValueError(

@@ -1,55 +1,24 @@
 """A script, run by `answers` in a new process: an export answers requests.
 
-It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as Latin-1.
+It imports only TensorFlow and TensorFlow Text.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
+import pickle
 import shutil
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
 WARM = 3  # number of repetitions of a timed request
-
-
-class Request(TypedDict):
-    """A request: for each input of a signature the rows."""
-
-    signature: str
-    inputs: dict[str, list[str]]
-
-
-class Asked(TypedDict):
-    """requests.json: what is answered, and what is answered and timed."""
-
-    requests: list[Request]
-    timed: list[Request]
-
-
-class Array(TypedDict):
-    """An array, its values in a row."""
-
-    dtype: str
-    shape: list[int]
-    values: list[str] | list[float]
-
-
-class Answers(TypedDict):
-    """answers.json: of each request the outputs, of each timed the seconds."""
-
-    load_seconds: float
-    timed: list[list[float]]
-    outputs: list[dict[str, Array]]
-    signatures: list[str]
 
 
 def end_with(parent: int, folder: Path) -> None:
@@ -69,50 +38,33 @@ def end_with(parent: int, folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Reads requests.json in a folder, writes answers.json."""
+    """Reads requests.pickle in a folder: what is answered, and what is answered and timed.
+
+    Writes answers.pickle, the values of `requests.Answers`.
+    """
     import tensorflow as tf
 
     importlib.import_module("tensorflow_text")
-    asked: Asked = json.loads((folder / "requests.json").read_text("utf-8"))
+    asked, timed = pickle.loads((folder / "requests.pickle").read_bytes())
     start = time.perf_counter()
     model = tf.saved_model.load(str(folder / "model"))
     load_seconds = time.perf_counter() - start
 
-    def answer(request: Request) -> tuple[dict[str, np.ndarray], float]:
-        inputs = {
-            name: tf.constant([row.encode("latin-1") for row in rows], tf.string)
-            for name, rows in request["inputs"].items()
-        }
+    def answer(
+        signature: str, inputs: dict[str, list[bytes]]
+    ) -> tuple[dict[str, np.ndarray], float]:
+        strings = {name: tf.constant(rows, tf.string) for name, rows in inputs.items()}
         start = time.perf_counter()
-        outputs = model.signatures[request["signature"]](**inputs)
+        outputs = model.signatures[signature](**strings)
         values = {name: value.numpy() for name, value in outputs.items()}
         return values, time.perf_counter() - start
 
-    timed = [[answer(request)[1] for _ in range(1 + WARM)] for request in asked["timed"]]
-    outputs = [
-        {name: _plain(value) for name, value in answer(request)[0].items()}
-        for request in asked["requests"]
-    ]
-    answers: Answers = {
-        "load_seconds": load_seconds,
-        "timed": timed,
-        "outputs": outputs,
-        "signatures": sorted(model.signatures),
-    }
+    seconds = [[answer(*request)[1] for _ in range(1 + WARM)] for request in timed]
+    outputs = [answer(*request)[0] for request in asked]
     if "bahdanau_tf" in sys.modules:
         raise RuntimeError("bahdanau_tf was imported")
-    (folder / "answers.json").write_text(json.dumps(answers), "utf-8")
-
-
-def _plain(value: np.ndarray) -> Array:
-    return {
-        "dtype": value.dtype.name,
-        "shape": list(value.shape),
-        "values": [
-            item.decode("latin-1") if isinstance(item, bytes) else item
-            for item in value.ravel().tolist()
-        ],
-    }
+    answers = outputs, sorted(model.signatures), load_seconds, seconds
+    (folder / "answers.pickle").write_bytes(pickle.dumps(answers))
 
 
 if __name__ == "__main__":

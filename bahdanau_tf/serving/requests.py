@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -87,18 +87,11 @@ class Answers(NamedTuple):
 
 
 def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()) -> Answers:
-    """Answers requests by a copy of an export in a new process.
+    """Answers requests by a copy of an export, in a new process.
 
-    It imports only tensorflow and tensorflow_text.
-
-    Args:
-        version: The folder that `export` gave.
-        asked: The requests.
-        timed: Further ones, repeated and timed.
-
-    Raises:
-        ValueError: The process failed.
-        OSError: The export cannot be copied.
+    It imports only tensorflow and tensorflow_text. The version is the folder that `export` gave;
+    the requests `timed` are repeated and timed. Raises ValueError if the process fails, OSError if
+    the export cannot be copied.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,8 +102,9 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
                 errno.ENOSPC, "cannot copy the export; set TMPDIR to a folder with room", name
             ) from error
         script = shutil.copy(Path(reload.__file__), folder)
-        plain: reload.Asked = {"requests": _plain(asked), "timed": _plain(timed)}
-        (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
+        # As tuples, so that the process needs no class of this package.
+        plain = [[tuple(request) for request in requests] for requests in (asked, timed)]
+        (folder / "requests.pickle").write_bytes(pickle.dumps(plain))
         process = subprocess.run(
             [sys.executable, script, name, str(os.getpid())],
             cwd=folder,
@@ -121,13 +115,7 @@ def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = 
         )
         if process.returncode:
             raise ValueError(f"{version} cannot be reloaded: {_reason(process)}")
-        replies: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
-    return Answers(
-        outputs=[_arrays(outputs) for outputs in replies["outputs"]],
-        signatures=replies["signatures"],
-        load_seconds=replies["load_seconds"],
-        timed=replies["timed"],
-    )
+        return Answers(*pickle.loads((folder / "answers.pickle").read_bytes()))
 
 
 def _reason(process: subprocess.CompletedProcess[str]) -> str:
@@ -136,28 +124,3 @@ def _reason(process: subprocess.CompletedProcess[str]) -> str:
         number = -process.returncode
         return f"killed by signal {number} ({signal.strsignal(number)})"
     return process.stderr.strip().split("\n")[-1] or f"exit status {process.returncode}"
-
-
-def _plain(requests: Sequence[Request]) -> list[reload.Request]:
-    return [
-        {
-            "signature": asked.signature,
-            "inputs": {
-                name: [row.decode("latin-1") for row in rows] for name, rows in asked.inputs.items()
-            },
-        }
-        for asked in requests
-    ]
-
-
-def _arrays(outputs: dict[str, reload.Array]) -> Outputs:
-    """Converts the outputs to arrays, with strings as bytes again."""
-    arrays = {}
-    for name, output in outputs.items():
-        values = [
-            value.encode("latin-1") if isinstance(value, str) else value
-            for value in output["values"]
-        ]
-        array = np.array(values, output["dtype"])
-        arrays[name] = array.reshape(output["shape"])
-    return arrays

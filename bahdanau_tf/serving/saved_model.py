@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -112,11 +112,19 @@ def count_nodes(folder: Path) -> Nodes:
 def callees_first(functions: Iterable[Any]) -> list[Any]:
     """The functions, each after those that it calls."""
     named = {function.signature.name: function for function in functions}
-    order: TopologicalSorter[str] = TopologicalSorter()
-    for name, function in named.items():
-        called = (x.name for n in function.node_def for x in references(n))
-        order.add(name, *called)
-    return [named[name] for name in order.static_order()]
+    return _ordered(named, lambda x: (f.name for n in x.node_def for f in references(n)))
+
+
+def in_order(nodes: Iterable[Any]) -> list[Any]:
+    """The nodes, each after those that it reads."""
+    named = {node.name: node for node in nodes}
+    return _ordered(named, lambda node: filter(named.__contains__, map(node_of, node.input)))
+
+
+def _ordered(named: dict[str, Any], before: Callable[[Any], Iterable[str]]) -> list[Any]:
+    """What has these names, each after those named by `before`."""
+    graph = {name: [*before(value)] for name, value in named.items()}
+    return [named[name] for name in TopologicalSorter(graph).static_order()]
 
 
 def references(node: Any) -> Iterator[Any]:
@@ -148,15 +156,6 @@ def behind(nodes: Iterable[Any], outputs: Iterable[str]) -> list[Any]:
             needed.add(name)
             left.extend(named[name].input)
     return [node for name, node in named.items() if name in needed]
-
-
-def in_order(nodes: Iterable[Any]) -> list[Any]:
-    """The nodes, each after those that it reads."""
-    named = {node.name: node for node in nodes}
-    order: TopologicalSorter[str] = TopologicalSorter()
-    for name, node in named.items():
-        order.add(name, *filter(named.__contains__, map(node_of, node.input)))
-    return [named[name] for name in order.static_order()]
 
 
 def node_of(reference: str) -> str:

@@ -59,10 +59,8 @@ def read_lines(path: AnyPath | None, first: int = 0, last: int | None = None) ->
     unpacked, whatever its name. The first lines may be skipped, and need not be UTF-8 then; `last`
     is the number of the last line that is read.
 
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: A line is not UTF-8 or too long (the message has its number), the file is
-            UTF-16, or a gzip file is damaged.
+    A ValueError is raised if a line is not UTF-8 or too long (the message has its number), if the
+    file is UTF-16, or if a gzip file is damaged.
     """
     with _opened(path) as text:
         for number, line in itertools.islice(enumerate(_lines(text, path), 1), first, last):
@@ -87,11 +85,8 @@ def seekable(path: AnyPath) -> Iterator[BinaryIO]:
     """Opens a text as a binary stream that can be read in any order, after a byte order mark.
 
     A gzip file is unpacked to a temporary file without a name, which the system deletes when the
-    process ends, even if it is killed.
-
-    Raises:
-        OSError: The file cannot be read, or the temporary file not written.
-        ValueError: It is a pipe or a device, or UTF-16, or a gzip file is damaged.
+    process ends, even if it is killed. A pipe, a device, UTF-16 and a damaged gzip file raise a
+    ValueError.
     """
     check_regular(path)
     with _opened(path) as text:

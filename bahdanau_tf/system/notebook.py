@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from html import escape
+from itertools import chain
 
 from bahdanau_tf.system.terminal import ProgressLine, as_shown, in_notebook, short
 
@@ -16,40 +16,25 @@ CELL = "padding:2px 8px;text-align:right"
 def progress_line(
     total: int, done: int = 0, seconds: float = math.inf, curves: Sequence[Sequence[str]] = ()
 ) -> ProgressLine:
-    """The progress of a job, where its user looks.
+    """The progress of a job, where its user looks; arguments as for `ProgressLine`.
 
-    Args:
-        total: As for `ProgressLine`.
-        done: As for `ProgressLine`.
-        seconds: As for `ProgressLine`.
-        curves: The columns of the table that a notebook draws against the first
-            column, those of one drawing together.
+    `curves` are the columns of the table that a notebook draws against the first column, each
+    drawing one or two of them.
     """
     if in_notebook():
-        return NotebookProgress(total, done, seconds, curves)
+        return _Display(total, done, seconds, curves)
     return ProgressLine(total, done, seconds=seconds)
 
 
-class NotebookProgress(ProgressLine):
-    """A bar with the time left, the messages, a table of the results, and their curves.
-
-    Args:
-        total: As for `ProgressLine`.
-        done: As for `ProgressLine`.
-        seconds: As for `ProgressLine`.
-        curves: As for `progress_line`.
-    """
+class _Display(ProgressLine):
+    """A bar with the time left, the messages, a table of the results, and their curves."""
 
     def __init__(
-        self,
-        total: int,
-        done: int = 0,
-        seconds: float = math.inf,
-        curves: Sequence[Sequence[str]] = (),
+        self, total: int, done: int, seconds: float, curves: Sequence[Sequence[str]]
     ) -> None:
         from IPython.display import display
 
-        super().__init__(total, done, sys.stdout, seconds)
+        super().__init__(total, done, seconds=seconds)
         self._interval = 0.5
         self._curves = curves
         self._notes: list[str] = []
@@ -85,38 +70,32 @@ class NotebookProgress(ProgressLine):
 def _table(rows: Sequence[dict[str, float]]) -> str:
     if not rows:
         return ""
-    names = dict.fromkeys(name for row in rows for name in row)
-    heads = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in names)
-    lines = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{CELL}">{short(row[name]) if name in row else ""}</td>' for name in names
-        )
-        + "</tr>"
-        for row in rows
-    )
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    cells = [[f'<th style="{CELL}">{escape(name)}</th>' for name in names]]
+    for row in rows:
+        values = [short(row[name]) if name in row else "" for name in names]
+        cells.append([f'<td style="{CELL}">{value}</td>' for value in values])
+    lines = "".join(f"<tr>{''.join(line)}</tr>" for line in cells)
     return (
         '<div style="max-height:20em;overflow-y:auto;display:inline-block">'
-        f"<table><tr>{heads}</tr>{lines}</table></div>"
+        f"<table>{lines}</table></div>"
     )
 
 
 def _curve(rows: Sequence[dict[str, float]], names: Sequence[str]) -> str:
     """Lines of columns against the first one, from the second row on."""
-    lines = {
-        name: [
+    lines = [
+        [
             (next(iter(row.values())), row[name])
             for row in rows
             if math.isfinite(row.get(name, math.nan))
         ]
         for name in names
-    }
-    points = [point for line in lines.values() for point in line]
-    if len(rows) < 2 or not points:
+    ]
+    if len(rows) < 2 or not any(lines):
         return ""
-    (left, right), (low, high) = (
-        (min(values), max(values)) for values in zip(*points, strict=True)
-    )
+    across, up = zip(*chain.from_iterable(lines), strict=True)
+    left, right, low, high = min(across), max(across), min(up), max(up)
 
     def place(point: tuple[float, float]) -> str:
         x = MARGIN + (WIDTH - 2 * MARGIN) * (point[0] - left) / ((right - left) or 1)
@@ -125,11 +104,10 @@ def _curve(rows: Sequence[dict[str, float]], names: Sequence[str]) -> str:
 
     drawn = "".join(
         f'<polyline points="{" ".join(map(place, line))}" fill="none" stroke="currentColor" '
-        f'stroke-width="1.5" stroke-dasharray="{"" if number == 0 else "4 3"}"/>'
-        for number, line in enumerate(lines.values())
+        f'stroke-width="1.5" stroke-dasharray="{dashes}"/>'
+        for line, dashes in zip(lines, ("", "4 3"), strict=False)
     )
-    dashes = ("—", "- -")
-    title = ", ".join(f"{dash} {name}" for dash, name in zip(dashes, names, strict=False))
+    title = ", ".join(f"{dash} {name}" for dash, name in zip(("—", "- -"), names, strict=False))
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" font-size="11" fill="currentColor" role="img" '
         f'aria-label="{escape(", ".join(names))}">{drawn}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import math
 import os
@@ -12,9 +11,11 @@ import socket
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
+from itertools import groupby
 from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
@@ -63,15 +64,12 @@ def in_notebook() -> bool:
 class StatusLine:
     """A line about a long job, on standard error, in a notebook on standard output.
 
-    On a terminal it is overwritten, at most twice a second; elsewhere (a log
-    file) a new line is written every 30 seconds.
-
-    Args:
-        stream: Where to write instead. Some programs have
-            none, or replace it by an object without `isatty`.
+    On a terminal it is overwritten, at most twice a second; elsewhere (a log file) a new line is
+    written every 30 seconds. `stream` is where to write instead.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
+        # Some programs have no stream, or replace it by an object without `isatty`.
         self._stream = stream or (sys.stdout if in_notebook() else sys.stderr)
         isatty = getattr(self._stream, "isatty", None)
         self._live = isatty is not None and isatty()
@@ -91,7 +89,7 @@ class StatusLine:
         """The longest line: a longer one cannot be overwritten."""
         if not self._live:
             return sys.maxsize
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if columns := os.get_terminal_size(self._stream.fileno()).columns:
                 return columns - 1
         return 79
@@ -105,7 +103,7 @@ class StatusLine:
     def _write(self, text: str) -> None:
         # A closed terminal or a full disk must not end the job itself.
         if self._stream is not None:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self._stream.write(text)
                 self._stream.flush()
 
@@ -113,15 +111,10 @@ class StatusLine:
 class ProgressLine(StatusLine):
     """The progress of a job whose number of steps is known.
 
-    The time left is estimated without the first step, which may include work
-    done once, such as tracing a graph.
-
-    Args:
-        total: Number of steps, those of earlier runs included.
-        done: Steps done in earlier runs.
-        stream: As for `StatusLine`.
-        seconds: The job ends so long after its first step, even if steps are left. If that comes
-            first, only the time is shown, not the number of steps.
+    The time left is estimated without the first step, which may include work done once, such as
+    tracing a graph. `total` counts the steps of earlier runs, too, of which there are `done`. The
+    job ends `seconds` after its first step, even if steps are left; if that comes first, only the
+    time is shown, not the number of steps.
     """
 
     def __init__(
@@ -144,21 +137,16 @@ class ProgressLine(StatusLine):
             self._first, self._start = done, now
         if not self._is_due(now) and done < self._total:
             return
-        share, count, left = done / max(self._total, 1), f"{done},", ""
-        seconds = self._seconds_left(done, now)
         used = 0.0 if self._start is None else now - self._start
-        in_time = max(self._seconds - used, 0.0)
-        about = "" if math.isfinite(seconds) else "at most "
-        if seconds <= in_time:
-            count = f"{done}/{self._total}"
-        else:
-            seconds = in_time
-            share = used / max(self._seconds, 1e-9)
-        if math.isfinite(seconds):
-            left = f", {about}{_clock(seconds)} left"
-        parts = text.split(", ")
-        parts[0] = f"{count} {parts[0]}"
-        self._draw(share, parts, left, now)
+        steps = done - self._first  # after the first one, by whose mean time the others are judged
+        by_steps = max(used, 1e-9) / steps * (self._total - done) if steps > 0 else math.inf
+        by_time = max(self._seconds - used, 0.0)
+        share, count, left = done / max(self._total, 1), f"{done}/{self._total}", ""
+        if by_steps > by_time:
+            share, count = used / max(self._seconds, 1e-9), f"{done},"
+        if math.isfinite(seconds := min(by_steps, by_time)):
+            left = f", {'at most ' * math.isinf(by_steps)}{_clock(seconds)} left"
+        self._draw(share, f"{count} {text}".split(", "), left, now)
 
     def _draw(self, share: float, parts: Sequence[str], left: str, now: float) -> None:
         lines = [f"{', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)]
@@ -176,57 +164,14 @@ class ProgressLine(StatusLine):
             self.note("  ".join(f"{name:>{width}}" for name, width in widths.items()))
         self.note("  ".join(f"{short(values[name]):>{width}}" for name, width in widths.items()))
 
-    def _seconds_left(self, done: int, now: float) -> float:
-        """By the mean time of the steps after the first; infinite before that."""
-        if self._start is None or done <= self._first:
-            return math.inf
-        per_step = max(now - self._start, 1e-9) / (done - self._first)
-        return per_step * (self._total - done)
-
-
-class _Odd:
-    """The numbers of lines that are odd in one way, since the last report."""
-
-    def __init__(self) -> None:
-        self.total = 0  # with those reported before
-        self.reports = 0
-        self._count = 0
-        self._runs: list[list[int]] = []  # first and last number of each
-
-    def add(self, number: int) -> None:
-        self.total += 1
-        self._count += 1
-        if self._runs and self._runs[-1][1] == number - 1:
-            self._runs[-1][1] = number
-        elif len(self._runs) <= SHOWN:  # one more shows that some are left out
-            self._runs.append([number, number])
-
-    def report(self) -> str:
-        """The lines, as "lines 2, 4-6"; "" if there are none."""
-        if not self._count:
-            return ""
-        numbers = ", ".join(
-            f"{first}-{last}" if first < last else f"{first}" for first, last in self._runs[:SHOWN]
-        )
-        if len(self._runs) > SHOWN:
-            numbers += f", ... ({self._count} lines)"
-        text = f"line{'s' * (self._count > 1)} {numbers}"
-        self._count, self._runs = 0, []
-        self.reports += 1
-        return text
-
 
 class LineCounter(StatusLine):
     """Counts the lines that are done, and reports odd ones.
 
-    The total is unknown, since the lines may come from a pipe. Odd lines are
-    collected and reported every 30 seconds and at the end.
-
-    Args:
-        about: What the lines are; written before the count.
-        quiet: Whether to report only odd lines, and at once, because the
-            output itself goes to the same terminal.
-        first: How many lines of the text come before those that are counted.
+    The total is unknown, since the lines may come from a pipe. Odd lines are collected and reported
+    every 30 seconds and at the end; if `quiet`, they alone are, and at once, because the output
+    itself goes to the same terminal. `about` is written before the count; of the text, `first`
+    lines come before those that are counted.
     """
 
     def __init__(self, about: str = "", quiet: bool = False, first: int = 0) -> None:
@@ -237,7 +182,8 @@ class LineCounter(StatusLine):
         self._about = f"{about}: " if about else ""
         self._quiet = quiet
         self._start = self._last = self._noted = time.monotonic()
-        self._odd: dict[str, _Odd] = {}
+        self._odd: defaultdict[str, list[int]] = defaultdict(list)  # lines still to report
+        self._reported: defaultdict[str, list[int]] = defaultdict(list)  # how many each time
 
     def advance(self, lines: int) -> None:
         """Counts `lines` more; reports if the last report is old enough."""
@@ -261,25 +207,37 @@ class LineCounter(StatusLine):
 
         Place 0 is the first line that is not yet counted. They are reported later, or `at_once`.
         """
-        for place in places:
-            number = self._first + self.done + place + 1
-            self._odd.setdefault(what, _Odd()).add(number)
+        first = self._first + self.done + 1
+        if places:
+            self._odd[what] += [first + place for place in places]
         if places and at_once:
             self._note_odd()
 
     def _note_odd(self) -> None:
-        for what, odd in self._odd.items():
-            if lines := odd.report():
-                self.note(f"{lines}: {what}")
+        for what, numbers in self._odd.items():
+            if numbers:
+                self._reported[what].append(len(numbers))
+                self.note(f"{_lines(numbers)}: {what}")
+                numbers.clear()
 
     def close(self) -> None:
         """Reports the final counts, of all lines and of the odd ones, unless a line showed them."""
         if self._shown and (self._live or self._shown < self.done):
             self.note(str(self))
         self._note_odd()
-        for what, odd in self._odd.items():
-            if odd.reports > 1:
-                self.note(f"{odd.total} of {self.done} lines: {what}")
+        for what, counts in self._reported.items():
+            if len(counts) > 1:
+                self.note(f"{sum(counts)} of {self.done} lines: {what}")
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Ascending numbers of lines, as "lines 2, 4-6"; of many only the first runs."""
+    grouped = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in group] for _, group in grouped]
+    texts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs[:SHOWN]]
+    if len(runs) > SHOWN:
+        texts.append(f"... ({len(numbers)} lines)")
+    return f"line{'s' * (len(numbers) > 1)} {', '.join(texts)}"
 
 
 def short(value: float) -> str:
@@ -299,13 +257,10 @@ def amount(number: float, of: str) -> str:
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:
     """Yields the lines, and shows their number by a `LineCounter`."""
-    counter = LineCounter(about)
-    try:
+    with closing(LineCounter(about)) as counter:
         for line in lines:
             yield line
             counter.advance(1)
-    finally:
-        counter.close()
 
 
 def _clock(seconds: float) -> str:

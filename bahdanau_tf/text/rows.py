@@ -10,11 +10,7 @@ _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
-    """Checks that the input is a vector of strings, string [B], in the graph, too.
-
-    Raises:
-        ValueError: It has another shape, such as that of one string alone.
-    """
+    """Checks that strings are a vector, string [B], in the graph, too; raises ValueError."""
     strings = tf.convert_to_tensor(strings, tf.string)
     if strings.shape.rank not in (None, 1):
         raise ValueError(
@@ -101,11 +97,7 @@ def until_end(ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int) -> tf.
 
 
 def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
-    """Converts [B, T] to ragged [B, (T)], unless it is ragged already.
-
-    Raises:
-        ValueError: It has another shape, such as that of one row alone.
-    """
+    """[B, T] as ragged [B, (T)], unless it is ragged; raises ValueError for another shape."""
     if isinstance(x, tf.RaggedTensor):
         return x
     x = tf.convert_to_tensor(x)
@@ -121,9 +113,7 @@ def spans(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Byte offsets of tokens of these lengths, written one after another behind gaps.
 
-    Returns:
-        Two ragged int32 [B, (T)]: the offset of the first byte of each token, and that of the byte
-        after its last.
+    Two ragged int32 [B, (T)]: where each token starts, and where it ends.
     """
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())

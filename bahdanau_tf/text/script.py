@@ -221,18 +221,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def guess_language(lines: Iterable[str]) -> str:
-    """Guesses the language of a text.
+    """Guesses the language of some thousand lines: its ISO 639-1 code; "und" if unclear.
 
     The script with the most letters decides, if only one language uses it: Han with kana is
     Japanese, Han without kana is Chinese. Among the languages of one script the one whose small
     words are the most frequent is chosen; if the text has few of them, letters that only one
     language has count, too.
-
-    Args:
-        lines: Some thousand lines of the text.
-
-    Returns:
-        The ISO 639-1 code; "und" if the language is not clear.
     """
     letters: Counter[str] = Counter()
     words: Counter[str] = Counter()

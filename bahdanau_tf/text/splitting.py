@@ -179,10 +179,8 @@ class Words(NamedTuple):
 def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[[tf.Tensor], Words]:
     """`split` of string [B] as a graph, which is traced once, since it is large.
 
-    Args:
-        form: Normal form to which the words will be converted, or None.
-        invisible: Whether invisible characters are removed.
-        language: Rules of the language.
+    The words will be converted to the normal form, if any; `invisible` says whether invisible
+    characters are removed.
     """
     # A tf.function would be traced again in every loop that calls it.
     with tf.init_scope():

@@ -93,13 +93,6 @@ def rules_text(half_width: bool, lowercase: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def without_rules_path(model_proto: bytes) -> bytes:
-    """Removes the path of the rules file from a SentencePiece model."""
-    model = _model_class().FromString(model_proto)
-    model.normalizer_spec.ClearField("normalization_rule_tsv")
-    return bytes(model.SerializeToString())
-
-
 @functools.cache
 def _model_class() -> Any:
     """SentencePiece's ModelProto with one field declared; others are kept.
@@ -135,7 +128,7 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
     """
     import sentencepiece
 
-    model = io.BytesIO()
+    written = io.BytesIO()
     unread: list[ValueError] = []
     # A file without a name, so that a killed process leaves nothing.
     with tempfile.TemporaryFile() as rules:
@@ -148,7 +141,7 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_lines(files, true_cased_files, unread),
-                model_writer=model,
+                model_writer=written,
                 character_coverage=1.0,
                 hard_vocab_limit=False,  # a small text has fewer pieces
                 pad_id=0,
@@ -167,7 +160,9 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
                 raise unread[0] from None
             why = _why(error, [*true_cased_files, *files], options)
             raise ValueError(f"SubwordTokenizer.train: {why}") from error
-    return without_rules_path(model.getvalue())
+    model = _model_class().FromString(written.getvalue())
+    model.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of the rules
+    return bytes(model.SerializeToString())
 
 
 def _why(error: RuntimeError, files: list[Text], options: dict[str, Any]) -> str:

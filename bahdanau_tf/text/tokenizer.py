@@ -219,8 +219,7 @@ class Tokenizer(tf.Module):
 def read_settings(directory: str | os.PathLike[str]) -> tuple[str, str, dict[str, Any]]:
     """Reads class, SHA-256 and options from tokenizer.json.
 
-    Raises:
-        ValueError: The file is not JSON, or lacks one of them.
+    A ValueError says that the file is not JSON, or lacks one of them.
     """
     path = Path(directory, SETTINGS)
     settings = read_object(path)
@@ -240,11 +239,9 @@ def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
     """Distinguishes names of files from sentences: returns paths and lists of sentences.
 
     A list of strings has names if all of them look like names (no white space, or an extension) or
-    one of them is an existing file, so that a misspelt name is not learned as a sentence.
-    Otherwise the list is one text.
-
-    Raises:
-        ValueError: It is one string, or something else; `owner` is for the message.
+    one of them is an existing file, so that a misspelt name is not learned as a sentence. Otherwise
+    the list is one text. A ValueError, which names the `owner`, says that it is one string, or
+    something else.
     """
     if isinstance(texts, str | bytes | os.PathLike):
         raise ValueError(f"{owner}: files is {texts!r}, wanted a list of files or of sentences")

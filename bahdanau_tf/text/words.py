@@ -29,18 +29,12 @@ _CAPITALS = _NO_SMALL.join(["", _WORD, r"[\s\p{Z}]", _WORD, ""])
 
 
 def true_cased(strings: tf.Tensor) -> tf.Tensor:
-    """Writes strings all in capitals as sentences: A BIG DOG. A big dog.
+    """Writes strings, string [B], all in capitals as sentences: A BIG DOG. A big dog.
 
-    Such a string has two words of two or more capitals and no lower-case letter. All others stay
-    as they are, and so does a string with a letter whose small form has another number of bytes,
-    such as the Turkish U+0130: offsets in the result are offsets in the original. Names lose their
+    Such a string has two words of two or more capitals and no lower-case letter. All others stay as
+    they are, and so does a string with a letter whose small form has another number of bytes, such
+    as the Turkish U+0130: offsets in the result are offsets in the original. Names lose their
     capital, since nothing distinguishes them from other words.
-
-    Args:
-        strings: string [B].
-
-    Returns:
-        string [B], each of as many bytes as before.
     """
     start = tf.strings.regex_replace(
         strings, r"(?s)^([^\pL\pN]*\pL?).*$", r"\1", replace_global=False
@@ -70,9 +64,8 @@ def _even() -> str:
 def tensorflow_text(user: str) -> ModuleType:
     """Imports TensorFlow Text for a user, with which an error message starts.
 
-    Raises:
-        ImportError: It is not installed, or was built for another TensorFlow; the message says
-            what to install.
+    An ImportError says that it is not installed, or was built for another TensorFlow, and what to
+    install.
     """
     try:
         version = metadata.version("tensorflow-text")
@@ -229,13 +222,13 @@ class WordTokenizer(Tokenizer):
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
-        running = known = 0
+        running = known_words = 0
         for strings in line_batches(as_texts("WordTokenizer.coverage", files)):
             ids = tokenize(strings).numpy()
             ends = (ids == self.eos_id).sum()
             running += int(ids.size - ends)
-            known += int((ids != self.unk_id).sum() - ends)
-        return Coverage(running, known)
+            known_words += int((ids != self.unk_id).sum() - ends)
+        return Coverage(running, known_words)
 
     def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Splits strings, string [B], into normalized words, ragged string [B, (T)]."""

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import fitting, longer_sides, stream_numbered_batches
+from bahdanau_tf.data.dataset import fitting, longer_sides, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.named import check_tracked
@@ -211,7 +211,7 @@ class _Training:
         steps.vary_noise(model)
         batching, position = run.recipe.make_batching(), run.state.read_position()
         self.batches = run.cluster.shared(
-            stream_numbered_batches(run.corpus, *run.texts, batching, position)
+            stream_batches(run.corpus, *run.texts, batching, position)
         )
         run.start_clock()
         if run.cluster.is_chief:

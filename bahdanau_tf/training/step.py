@@ -352,6 +352,6 @@ def updates_per_epoch(
         # Faster, and as many: sub-words that are drawn move no pair.
         batching = replace(batching, sample_subwords=False)
         stream = stream_batches(corpus, source_text, target_text, batching)
-        first_epoch = stream.take_while(lambda _, position: position.epoch == 0)
+        first_epoch = stream.take_while(lambda _, position, lines: position.epoch == 0)
         batches = int(first_epoch.reduce(0, lambda count, _: count + 1))
     return batches / recipe.accumulate

@@ -172,18 +172,12 @@ class TranslationGraph(tf.Module):
         n_best: int | tf.Tensor | None = None,
         with_weights: bool = True,
     ) -> SearchResult:
-        """Searches the n best translations, in graph.
+        """Searches the n best translations of the ids of all sources, in graph.
 
-        Args:
-            source: The ids of all sources.
-            decoding: How to search.
-            prefix: int32 [B, P], target ids padded with 0, with which each translation begins.
-            constraints: Constraints in addition to those of `decoding`.
-            n_best: N in place of that of `decoding`, see `search`.
-            with_weights: Whether the result has the soft alignments, if the model has any.
-
-        Raises:
-            ValueError: `decoding.shortlist` is set, but there is no lexicon.
+        `prefix`, int32 [B, P], has target ids padded with 0, with which each translation begins.
+        The constraints are added to those of `decoding`; `n_best` is as for `search`. Without
+        `with_weights` the result has no soft alignments. A ValueError says that
+        `decoding.shortlist` is set, but there is no lexicon.
         """
         first_source = tf.nest.flatten(source)[0]
         memory, state = self.model.encode(source)
@@ -232,17 +226,12 @@ class TranslationGraph(tf.Module):
         n_best: int | tf.Tensor | None = None,
         with_weights: bool = True,
     ) -> Translated:
-        """Translates what was read, in graph.
+        """Translates what was read, in graph; `search` describes the other arguments.
 
-        Args:
-            source, decoding, constraints, n_best, with_weights: As for `search`.
-            words: Ragged string [B, (T)], the words of source 0, with which unknown words are
-                replaced; None if no word is.
-            prefix: The texts with which the translations begin; None for none.
-
-        Raises:
-            ValueError: Unknown words are to be replaced, but the model has no alignment; or
-                prefixes are given, but the target tokenizer is reversed.
+        `words`, ragged string [B, (T)], are those of source 0, with which unknown words are
+        replaced; None if no word is. The translations begin with the texts that `prefix` was read
+        from. A ValueError says that the model has no alignment to replace words by, or that
+        prefixes are given, but the target tokenizer is reversed.
         """
         if prefix is not None and self.target_text.reverse:
             raise ValueError(
@@ -364,18 +353,12 @@ def search(
     constraints: Sequence[Constraint] = (),
     n_best: int | tf.Tensor | None = None,
 ) -> SearchResult:
-    """Searches with options, in graph, as `beam_search` or `sample`.
+    """Searches with options, in graph, as `beam_search` or `sample` (see there for the rest).
 
-    Args:
-        decoding: The options.
-        step, state, memory, start_id: As for `beam_search`.
-        source: int32 [B, T_x], source ids padded with 0.
-        text: Tokenizer of the target language, for its special ids.
-        prefix: int32 [B, P], padded with 0, the words with which each translation begins, even if a
-            constraint forbids them. It may exceed `max_length_ratio`, but not `max_length`.
-        constraints: Further constraints.
-        n_best: N in place of that of the options: an int, or without sampling int32 scalar, from 1
-            to `beam_size`.
+    The source is int32 [B, T_x], ids padded with 0; `text` is the tokenizer of the target. The
+    prefix, int32 [B, P], has the words with which each translation begins, even if a constraint
+    forbids them; it may exceed `max_length_ratio`, but not `max_length`. `n_best` replaces N of the
+    options: an int, or without sampling int32 scalar, from 1 to `beam_size`.
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
     longest = decoding.max_length_ratio * lengths + _ROUNDING

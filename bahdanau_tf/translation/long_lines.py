@@ -53,11 +53,9 @@ def translate_lines(
 ) -> LinesTranslated:
     """Translates lines, and reports or splits those that are too long.
 
-    Args:
-        translator, lines, batch_size: As for `Translator.translate`.
-        max_length: Longest source in tokens, without the end symbol; None for no limit.
-        split: Whether longer lines are translated sentence by sentence.
-        prefixes: The text with which the translation of each line starts; () for none.
+    `max_length` is that of a source in tokens, without the end symbol; None for no limit. With
+    `split` longer lines are translated sentence by sentence. The translation of each line starts
+    with its text in `prefixes`; () for none.
     """
     starts = [*prefixes] if any(prefixes) else None
     if max_length is None or not split:

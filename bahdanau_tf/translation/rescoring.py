@@ -35,21 +35,13 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A line of an n-best list.
+    """A line of an n-best list."""
 
-    Attributes:
-        sentence: Number of the source sentence, from 0.
-        text: The translation.
-        features: Scores of the system's parts, as written in the list.
-        score: The system's total score; higher is better.
-        rest: Further fields, such as an alignment.
-    """
-
-    sentence: int
-    text: str
-    features: str
-    score: float
-    rest: tuple[str, ...] = ()
+    sentence: int  # number of the source sentence, from 0
+    text: str  # the translation
+    features: str  # scores of the system's parts, as written in the list
+    score: float  # the system's total score; higher is better
+    rest: tuple[str, ...] = ()  # further fields, such as an alignment
 
     def __str__(self) -> str:
         number, score = str(self.sentence), f"{self.score:.8g}"
@@ -57,11 +49,7 @@ class Hypothesis:
 
     @classmethod
     def parse(cls, line: str) -> Hypothesis:
-        """Reads a line.
-
-        Raises:
-            ValueError: It is not a line of an n-best list.
-        """
+        """Reads a line; raises ValueError if it is not one of an n-best list."""
         try:
             number, text, features, score, *rest = (field.strip(" ") for field in line.split(_BAR))
             if math.isnan(float(score)):
@@ -90,11 +78,8 @@ class NBest(NamedTuple):
 def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
     """Reads n-best lists, ordered by sentence numbers from 0, with the sentences they translate.
 
-    Only one list at a time is kept in memory.
-
-    Raises:
-        MalformedListError: A line is malformed, the lists are out of order or have more sentences
-            than `sources`. The message has the line's number.
+    Only one list at a time is kept in memory. A MalformedListError has the number of a line that is
+    malformed, out of order, or of a sentence that is not among `sources`.
     """
     groups = itertools.groupby(_parsed(lines), lambda numbered: numbered[1].sentence)
     group = next(groups, None)
@@ -157,14 +142,11 @@ def combine(
     weight: float = 0.5,
     feature: str = "LogProb",
 ) -> list[Hypothesis]:
-    """Ranks an n-best list by (1 - λ) s + λ log p(y | x).
+    """Ranks an n-best list by (1 - λ) s + λ log p(y | x), λ in 0 to 1.
 
     λ = 0.5 is the plain average of Sutskever et al. 2014, section 3.6. s is the total score of a
     hypothesis. log p(y | x) is added to the features under the name `feature`, with the first
     number from 0 that makes it new. Ties keep their order.
-
-    Raises:
-        ValueError: λ is not in 0 to 1, or the lengths differ.
     """
     if not 0 <= weight <= 1:
         raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")

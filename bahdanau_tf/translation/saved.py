@@ -130,11 +130,8 @@ def read_model(path: Path) -> keras.Model:
 
     A class of a user's own is found by its registered name, which it has once its module is
     imported. A module that the file names is not imported: a file from elsewhere must not choose
-    what runs.
-
-    Raises:
-        ValueError: The file is damaged, it names what neither Keras nor this process has, or Keras
-            cannot load it.
+    what runs. A ValueError says that the file is damaged, names what neither Keras nor this process
+    has, or cannot be loaded by Keras.
     """
     says = ""
     try:
@@ -237,8 +234,7 @@ def _is_of_keras(module: object, name: object, is_function: bool) -> bool:
 def best_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder of the best model in a training folder; else the folder.
 
-    Raises:
-        ValueError: The training has no best model yet.
+    A ValueError says that the training has no best model yet.
     """
     best = files.found_directory(Path(folder, "best"))
     if best.is_dir():
@@ -253,14 +249,11 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def trained_length(folder: str | os.PathLike[str], limit: str = "max_length") -> int | None:
-    """The longest source that the model of a folder was trained on, in tokens.
+    """The longest source that the model of a folder was trained on, in tokens without the end.
 
-    The end symbol is not counted. It is None if there was no limit, or if it is unknown, as for a
-    translator that was moved.
-
-    Args:
-        folder: As for `best_folder`, or the folder `best` in a training folder.
-        limit: The option of training, "max_words" for the source's words between spaces.
+    The folder is as for `best_folder`, or `best` in a training folder; the limit is the option of
+    training, "max_words" for words between spaces. None if there was no limit, or if it is unknown,
+    as for a translator that was moved.
     """
     best = best_folder(folder)
     if "best" not in best.name.split("."):  # "best", or ".best.replaced"

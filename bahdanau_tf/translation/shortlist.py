@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -214,33 +213,28 @@ def without_weights(step: Step) -> Step:
     return plain
 
 
-class _Own(NamedTuple):
-    """The output weights of each sentence's own words."""
-
-    kernel: tf.Tensor  # float [B, M, f]
-    bias: tf.Tensor  # float32 [B, M], -inf for no word
-
-    @classmethod
-    def of(cls, output: OutputWeights, words: tf.Tensor) -> _Own:
-        rows = tf.maximum(words, 0)
-        bias = tf.cast(tf.gather(output.bias, rows), tf.float32)
-        bias = tf.where(words < 0, -math.inf, bias)
-        return cls(tf.gather(output.kernel, rows), bias)
-
-
 @dataclass(eq=False)
 class Shortlist:
     """Used in place of `OutputWeights` for a shortlist."""
 
     frequent: OutputWeights  # of the first F words, the same for all sentences
-    own: _Own  # of the M own words of each sentence
+    kernel: tf.Tensor  # float [B, M, f], of the M own words of each sentence
+    bias: tf.Tensor  # float32 [B, M], -inf for no word
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits: float [B, K, f] -> float32 [B, K, F + M]."""
-        kernel = tf.cast(self.own.kernel, features.dtype)
+        kernel = tf.cast(self.kernel, features.dtype)
         own = tf.matmul(features, kernel, transpose_b=True)
-        own = tf.cast(own, tf.float32) + self.own.bias[:, tf.newaxis]
+        own = tf.cast(own, tf.float32) + self.bias[:, tf.newaxis]
         return tf.concat([self.frequent.logits(features), own], axis=-1)
+
+
+def _own_weights(output: OutputWeights, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The kernel and the bias of each sentence's own words, see `Shortlist`."""
+    rows = tf.maximum(words, 0)
+    bias = tf.cast(tf.gather(output.bias, rows), tf.float32)
+    bias = tf.where(words < 0, -math.inf, bias)
+    return tf.gather(output.kernel, rows), bias
 
 
 def shortlist_step(
@@ -254,12 +248,12 @@ def shortlist_step(
     output = model.output_weights()
     every = tf.nest.flatten(output)
     frequent = [weights.first(first) for weights in every]
-    own = [_Own.of(weights, words) for weights in every]
+    own = [_own_weights(weights, words) for weights in every]
 
     def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         memory, words, own = memory
         ids = word_ids(places, first, words)
-        short = [Shortlist(*pair) for pair in zip(frequent, own, strict=True)]
+        short = [Shortlist(some, *rows) for some, rows in zip(frequent, own, strict=True)]
         short = tf.nest.pack_sequence_as(output, short)
         features, state, weights = model.step(ids, state, memory)
         return model.logits(features, short), state, weights

@@ -63,8 +63,8 @@ class Runtime:
 
     def __init__(self, folder: Path) -> None:
         python = os.environ.get(PYTHON_VARIABLE, sys.executable)
-        found = subprocess.run([python, "-c", FIND], check=True, capture_output=True, text=True)
-        tensorflow, text = map(Path, found.stdout.split())
+        paths = subprocess.run([python, "-c", FIND], check=True, capture_output=True, text=True)
+        tensorflow, text = map(Path, paths.stdout.split())
         self.libraries = sorted(text.glob("python/ops/*.so"))
         self.program = folder / "runtime"
         for linker in LINKERS:
@@ -107,21 +107,21 @@ class Runtime:
         with file.open("wb") as lines:
             lines.writelines(_lines(version, requests))
         output = self._output([*options, str(version), str(file), *map(str, self.libraries)])
-        found = [json.loads(line) for line in output.splitlines()]
+        objects = [json.loads(line) for line in output.splitlines()]
         count = len(requests)
-        return [_answer(one) for one in found[:count]], found[count:]
+        return [_answer(answer) for answer in objects[:count]], objects[count:]
 
     def _output(self, arguments: list[str]) -> bytes:
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-        found = subprocess.run(
+        process = subprocess.run(
             [str(self.program), *arguments], capture_output=True, env=environment
         )
-        if found.returncode:
+        if process.returncode:
             raise RuntimeError(
-                f"the C program ended with {found.returncode}: "
-                f"{found.stderr.decode('utf-8', 'replace')[-2000:]}"
+                f"the C program ended with {process.returncode}: "
+                f"{process.stderr.decode('utf-8', 'replace')[-2000:]}"
             )
-        return found.stdout
+        return process.stdout
 
 
 def _lines(version: Path, requests: Iterable[Request]) -> Iterable[bytes]:
@@ -144,7 +144,7 @@ def _written(value: Sequence[bytes] | bytes | int) -> str:
         return f"numbers {value}"
     if isinstance(value, bytes):
         return f"scalar {value.hex() or '-'}"
-    return " ".join(["vector", *(one.hex() or "-" for one in value)])
+    return " ".join(["vector", *(string.hex() or "-" for string in value)])
 
 
 def _answer(line: dict[str, Any]) -> Answer:
@@ -152,7 +152,7 @@ def _answer(line: dict[str, Any]) -> Answer:
     for name, tensor in line["outputs"].items():
         values, dtype = tensor["values"], DTYPES[tensor["type"]]
         if dtype is object:
-            values = [bytes.fromhex(one) for one in values]
+            values = [bytes.fromhex(digits) for digits in values]
         outputs[name] = np.array(values, dtype).reshape(tensor["shape"])
     message = bytes.fromhex(line["message"]).decode("utf-8", "replace")
     return Answer(

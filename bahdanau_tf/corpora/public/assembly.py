@@ -56,11 +56,8 @@ def read_lines(path: Path, member: str = "", column: int | None = None) -> Itera
     r"""Yields the lines of a text, each with its \n.
 
     The lines of an .sgm file are its segments, with single spaces, as sacreBLEU reads them. A .gz
-    file is decompressed. `member` and `column` are as in `Text`.
-
-    Raises:
-        ArchiveError: The archive is damaged, the member is missing or not a plain file, or a line
-            does not have the column.
+    file is decompressed. `member` and `column` are as in `Text`. An ArchiveError is raised if the
+    archive is damaged, the member is missing or not a plain file, or a line lacks the column.
     """
     name = member or path.name
     try:
@@ -187,15 +184,12 @@ def missing_files(corpus: Corpus, folder: Path) -> list[str]:
 
 
 def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pair]]:
-    """Divides pairs into train, dev and test by a hash of the source sentence.
+    """Yields the split and the pair: train, dev or test, by a hash of the source sentence.
 
     Test gets the `count` sources with the smallest hashes, dev the next `count`; the first
     translation of each is kept. A pair is left out of train if dev or test has the same source or
     target, and out of dev if test has it; case, width, punctuation and spaces are ignored. Pairs
-    with an empty side and repeated pairs are left out, too.
-
-    Yields:
-        The split and the pair, in the order of `pairs`.
+    with an empty side and repeated pairs are left out, too; the others keep their order.
     """
     folded: dict[Pair, tuple[str, str]] = {}
     for pair in pairs:

@@ -58,11 +58,8 @@ def fetch(download: Download, folder: Path) -> Path:
     """Downloads a file, or resumes the download of an earlier run.
 
     The file is NAME.part until it is complete and checked. The folder is created if it does not
-    exist.
-
-    Raises:
-        DownloadError: The download failed, is incomplete, or has a wrong checksum. A file with a
-            wrong checksum is removed; an incomplete one is kept, and the next run resumes it.
+    exist. A DownloadError is raised if the download fails, which the next run resumes, or if the
+    file has a wrong checksum, which removes it.
     """
     whole = folder / download.name
     if whole.is_file() and has_checksum(whole, download.checksum):

@@ -289,11 +289,7 @@ CORPORA = {
 
 
 def find_corpus(name: str) -> Corpus:
-    """The corpus with this name.
-
-    Raises:
-        ValueError: There is none. The message lists all names.
-    """
+    """The corpus with this name; the ValueError for another one lists all names."""
     if name not in CORPORA:
         raise ValueError(f"no corpus {name!r}, wanted one of {', '.join(CORPORA)}")
     return CORPORA[name]

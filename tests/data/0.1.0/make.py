@@ -70,18 +70,18 @@ def write_models(folder: Path) -> dict[str, Any]:
     }
     inputs = {"source": SOURCE, "target": TARGET}
     batch = {"x": inputs, "y": TARGET, "sample_weight": (TARGET != 0) * 1.0}
-    found: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
     for name, model in made.items():
         randomise(model)
         if name == "rnnencdec":
             model.compile(Adam(0.01, max_norm=1.0), TokenCrossentropy())
             model.fit(**batch, verbose=0)
         model.save(folder / f"{name}.keras")
-        found[name] = {"logits": model(inputs).numpy().tolist()}
+        outputs[name] = {"logits": model(inputs).numpy().tolist()}
     model = made["rnnencdec"]
     model.fit(**batch, verbose=0)  # Adam's second update
-    found["rnnencdec"]["updated"] = model(inputs).numpy().tolist()
-    return {**{k: v.tolist() for k, v in inputs.items()}, "models": found}
+    outputs["rnnencdec"]["updated"] = model(inputs).numpy().tolist()
+    return {**{k: v.tolist() for k, v in inputs.items()}, "models": outputs}
 
 
 def write_translators(folder: Path) -> dict[str, Any]:
@@ -94,25 +94,25 @@ def write_translators(folder: Path) -> dict[str, Any]:
     lstm = models.Seq2SeqLSTM(330, 330, 6, 5, layers=2)
     randomise(lstm)
     subwords = Translator(lstm, turned, pieces, Decoding(3, 2, alpha=0.7))
-    found = {}
+    outputs = {}
     for name, translator in (("words", words), ("subwords", subwords)):
         translator.save(folder / name)
-        found[name] = told(translator, sources[:4], targets[:4])
-    return {"sources": sources[:4], "targets": targets[:4], **found}
+        outputs[name] = outputs_of(translator, sources[:4], targets[:4])
+    return {"sources": sources[:4], "targets": targets[:4], **outputs}
 
 
-def told(translator: Translator, sources: list[str], targets: list[str]) -> dict[str, Any]:
+def outputs_of(translator: Translator, sources: list[str], targets: list[str]) -> dict[str, Any]:
     """Translations of sentences, and scores of given translations."""
     translations = [
         {
-            "text": one.text,
-            "score": one.score,
-            "alignment": [] if one.weights is None else sorted(one.hard_alignment),
-            "alternatives": [other.text for other in one.alternatives],
+            "text": translation.text,
+            "score": translation.score,
+            "alignment": [] if translation.weights is None else sorted(translation.hard_alignment),
+            "alternatives": [other.text for other in translation.alternatives],
         }
-        for one in translator.translate(sources)
+        for translation in translator.translate(sources)
     ]
-    scores = [one.log_prob for one in translator.score(sources, targets)]
+    scores = [score.log_prob for score in translator.score(sources, targets)]
     return {"translations": translations, "log_probs": scores}
 
 
@@ -170,8 +170,8 @@ def train(folder: Path, name: str, flags: list[str]) -> None:
         for split in ("train", "dev")
         for side, code in (("source", "en"), ("target", "fr"))
     ]
-    given = [*files, f"--model_dir={folder / name}", *flags]
-    if cli.main(["train", *given]):
+    arguments = [*files, f"--model_dir={folder / name}", *flags]
+    if cli.main(["train", *arguments]):
         raise RuntimeError("train failed")
 
 
@@ -203,10 +203,9 @@ def write_export(folder: Path) -> dict[str, Any]:
         "score": {"text": sources[:4], "translation": targets[:4]},
     }
     outputs = {}
-    for name, given in inputs.items():
-        tensors = {key: tf.constant(value) for key, value in given.items()}
-        found = signatures[name](**tensors)
-        outputs[name] = {key: plain(value) for key, value in found.items()}
+    for name, strings in inputs.items():
+        tensors = {key: tf.constant(value) for key, value in strings.items()}
+        outputs[name] = {key: plain(value) for key, value in signatures[name](**tensors).items()}
     return {"inputs": inputs, "outputs": outputs}
 
 
@@ -220,7 +219,7 @@ def plain(value: tf.Tensor) -> Any:
 def write_text(stem: Path, pairs: int, seed: int = 1) -> tuple[list[str], list[str]]:
     """Sentences of the built-in grammar, English and French."""
     examples = list(generate(pairs, seed=seed, max_words=8))
-    sides = ([one.source for one in examples], [one.target for one in examples])
+    sides = ([example.source for example in examples], [example.target for example in examples])
     for code, lines in zip(("en", "fr"), sides, strict=True):
         text = "".join(f"{line}\n" for line in lines)
         Path(f"{stem}.{code}").write_text(text, "utf-8")
