@@ -79,8 +79,9 @@ def run(flags: absl_flags.FlagValues) -> None:
         for texts in corpus.read_in_chunks(corpus.rows[chosen]):
             for stream, lines in zip(streams, texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
+    skipped = corpus.blank
     print(
         f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}, with scores "
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
-        f"{corpus.blank:,} with a blank line; {rate:.0f} pairs a second"
+        f"{skipped:,} with a blank line; {rate:.0f} pairs a second"
     )
