@@ -361,10 +361,8 @@ def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) ->
 def load_best(folder: str | os.PathLike[str]) -> Translator:
     """Loads the best model of a training folder, or a saved translator.
 
-    If training replaces it at the same time, the new one is loaded.
-
-    Raises:
-        ValueError: The folder holds no translator, or none yet.
+    If training replaces it at the same time, the new one is loaded. Raises ValueError if the folder
+    holds no translator, or none yet.
     """
     for _ in range(ATTEMPTS):
         best = saved.best_folder(folder)

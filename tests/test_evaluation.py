@@ -109,8 +109,8 @@ def test_a_metric_equals_sacrebleus(name, n_bootstrap):
     metric = PEERS[name]()
     peer = metric.corpus_score(ours, [theirs], n_bootstrap=n_bootstrap)
     signature = f"{metric.get_signature().format()}|norm:NFC"
+    peer.name = METRICS[name].title  # ours may say more
     assert str(score) == peer.format(signature=signature)
-    assert score.name == METRICS[name].title == peer.name
     assert peer.score != pytest.approx(100)
 
 
@@ -184,7 +184,7 @@ def test_different_numbers_of_lines_are_refused(function):
 
 
 def test_an_unknown_metric_or_tokenizer_is_refused():
-    with pytest.raises(ValueError, match=r"'wer', wanted one of bleu, chrf, chrf\+\+, ter"):
+    with pytest.raises(ValueError, match="'wer', wanted one of bleu, chrf"):
         evaluation.score_corpus("wer", ["a"], ["a"])
     with pytest.raises(ValueError, match="'14a', wanted one of none, zh"):
         evaluation.bleu(["a"], ["a"], tokenize="14a")
@@ -531,3 +531,15 @@ def test_as_text_aligns_columns():
     assert as_text(evaluation.Table("t", "T", ["", "BLEU", "p"], rows)) == (
         "           BLEU        p\nsentences  1000\na          7.25  not run\n"
     )
+
+
+def test_a_metric_may_have_a_title_of_its_own(monkeypatch):
+    """sacreBLEU's comparison files the results under its own name, here BLEU."""
+    kind = scores.Kind("BLEU-1", lambda options: sacrebleu.BLEU(max_ngram_order=1, force=True))
+    monkeypatch.setitem(scores.METRICS, "bleu1", kind)
+    ours, theirs = corpus(30, 0.2)
+    systems = {"same": theirs, "ours": ours}
+    best, other = evaluation.compare(systems, theirs, metric="bleu1", n_bootstrap=20)
+    assert (best.score.name, round(best.score.score)) == ("BLEU-1", 100)
+    peer = sacrebleu.BLEU(max_ngram_order=1, force=True).corpus_score(ours, [theirs])
+    assert other.score.score == pytest.approx(peer.score)

@@ -38,8 +38,8 @@ def opened(tmp_path_factory) -> Callable[[str], Opened]:
     return unpack
 
 
-def close(found: Any, wanted: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=2e-5)
+def close(outputs: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(np.asarray(outputs), wanted, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)

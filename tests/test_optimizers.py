@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from comparisons import all_close, all_equal
 from oracle import randomized
 
 from bahdanau_tf.layers import WordEmbedding
@@ -63,9 +64,9 @@ def gradients() -> Callable[[list[np.ndarray]], list[np.ndarray]]:
         with tf.GradientTape() as tape:
             logits = model(inputs, training=True)
             cost = TokenCrossentropy()(target, logits, sample_weight=weights)
-        found = tape.gradient(cost, model.trainable_variables)
-        assert all(isinstance(g, tf.Tensor) for g in found)
-        return found
+        slopes = tape.gradient(cost, model.trainable_variables)
+        assert all(isinstance(g, tf.Tensor) for g in slopes)
+        return slopes
 
     def at(values: list[np.ndarray]) -> list[np.ndarray]:
         for weight, value in zip(model.trainable_variables, values, strict=True):
@@ -113,16 +114,15 @@ def by_numpy(name: str, values: list, steps: int) -> list[np.ndarray]:
     """Weights after some updates by the rules of the reference."""
     update, slots = OPTIMIZERS[name][1](), {}
     for step in range(1, steps + 1):
-        found = dict(enumerate(gradients()(values)))
-        found = reference.clip_by_global_norm(found, 1.0)
-        for i, g in found.items():
+        slopes = dict(enumerate(gradients()(values)))
+        slopes = reference.clip_by_global_norm(slopes, 1.0)
+        for i, g in slopes.items():
             values[i], slots[i] = update(values[i], g, slots.get(i), step)
     return values
 
 
 def equal_weights(model: Any, wanted: list[np.ndarray], atol: float) -> None:
-    for found, value in zip(values_of(model), wanted, strict=True):
-        np.testing.assert_allclose(found, value, rtol=0, atol=atol)
+    all_close(values_of(model), wanted, rtol=0, atol=atol)
 
 
 def test_fit_with_repeated_words_equals_numpy() -> None:
@@ -141,8 +141,7 @@ def test_fit_with_repeated_words_equals_numpy() -> None:
     weights = np.where(WEIGHTS > 0, np.inf, 0).astype("float32")
     too_much = tf.data.Dataset.from_tensors((*batch()[:2], weights))
     model.fit(too_much, verbose=0, shuffle=False)
-    for one, other in zip(before, model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    all_equal(before, model.get_weights())
     assert int(optimizer.skipped_updates.numpy()) == 1
 
 
@@ -152,9 +151,9 @@ def test_apply_equals_numpy(name: str) -> None:
     wanted = by_numpy(name, values_of(model), 3)
     optimizer = OPTIMIZERS[name][0]()
     for _ in range(3):
-        found = gradients()(values_of(model))
-        norm = reference.global_norm(dict(enumerate(found)))
-        optimizer.apply([tf.constant(g, tf.float32) for g in found], model.trainable_variables)
+        slopes = gradients()(values_of(model))
+        norm = reference.global_norm(dict(enumerate(slopes)))
+        optimizer.apply([tf.constant(g, tf.float32) for g in slopes], model.trainable_variables)
         assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
     equal_weights(model, wanted, 2e-5)
 
@@ -286,8 +285,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(name: str, bad: float) ->
     kept = [v for v in optimizer.variables if v.name not in counted]
     before = [v.numpy() for v in [*weights, *kept]]
     step(good[0], tf.tensor_scatter_nd_update(good[1], [[0, 1]], [bad]))
-    for variable, value in zip([*weights, *kept], before, strict=True):
-        np.testing.assert_array_equal(variable.numpy(), value)
+    all_equal([*weights, *kept], before)
     assert int(optimizer.skipped_updates.numpy()) == 1
     assert int(optimizer.iterations.numpy()) == 1
     step(*good)
@@ -369,8 +367,8 @@ def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
     ).history
     assert history["perplexity"][-1] < 0.5 * history["perplexity"][0]
     loaded = keras.models.load_model(best)
-    found = loaded.evaluate(copying_data(), verbose=0, return_dict=True)
-    assert found["perplexity"] == pytest.approx(min(history["val_perplexity"]), rel=1e-3)
+    scores = loaded.evaluate(copying_data(), verbose=0, return_dict=True)
+    assert scores["perplexity"] == pytest.approx(min(history["val_perplexity"]), rel=1e-3)
     assert isinstance(loaded.optimizer, Adam)
     assert loaded.optimizer.max_norm == 1.0
 
@@ -391,11 +389,11 @@ def test_halved_every_half_epoch_halves_the_rate() -> None:
         step = round(epoch * 10)
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), epoch
     odd = HalvedEveryHalfEpoch(1.0, steps_per_epoch=3, constant_epochs=1)
-    found = [float(odd(step)) for step in range(9)]
-    assert found == [1, 1, 1, 1 / 2, 1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16]
+    odd_rates = [float(odd(step)) for step in range(9)]
+    assert odd_rates == [1, 1, 1, 1 / 2, 1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16]
     half = HalvedEveryHalfEpoch(1.0, steps_per_epoch=1.5, constant_epochs=2)
-    found = [float(half(step)) for step in range(6)]  # epochs 0, 2/3, 4/3, ..
-    assert found == [1, 1, 1, 1 / 2, 1 / 4, 1 / 8]
+    half_rates = [float(half(step)) for step in range(6)]  # epochs 0, 2/3, 4/3, ..
+    assert half_rates == [1, 1, 1, 1 / 2, 1 / 4, 1 / 8]
     large = HalvedEveryHalfEpoch(1.0, 2**25, constant_epochs=1)
     assert float(large(tf.constant(2**25 - 1, tf.int64))) == 1.0
     assert float(large(tf.constant(2**25, tf.int64))) == 0.5
@@ -412,8 +410,8 @@ def test_inverse_square_root_is_the_transformer_s_rate() -> None:
     rate = InverseSquareRoot((width * warmup) ** -0.5, warmup)
     updates = np.array([1, 100, 3999, 4000, 4001, 16000, 10**6])
     wanted = width**-0.5 * np.minimum(updates**-0.5, updates * warmup**-1.5)
-    found = [float(rate(tf.constant(n - 1, tf.int64))) for n in updates]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    rates = [float(rate(tf.constant(n - 1, tf.int64))) for n in updates]
+    np.testing.assert_allclose(rates, wanted, rtol=1e-5)
     config = keras.saving.serialize_keras_object(rate)
     again = keras.saving.deserialize_keras_object(config)
     assert again.get_config() == rate.get_config()
@@ -429,8 +427,8 @@ def test_the_training_of_sutskever_et_al_in_fit_equals_numpy() -> None:
     data = tf.data.Dataset.from_tensors(batch()).repeat(3)
     model.fit(data, verbose=0, shuffle=False)
     for step_rate in (0.7, 0.35, 0.35 / 4):
-        found = gradients()(values)
-        values = [value - step_rate * g / 128 for value, g in zip(values, found, strict=True)]
+        slopes = gradients()(values)
+        values = [value - step_rate * g / 128 for value, g in zip(values, slopes, strict=True)]
     equal_weights(model, values, 1e-5)
 
 

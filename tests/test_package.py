@@ -33,7 +33,7 @@ def wheel() -> metadata.Distribution:
 
 def test_the_installed_wheel_is_tested(wheel):
     installed = wheel.locate_file("bahdanau_tf/__init__.py")
-    assert Path(bahdanau_tf.__file__).samefile(installed)
+    assert Path(bahdanau_tf.__file__).samefile(installed), "these are the sources: make test"
 
 
 def test_every_source_file_is_in_the_wheel(wheel):

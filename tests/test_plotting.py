@@ -121,9 +121,9 @@ def test_characters_that_no_font_has_are_told_in_a_sentence(monkeypatch, tmp_pat
     paper._fonts.cache_clear()
     monkeypatch.setattr(paper, "_installed", lambda: iter(()))
     path = tmp_path / "alignment.png"
-    with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as told:
+    with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as warnings:
         plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]], path)
-    assert len(told) == 1
+    assert len(warnings) == 1
     paper._fonts.cache_clear()
 
 
@@ -221,7 +221,7 @@ def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
         energies.images[0].get_array(), [[0, 0, -1], [0, -1, -2], [0, -2, -3]]
     )
     assert energies.get_title(loc="left").endswith("(black -3.0, white 0)")
-    widths = [[bar.get_width() for bar in one] for one in terms.containers]
+    widths = [[bar.get_width() for bar in container] for container in terms.containers]
     assert widths == [[1] * 3, [-2] * 3, [3, 4, 5], [0.5] * 3]
     (sums, _) = terms.lines
     np.testing.assert_allclose(sums.get_xdata(), [2.5, 3.5, 4.5])
@@ -234,7 +234,7 @@ def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
     texts = words.texts
     assert texts[0].get_text() == "le\n75.0%"
     assert texts[1].get_text() == "antidises…\n25.0%"
-    assert [one.get_fontweight() for one in texts[:2]] == ["bold", "normal"]
+    assert [text.get_fontweight() for text in texts[:2]] == ["bold", "normal"]
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

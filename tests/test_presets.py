@@ -70,11 +70,11 @@ def model_arguments(name: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_have_the_papers_numbers(name: str) -> None:
-    found = {**vars(Recipe.from_preset(name)), **model_arguments(name)}
+    values = {**vars(Recipe.from_preset(name)), **model_arguments(name)}
     wanted = dict(PRESETS[name])
     if name.startswith("rnnencdec"):
         del wanted["attention_units"]  # it has no attention
-    assert {key: found[key] for key in wanted} == wanted
+    assert {key: values[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -119,9 +119,9 @@ def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
     corpus = ParallelCorpus(path, path)
     batching = Recipe.from_preset(name).make_batching()
     batches = stream_batches(corpus, Letters(), Letters(), batching)
-    found = [
+    lengths_read = [
         length
         for (inputs, *_), *_ in batches.take(1)
         for length in tf.math.count_nonzero(inputs["source"], 1).numpy() - 1
     ]
-    assert sorted(found) == [length for length in lengths if length <= longest]
+    assert sorted(lengths_read) == [length for length in lengths if length <= longest]

@@ -180,7 +180,7 @@ def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
 
 def test_the_rate_of_a_product_is_that_of_the_fastest():
     """Seconds by a clock that is given; m x m x m multiply-adds each."""
-    ticks = iter([t for one in range(100) for t in (10 * one, 10 * one + 4.0)])
+    ticks = iter([t for start in range(100) for t in (10 * start, 10 * start + 4.0)])
     assert device.product_rate(lambda: next(ticks)) == 2 * 512**3 / 4
     slow_first = iter([0.0, 9.0, *(t / 2 for t in range(1000))])
     assert device.product_rate(lambda: next(slow_first)) == 2 * 512**3 / 0.5

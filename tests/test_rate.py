@@ -75,8 +75,8 @@ def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
 
 def test_the_loss_may_decide_when_a_training_ends(files, tmp_path, monkeypatch, rates):
     """BLEU rises at each evaluation; the loss is lowest at the second."""
-    found = [(1.0, 3.0), (2.0, 2.0), (3.0, 2.1), (4.0, 2.2), (5.0, 2.3)]
-    results = iter([Evaluation(*one, []) for one in found])
+    scores = [(1.0, 3.0), (2.0, 2.0), (3.0, 2.1), (4.0, 2.2), (5.0, 2.3)]
+    results = iter([Evaluation(*pair, []) for pair in scores])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(results))
     recipe = replace(FIVES, monitor="loss", patience=3, schedule="plateau", plateau=2)
     result = train(restarted(), files, recipe, tmp_path, callbacks=[rates])
@@ -125,7 +125,7 @@ def test_the_peak_of_a_schedule_may_change(files, tmp_path):
     train(restarted(), files, replace(linear, updates=20), tmp_path)
     lower = replace(linear, learning_rate=0.01)
     train(restarted(), files, lower, tmp_path)
-    logged = {one["step"]: one["learning_rate"] for one in log_of(tmp_path)}
+    logged = {record["step"]: record["learning_rate"] for record in log_of(tmp_path)}
     assert logged[20] == pytest.approx(0.08 * 0.02)
     assert logged[25] == pytest.approx(0.01 * (1 - 0.98 * 10 / 15))
     assert logged[30] == pytest.approx(0.01 * 0.02)
@@ -152,11 +152,11 @@ def test_training_ends_after_a_number_of_updates(files, tmp_path):
 def test_inverse_sqrt_is_a_schedule_of_the_recipe():
     recipe = replace(FIVES, schedule="inverse_sqrt", warmup_steps=100)
     optimizer = make_optimizer(recipe, 10)
-    found = []
+    rates = []
     for step in (49, 99, 399):
         optimizer.iterations.assign(step)
-        found.append(float(optimizer.learning_rate))
-    assert found == pytest.approx([0.04, 0.08, 0.04])
+        rates.append(float(optimizer.learning_rate))
+    assert rates == pytest.approx([0.04, 0.08, 0.04])
     assert set(recipe.unused()) >= {"constant_share", "plateau"}
     assert "warmup_steps" not in recipe.unused()
 
@@ -221,7 +221,7 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
     monkeypatch.undo()  # real updates
     same = Evaluation(1.0, 1.0, [])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
-    found, losses = [], []
+    all_weights, losses = [], []
     large = replace(RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0)
     for name, recipe in (
         ("large", replace(large, learning_rate=0.05, divisor=2.0)),
@@ -230,15 +230,15 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
         translator = letters.make_translator()
         result = train(translator, files, recipe, tmp_path / name)
         assert result.steps == 12
-        found.append(letters.weights(translator))
-        losses.append([one["train_loss"] for one in log_of(tmp_path / name)])
+        all_weights.append(letters.weights(translator))
+        losses.append([record["train_loss"] for record in log_of(tmp_path / name)])
     start = letters.weights(letters.make_translator())
-    moved = [abs(a - b).max() for a, b in zip(start, found[0], strict=True)]
+    moved = [abs(a - b).max() for a, b in zip(start, all_weights[0], strict=True)]
     assert max(moved) > 0.01
-    for one, other in zip(*found, strict=True):
-        assert other == pytest.approx(one, abs=1e-5)
-    for one, other in itertools.pairwise(losses):
-        assert other == pytest.approx(one, rel=1e-5)
+    for large_weight, small_weight in zip(*all_weights, strict=True):
+        assert small_weight == pytest.approx(large_weight, abs=1e-5)
+    for large_losses, small_losses in itertools.pairwise(losses):
+        assert small_losses == pytest.approx(large_losses, rel=1e-5)
 
 
 @pytest.mark.parametrize("total", [40, 1000])
@@ -479,7 +479,7 @@ def test_time_ends_a_training_and_lets_the_rate_fall(alone, tmp_path, monkeypatc
     rates = clock.rates
     assert rates[:4] == pytest.approx([0.02 / 3, 0.04 / 3, 0.02, 0.02])
     assert rates[30] == pytest.approx(0.02)
-    falls = [one - two for one, two in itertools.pairwise(rates[32:])]
+    falls = [rate - next_rate for rate, next_rate in itertools.pairwise(rates[32:])]
     assert falls == pytest.approx([0.02 * 0.98 / 30] * 28, rel=1e-3)
     # All is over; the same command does nothing, more time goes on.
     capsys.readouterr()
@@ -537,12 +537,12 @@ def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
     ctrl_c = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
     broken = train(restarted(), files, TIMED, tmp_path, callbacks=[ctrl_c])
     assert (broken.stopped_by, broken.steps) == ("signal", 50)
-    assert [one["step"] for one in log_of(tmp_path)] == [20, 40]
+    assert [record["step"] for record in log_of(tmp_path)] == [20, 40]
     recipe = replace(TIMED, minutes=minutes)
     for _ in "more", "nothing more":
         result = train(restarted(), files, recipe, tmp_path)
         assert (result.stopped_by, result.steps) == ("minutes", steps)
-        assert [one["step"] for one in log_of(tmp_path)] == [20, 40, steps]
+        assert [record["step"] for record in log_of(tmp_path)] == [20, 40, steps]
     graphs = 1 + (steps > 50)  # one for each run that updates the weights
     assert clock.now == graphs * GRAPH + steps + 3 * 2.0
 
@@ -566,5 +566,5 @@ def test_other_schedules_only_end(schedule):
     timed = Recipe(schedule=schedule, minutes=1)
     untimed = replace(timed, minutes=0)
     assert not Rate(timed, 10).follows_time
-    rates = [make_optimizer(one, 10).learning_rate for one in (timed, untimed)]
+    rates = [make_optimizer(recipe, 10).learning_rate for recipe in (timed, untimed)]
     assert float(rates[0]) == float(rates[1])

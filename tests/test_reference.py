@@ -174,7 +174,7 @@ def test_beam_search_equals_the_original(original: reference.OriginalFiles, file
     none = np.zeros_like(runs["run_src"])
     ignore = runs.get("run_ignore_unk", none)
     for r, source in enumerate(runs["run_src"]):
-        found, width, searches = reference.original_search(
+        hypotheses, width, searches = reference.original_search(
             p,
             sentences[f"s{source:02}_x"],
             width=int(runs["run_n_samples"][r]),
@@ -186,8 +186,8 @@ def test_beam_search_equals_the_original(original: reference.OriginalFiles, file
         rows = slice(*runs["run_start"][r : r + 2])
         lengths = runs["hyp_len"][rows]
         tokens = zip(runs["hyp_tokens"][rows], lengths, strict=True)
-        assert [h.words for h in found] == [tuple(t[:n]) for t, n in tokens]
-        costs = np.array([h.cost for h in found])
+        assert [h.words for h in hypotheses] == [tuple(t[:n]) for t, n in tokens]
+        costs = np.array([h.cost for h in hypotheses])
         close(costs, runs["hyp_cost"][rows], 1e-5)
         if "run_n_calls" in runs:
             assert searches == runs["run_n_calls"][r]
@@ -269,8 +269,8 @@ def test_a_context_equals_a_concatenated_input(step: Callable, gates: str) -> No
     y, c = random.normal(size=(6, 3)), random.normal(size=(6, 2))
     state = reference.zero_state(step, 6, 4)
     both = step(y, state, p, c)
-    one = step(np.concatenate([y, c], -1), state, joined)
-    close(reference.output(one), reference.output(both), 1e-12)
+    of_both = step(np.concatenate([y, c], -1), state, joined)
+    close(reference.output(of_both), reference.output(both), 1e-12)
 
 
 def test_unroll_ignores_padding_in_both_directions() -> None:
@@ -307,12 +307,12 @@ def test_scores_equal_their_equations() -> None:
         "dot": ({}, lambda j: sum(s * h[j])),
         "general": (p, lambda j: s @ p["W_a"] @ h[j]),
     }  # fmt: skip
-    for name, (given, energy) in energies.items():
+    for name, (weights_of, energy) in energies.items():
         kind = "additive" if name == "plain" else name
         attention = getattr(reference, f"{kind}_attention")
         e = np.exp([energy(0), energy(1)])
         alpha = np.array([*(e / e.sum()), 0.0])
-        context, weights = attention(s[None], h[None], np.array([[1, 1, 0]]), given)
+        context, weights = attention(s[None], h[None], np.array([[1, 1, 0]]), weights_of)
         close(weights[0], alpha, 1e-12)
         close(context[0], alpha @ h, 1e-12)
 

@@ -59,10 +59,10 @@ def system(name, kind="RNNsearch", texts=REFERENCES, **more):
     return System(name, kind, texts, more.pop("known_texts", texts), **more)
 
 
-def results(*systems, known=None, test=TEST, lengths=LENGTHS, n_bootstrap=20):
+def results(*systems, is_known=None, test=TEST, lengths=LENGTHS, n_bootstrap=20):
     scoring = Scoring(tokenize="13a", n_bootstrap=n_bootstrap)
-    known = known or [True] * len(lengths)
-    return Results(systems, test, lengths, "tokens", known, scoring)
+    is_known = is_known or [True] * len(lengths)
+    return Results(systems, test, lengths, "tokens", is_known, scoring)
 
 
 def bleu(texts, mask=None):
@@ -73,11 +73,11 @@ def bleu(texts, mask=None):
 
 
 def test_table_1_has_the_papers_systems_first_and_says_not_run():
-    known = [length < 20 for length in LENGTHS]
+    is_known = [length < 20 for length in LENGTHS]
     stands_for = {"known_texts": noisy(0.1), "counterpart": "RNNsearch-50"}
     ours = system("ours", texts=noisy(0.3), **stands_for)
     moses = system("moses", OUTSIDE)
-    table = bahdanau.translation_quality(results(ours, moses, known=known))
+    table = bahdanau.translation_quality(results(ours, moses, is_known=is_known))
     rows = {row[0]: row[1:] for row in table.rows}
     assert [row[5] for row in table.rows] == [*paper.BLEU, ""]
     theirs = ["RNNencdec-30", 13.93, 24.19]
@@ -85,16 +85,16 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
     whole, margin, part, characters, *theirs = rows["ours"]
     assert whole == bleu(noisy(0.3))
     assert 0 < margin < whole
-    assert part == bleu(noisy(0.1), known)
+    assert part == bleu(noisy(0.1), is_known)
     chrf = sacrebleu.corpus_chrf(noisy(0.3), [REFERENCES]).score
     assert characters == chrf
     assert theirs == ["RNNsearch-50", 26.75, 34.16]
     assert rows["moses"][0] == pytest.approx(100)
     assert rows["moses"][4:] == ["", "", ""]
-    assert f"{sum(known)} of them" in table.notes[0]
+    assert f"{sum(is_known)} of them" in table.notes[0]
     assert any("|tok:13a|" in note for note in table.notes)
     # Without known sentences there is no such score.
-    nothing = results(ours, known=[False] * len(LENGTHS))
+    nothing = results(ours, is_known=[False] * len(LENGTHS))
     rows = bahdanau.translation_quality(nothing).rows
     assert {row[3] for row in rows} == {None}
 
@@ -102,9 +102,9 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
 def test_case_may_be_ignored_in_all_scores():
     shouted = system("S", texts=[text.upper() for text in REFERENCES])
     scoring = Scoring(tokenize="13a", n_bootstrap=20, lowercase=True)
-    known = [True] * len(LENGTHS)
-    found = Results([shouted], TEST, LENGTHS, "tokens", known, scoring)
-    table = bahdanau.translation_quality(found)
+    is_known = [True] * len(LENGTHS)
+    system_results = Results([shouted], TEST, LENGTHS, "tokens", is_known, scoring)
+    table = bahdanau.translation_quality(system_results)
     (row,) = (row for row in table.rows if row[0] == "S")
     assert [row[1], *row[3:5]] == [pytest.approx(100)] * 3
     assert any("|case:lc|" in note for note in table.notes)
@@ -139,13 +139,13 @@ def falling(share):
 
 
 def test_the_papers_claim_is_confirmed_if_it_holds():
-    few, found = tried(REFERENCES, falling(0.6))
+    few, fall = tried(REFERENCES, falling(0.6))
     assert few.is_shown is None  # there are 6 sentences of 25 to 40 words
     assert "has 18 such short and 6 long sentences; the test needs 10" in few.text
-    assert found.is_shown
-    assert "RNNsearch stays flat where RNNencdec falls." in found.text
+    assert fall.is_shown
+    assert "RNNsearch stays flat where RNNencdec falls." in fall.text
     short, long, share = re.search(
-        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+) ± \d+ %", found.text
+        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+) ± \d+ %", fall.text
     ).groups()
     wanted = bleu(falling(0.6), [length > 40 for length in LENGTHS])
     assert (float(short), int(share)) == (100, round(wanted))
@@ -159,7 +159,7 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
     texts = [
         " ".join("x" if draw.random() < 0.3 else w for w in line.split()) for line in references
     ]
-    found = findings(
+    claims = findings(
         results(
             system("S", texts=texts, max_length=10),
             system("E", "RNNencdec", texts, max_length=10),
@@ -168,7 +168,7 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
             n_bootstrap=300,
         )
     )
-    margin = re.search(r"S has .* keeps \d+ ± (\d+) %", found[1].text)[1]
+    margin = re.search(r"S has .* keeps \d+ ± (\d+) %", claims[1].text)[1]
     short, long = np.array(lengths) <= 6, np.array(lengths) > 10
 
     def score(mask):
@@ -184,10 +184,12 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
 def test_a_claim_that_the_interval_leaves_open_says_so():
     _, sure = tried(REFERENCES, falling(0.6))
     assert "interval contains" not in sure.text
-    _, found = tried(REFERENCES, falling(0.25))
-    share, margin = map(float, re.search(r"E has .* keeps (\d+) ± (\d+) %", found.text).groups())
+    _, open_claim = tried(REFERENCES, falling(0.25))
+    share, margin = map(
+        float, re.search(r"E has .* keeps (\d+) ± (\d+) %", open_claim.text).groups()
+    )
     assert abs(share - 50) < margin  # the bound lies in the interval
-    assert "an interval contains the bound" in found.text
+    assert "an interval contains the bound" in open_claim.text
 
 
 @pytest.mark.parametrize(
@@ -201,9 +203,9 @@ def test_a_claim_that_the_interval_leaves_open_says_so():
     ],
 )
 def test_the_papers_claim_is_denied_if_it_does_not_hold(search, encdec, reason):
-    _, found = tried(search, encdec)
-    assert found.is_shown is False
-    assert reason in found.text
+    _, claim = tried(search, encdec)
+    assert claim.is_shown is False
+    assert reason in claim.text
 
 
 @pytest.mark.parametrize(
@@ -233,11 +235,11 @@ def test_without_matplotlib_nothing_is_begun(tmp_path, monkeypatch, capfd):
 def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
     drawn = random.Random(0)
     lengths = [drawn.randint(1, 60) for _ in range(300)]
-    known = [drawn.random() < 0.5 for _ in lengths]
-    aligned, long = chosen = bahdanau.choose(lengths, known)
-    assert chosen == bahdanau.choose(lengths, known)
+    is_known = [drawn.random() < 0.5 for _ in lengths]
+    aligned, long = chosen = bahdanau.choose(lengths, is_known)
+    assert chosen == bahdanau.choose(lengths, is_known)
     assert len(set(aligned)) == 4
-    assert all(known[n] and 10 <= lengths[n] <= 20 for n in aligned[1:])
+    assert all(is_known[n] and 10 <= lengths[n] <= 20 for n in aligned[1:])
     assert len(set(long)) == 3
     assert all(lengths[n] > 30 for n in long)
     assert bahdanau.choose([3], [False]) == ([0], [])
@@ -293,14 +295,14 @@ def test_alignments_are_compared_with_gold_and_diagonal(translator, monkeypatch)
         for n in lengths
     ]
     monkeypatch.setattr(translator, "align", lambda *_: aligned)
-    own = [one.hard_alignment for one in aligned]
+    own = [translation.hard_alignment for translation in aligned]
     diagonal = [diagonal_links(n, n) for n in lengths]
 
     def row(gold, max_length=9):
         model = system("S", translator=translator, max_length=max_length)
         test = Corpus(sources, sources, gold)
-        found = results(model, test=test, lengths=lengths)
-        return bahdanau.alignment_table(found).rows[0][1:]
+        own_results = results(model, test=test, lengths=lengths)
+        return bahdanau.alignment_table(own_results).rows[0][1:]
 
     # A gold alignment equal to the model's has no errors; to the diagonal, too.
     whole, theirs, short, short_theirs, nats, equal, words = row(own)
@@ -343,14 +345,14 @@ class Lister:
 
     def translate(self, sources, decoding):
         self.beams.append(decoding.beam_size)
-        found = []
+        translations = []
         for source, texts in zip(sources, self.lists, strict=True):
             best, *others = (
                 Translation(source, text, log_prob=-1.0 - n)
                 for n, text in enumerate(texts[: decoding.n_best])
             )
-            found.append(replace(best, alternatives=others))
-        return found
+            translations.append(replace(best, alternatives=others))
+        return translations
 
     def score(self, sources, targets):
         logs = (self.log_probs.get(text, -99.0) for text in targets)
@@ -436,8 +438,8 @@ def test_hours_are_those_of_all_sessions(translator, tmp_path):
     (tmp_path / "log.jsonl").write_text(line + '{"step": 9, "ep')
     record = {"seconds": 360.0, "device": "a CPU", "is_over": True}
     (tmp_path / "trained.json").write_text(json.dumps(record))
-    one = system("ours", translator=translator, model_dir=tmp_path)
-    table = bahdanau.training_table(results(one), None, None)
+    ours = system("ours", translator=translator, model_dir=tmp_path)
+    table = bahdanau.training_table(results(ours), None, None)
     assert {row[0]: row[1:4] for row in table.rows}["ours"] == [5, 1.0, 2.0]
 
 
@@ -451,9 +453,9 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     folder.mkdir()
     limit_length(tmp_path, max_length=1)
     trained = {"translator": translator, "model_dir": tmp_path}
-    one = system("ours", counterpart="RNNsearch-30", **trained)
-    unwritten = replace(one, counterpart="", name="x", model_dir=tmp_path / "x")
-    table = bahdanau.training_table(results(one, unwritten, system("moses", OUTSIDE)), dev, dev)
+    ours = system("ours", counterpart="RNNsearch-30", **trained)
+    unwritten = replace(ours, counterpart="", name="x", model_dir=tmp_path / "x")
+    table = bahdanau.training_table(results(ours, unwritten, system("moses", OUTSIDE)), dev, dev)
     rows = {row[0]: row[1:] for row in table.rows}
     assert [*rows][2::3] == ["ours", "x"]
     assert rows["x"][:4] == ["not recorded"] * 4
@@ -464,11 +466,11 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
     limit_length(tmp_path, max_words=1)  # of the source alone: "dog"
-    table = bahdanau.training_table(results(one), dev, None)
+    table = bahdanau.training_table(results(ours), dev, None)
     learned = -translator.score(["dog"], ["mat sits"])[0].log_prob
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [pytest.approx(learned), None]
     nothing = Corpus([], [])
-    table = bahdanau.training_table(results(one), nothing, nothing)
+    table = bahdanau.training_table(results(ours), nothing, nothing)
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [None, None]
 
 
@@ -554,9 +556,9 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         hypotheses={"Moses": noisy(0.1), "a/b": noisy(0.3)},
         scoring=report.Scoring(n_bootstrap=20),
     )
-    found = cells(path.read_text("utf-8"))
+    table_cells = cells(path.read_text("utf-8"))
     marked = (' class="number paper"', "33.30")  # the paper's score
-    assert [cell for cell in found if cell[1] == "33.30"] == [marked] * 2
+    assert [cell for cell in table_cells if cell[1] == "33.30"] == [marked] * 2
     written = (path.parent / "translations" / "a-b.txt").read_text()
     assert written.count("\n") == len(REFERENCES)
     assert (path.parent / "table1.csv").read_text().count("not run") >= 5
@@ -637,13 +639,13 @@ def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, fla
     joined = tmp_path / "joined"
     joined.write_text("猫が座っている\n" * 20, "utf-8")
     out = tmp_path / "out"
-    given = flags.format(text, empty, joined).split()
-    assert main(["report", f"--out_dir={out}", *given]) == 2
+    words = flags.format(text, empty, joined).split()
+    assert main(["report", f"--out_dir={out}", *words]) == 2
     err = capfd.readouterr().err
     assert sentence in err
     assert "Traceback" not in err
     # At most the built-in corpus was written.
-    assert [one.name for one in out.glob("*")] in ([], ["data"])
+    assert [path.name for path in out.glob("*")] in ([], ["data"])
 
 
 @pytest.mark.parametrize(
@@ -663,7 +665,7 @@ def test_flags_that_suit_what_train_chooses_are_taken(capfd, tmp_path, monkeypat
     text = tmp_path / "text"
     text.write_text("a b\n")
     sides = ("train_source", "train_target", "dev_source", "dev_target")
-    files = [f"--{one}={text}" for one in (*sides, "source", "reference")]
+    files = [f"--{side}={text}" for side in (*sides, "source", "reference")]
     out = f"--out_dir={tmp_path / 'out'}"
     assert main(["report", "--full", out, *files, *more]) == 2
     assert "training was started" in capfd.readouterr().err

@@ -79,11 +79,11 @@ def test_a_hypothesis_is_written_and_read_back(number, text, score):
     line = str(given_one)
     assert "\n" not in line
     assert line.count("|||") == 4
-    found = Hypothesis.parse(line)
-    assert (found.sentence, found.features) == (number, "F0= 1")
-    assert found.rest == ("x",)
-    assert math.isclose(found.score, score, rel_tol=1e-6)
-    assert found.text == given_one.text
+    read_back = Hypothesis.parse(line)
+    assert (read_back.sentence, read_back.features) == (number, "F0= 1")
+    assert read_back.rest == ("x",)
+    assert math.isclose(read_back.score, score, rel_tol=1e-6)
+    assert read_back.text == given_one.text
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_malformed_lists_are_refused(text, said):
 
 def test_lists_out_of_order_are_refused_at_once():
     """At sentence 3 a list of number 1 can no longer be matched."""
-    found = read_nbest(lines(f"{MOSES}1 ||| a ||| f ||| 1\n"), "pqr" * 1000)
-    assert [len(next(found).hypotheses) for _ in range(3)] == [2, 0, 1]
+    lists = read_nbest(lines(f"{MOSES}1 ||| a ||| f ||| 1\n"), "pqr" * 1000)
+    assert [len(next(lists).hypotheses) for _ in range(3)] == [2, 0, 1]
     with pytest.raises(ValueError, match="line 4 is of sentence 1, wanted"):
-        next(found)
+        next(lists)
 
 
 def test_ranking_by_the_mean_equals_values_by_hand():
@@ -160,9 +160,9 @@ def test_lists_are_scored_in_windows_and_in_order():
         for n in (3, 0, 2, 4, 0)
     ]
     model = Wordy()
-    found = list(score_nbest(model, lists, window=4))
-    assert [nbest for nbest, _ in found] == lists
-    assert [log_probs for _, log_probs in found] == [
+    pairs = list(score_nbest(model, lists, window=4))
+    assert [nbest for nbest, _ in pairs] == lists
+    assert [log_probs for _, log_probs in pairs] == [
         [-3, -4, -5],
         [],
         [-2, -3],
@@ -335,8 +335,8 @@ def weighed(tmp_path, first: str, second: str) -> list[str]:
 
 def test_the_command_chooses_a_weight(run, tmp_path, capsys):
     right = "the cat sat on the mat"
-    found = run(*weighed(tmp_path, "the cat z sat on the mat", right))
-    assert found == "the cat sat on the mat\n"
+    lines_out = run(*weighed(tmp_path, "the cat z sat on the mat", right))
+    assert lines_out == "the cat sat on the mat\n"
     chosen, weight, _ = capsys.readouterr().err.split("\n")
     assert chosen.startswith("--tokenize=13a, which fits")
     assert weight.startswith("weight 0.50, dev BLEU|")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, strategies as st
+from processes import output_of
 from test_translate import Shouter
 
 from bahdanau_tf.commands import files
@@ -33,7 +32,7 @@ def run(source: Path, output: Path, *flags: str) -> int:
 
 def joined(folder: Path, pattern: str) -> bytes:
     """The files of a pattern one after the other, as `cat` joins them."""
-    return b"".join(one.read_bytes() for one in sorted(folder.glob(pattern)))
+    return b"".join(path.read_bytes() for path in sorted(folder.glob(pattern)))
 
 
 @given(total=st.integers(0, 10**12), count=st.integers(1, 1000))
@@ -61,8 +60,8 @@ def test_lines_are_counted_and_read_from_one_to_another(tmp_path_factory, data, 
         wanted = [line.decode() for line in lines][first : first + n]
     except UnicodeDecodeError:
         return
-    found = list(read_lines(path, first, first + n))
-    assert found == [line.rstrip("\r") for line in wanted]
+    part = list(read_lines(path, first, first + n))
+    assert part == [line.rstrip("\r") for line in wanted]
 
 
 @pytest.mark.parametrize("count", [1, 3, 12])
@@ -107,7 +106,7 @@ def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(tmp_path, mode
     assert run(source, output, "--shard=1/2", "--window=1") == 2
     assert "line 2 is not UTF-8" in capsys.readouterr().err
     assert run(source, output, "--shard=2/2") == 0
-    assert [one.name for one in tmp_path.glob("out*")] == ["out-2-of-2"]
+    assert [path.name for path in tmp_path.glob("out*")] == ["out-2-of-2"]
     assert model.windows == [2]
     source.write_bytes(b"a\nb\nc\nd\n")
     model.windows.clear()
@@ -226,4 +225,4 @@ def test_a_part_that_is_there_is_known_without_tensorflow(tmp_path, model):
     assert run(source, output, "--shard=1/2") == 0
     files = [f"--input={source}", f"--output={output}"]
     arguments = ["translate", "--model_dir=x", *files, "--shard=1/2"]
-    subprocess.run([sys.executable, "-c", AGAIN, *arguments], check=True)
+    output_of("-c", AGAIN, *arguments)

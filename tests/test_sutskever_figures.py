@@ -52,10 +52,10 @@ def test_a_part_has_the_sentences_with_the_rarest_words():
     ]
     parts = bleu_by_rank(texts, LINES, ranks, count=3, n_bootstrap=0)
     order = np.argsort(ranks)
-    assert [(one.shortest, one.sentences) for one in parts] == [(1, 7), (8, 7), (15, 6)]
-    for one, some in zip(parts, np.split(order, [7, 14]), strict=True):
+    assert [(part.shortest, part.sentences) for part in parts] == [(1, 7), (8, 7), (15, 6)]
+    for part, some in zip(parts, np.split(order, [7, 14]), strict=True):
         wanted = sacrebleu.corpus_bleu([texts[n] for n in some], [[LINES[n] for n in some]])
-        assert one.score.score == wanted.score
+        assert part.score.score == wanted.score
     assert parts[0].score.score == pytest.approx(100)
     assert parts[2].score.score < 20
 
@@ -64,7 +64,7 @@ def test_parts_of_few_and_of_no_sentences():
     assert [p.sentences for p in bleu_by_rank(["a"], ["a"], [1.0])] == [1]
     assert bleu_by_rank([], [], []) == []
     few = bleu_by_rank(["a"] * 7, ["a"] * 7, [1.0] * 7, count=6, n_bootstrap=0)
-    assert [one.sentences for one in few] == [2, 2, 2, 1]
+    assert [part.sentences for part in few] == [2, 2, 2, 1]
     with pytest.raises(ValueError, match="count is 0"):
         bleu_by_rank(["a"], ["a"], [1.0], count=0)
     with pytest.raises(ValueError, match="2 ranks; wanted equal"):
@@ -73,8 +73,8 @@ def test_parts_of_few_and_of_no_sentences():
 
 def test_a_rank_is_the_place_in_the_vocabulary(text, tmp_path):
     """Unknown words come last; a line without words has rank 0."""
-    found = mean_ranks(text, ["a", "f a", "", "a zebra", "zebra"])
-    assert found == [3.0, 5.5, 0.0, 6.0, 9.0]
+    ranks = mean_ranks(text, ["a", "f a", "", "a zebra", "zebra"])
+    assert ranks == [3.0, 5.5, 0.0, 6.0, 9.0]
     assert mean_ranks(text, []) == []
     path = tmp_path / "text"
     path.write_text("red cat sits on mat\nblue dog runs\n" * 9)
@@ -91,19 +91,19 @@ def test_sub_words_are_ranked_by_their_counts(tmp_path):
     counts = Counter(
         piece for line in pieces.tokenize(["red red x", "red cat"]).to_list() for piece in line
     )
-    ordered = sorted(range(pieces.vocabulary_size), key=lambda one: (-counts[one], one))
+    ordered = sorted(range(pieces.vocabulary_size), key=lambda piece: (-counts[piece], piece))
     wanted = [
-        np.mean([ordered.index(one) for one in line[:-1]])
+        np.mean([ordered.index(piece) for piece in line[:-1]])
         for line in pieces.tokenize(["cat x", "mat"]).to_list()
     ]
-    found = mean_ranks(pieces, ["cat x", "mat"], ["red red x", "red cat"])
-    assert found == pytest.approx(wanted)
+    ranks = mean_ranks(pieces, ["cat x", "mat"], ["red red x", "red cat"])
+    assert ranks == pytest.approx(wanted)
 
 
 def results(*systems: System) -> Results:
-    known, lengths = [True] * len(LINES), [9] * len(LINES)
+    is_known, lengths = [True] * len(LINES), [9] * len(LINES)
     scoring = Scoring(tokenize="13a", n_bootstrap=20)
-    return Results(systems, Corpus(LINES, LINES), lengths, "tokens", known, scoring)
+    return Results(systems, Corpus(LINES, LINES), lengths, "tokens", is_known, scoring)
 
 
 def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
@@ -185,9 +185,9 @@ def test_sentences_are_drawn_with_signs_for_groups(tmp_path):
     points = [[0, 0], [1, 1], [2, 0]]
     figure = plotting.plot_vectors(points, ["x y", "y", "$z"], [0, 1, 0], path)
     (axes,) = figure.axes
-    drawn = [one.get_offsets().tolist() for one in axes.collections]
+    drawn = [collection.get_offsets().tolist() for collection in axes.collections]
     assert drawn == [[[0, 0], [2, 0]], [[1, 1]]]
-    assert [one.get_text() for one in axes.texts] == ["x y", "y", "$z"]
+    assert [collection.get_text() for collection in axes.texts] == ["x y", "y", "$z"]
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="plot_vectors: points have shape"):
         plotting.plot_vectors(points, ["x"], [0])
@@ -198,11 +198,11 @@ def test_the_report_draws_the_first_lstm(translator, tmp_path):
     lstm = System("L", "LSTM forward", LINES, LINES, translator=translator)
     section = vectors_figure(results(lstm), phrases, tmp_path)
     assert "decoder of L gets" in section.paragraphs[0]
-    assert [one.path.name for one in section.pictures] == ["vectors1.png", "vectors2.png"]
+    assert [picture.path.name for picture in section.pictures] == ["vectors1.png", "vectors2.png"]
     assert "0 of 2 sentences" in section.pictures[1].title
     first, second = section.data["vectors"]
-    assert [one["group"] for one in first] == [0, 0, 1, 1]
-    assert [one["text"] for one in second] == ["d e", "e d"]
+    assert [point["group"] for point in first] == [0, 0, 1, 1]
+    assert [point["text"] for point in second] == ["d e", "e d"]
     said = vectors_figure(results(lstm), [], tmp_path).paragraphs[0]
     assert said.startswith("Not run: no sentences")
     moses = System("moses", OUTSIDE, LINES, LINES)
@@ -211,12 +211,14 @@ def test_the_report_draws_the_first_lstm(translator, tmp_path):
 
 
 def test_groups_of_the_built_in_corpus_differ_in_order_alone():
-    known = {word for example in grammar.generate(5000) for word in example.source_tokens}
+    words_of_grammar = {
+        word for example in grammar.generate(5000) for word in example.source_tokens
+    }
     for picture in grammar.phrases():
         words = [re.findall(r"\w+", " ".join(group)) for group in picture]
         assert sorted(words[0]) == sorted(words[1])
         assert not {*picture[0]} & {*picture[1]}
-        assert {*words[0]} <= known
+        assert {*words[0]} <= words_of_grammar
 
 
 def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
@@ -229,13 +231,13 @@ def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
         (folders[name] / "training.json").write_text(record)
     test = Corpus(["a, b, c."], ["a"])
     scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
-    found = measure(folders, {}, test, scoring, {})
-    assert [one.max_length for one in found.systems] == [7, None]
-    assert (found.lengths, found.unit) == ([3], "words between spaces")
+    measurements = measure(folders, {}, test, scoring, {})
+    assert [system.max_length for system in measurements.systems] == [7, None]
+    assert (measurements.lengths, measurements.unit) == ([3], "words between spaces")
     del folders["a"]
-    found = measure(folders, {}, test, scoring, {})
-    assert [one.max_length for one in found.systems] == [9]
-    assert (found.lengths, found.unit) == ([6], "tokens")
+    measurements = measure(folders, {}, test, scoring, {})
+    assert [system.max_length for system in measurements.systems] == [9]
+    assert (measurements.lengths, measurements.unit) == ([6], "tokens")
 
 
 def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):

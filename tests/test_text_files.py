@@ -394,9 +394,9 @@ def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path):
 
 
 def test_links_in_a_circle_are_no_file(tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.symlink_to(other)
-    other.symlink_to(one)
-    with pytest.raises(OSError, match="symbolic links"), written(one):
+    first, second = tmp_path / "one", tmp_path / "other"
+    first.symlink_to(second)
+    second.symlink_to(first)
+    with pytest.raises(OSError, match="symbolic links"), written(first):
         pass
-    assert one.is_symlink()
+    assert first.is_symlink()

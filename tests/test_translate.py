@@ -88,12 +88,12 @@ class Shouter:
 
 def places(text: str, words: list[str]) -> list[tuple[int, int]]:
     """The offsets of words in a text, in bytes."""
-    found, end = [], 0
+    offsets, end = [], 0
     for word in words:
         start = text.encode().index(word.encode(), end)
         end = start + len(word.encode())
-        found.append((start, end))
-    return found
+        offsets.append((start, end))
+    return offsets
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def run(monkeypatch, tmp_path):
 
 def test_lines_stay_in_order_over_windows(run):
     lines = [f"line {n}" if n % 7 else "" for n in range(50)]
-    found = run("".join(f"{line}\n" for line in lines), "--window=8")
+    output = run("".join(f"{line}\n" for line in lines), "--window=8")
     wanted = [f"{n} LINE" if n % 7 else "" for n in range(50)]
-    assert found == "".join(f"{line}\n" for line in wanted)
+    assert output == "".join(f"{line}\n" for line in wanted)
     assert run.model.windows == [8] * 6 + [2]
 
 
@@ -174,8 +174,8 @@ def test_unusual_input_is_translated(run):
 
 
 def test_moses_n_best_lists_are_written(run):
-    found = run("a b\n\nc\n", "--n_best=2", n_best=2)
-    assert found == (
+    output = run("a b\n\nc\n", "--n_best=2", n_best=2)
+    assert output == (
         "0 ||| B A ||| SimpleNamespace0= -4.0000 ||| -2\n"
         "0 ||| B A ! ||| SimpleNamespace0= -6.0000 ||| -3\n"
         "1 |||  ||| SimpleNamespace0= 0.0000 ||| 0\n"
@@ -187,21 +187,21 @@ def test_moses_n_best_lists_are_written(run):
 
 
 def test_alignments_are_written_after_the_text(run):
-    found = run("a b c\n\n", "--alignments")
-    assert found == "C B A ||| 0-2 1-1 2-0\n ||| \n"
+    output = run("a b c\n\n", "--alignments")
+    assert output == "C B A ||| 0-2 1-1 2-0\n ||| \n"
 
 
 def test_bars_in_a_text_do_not_separate_fields(run):
     """As in Moses; without further fields the text is as it is."""
     for flags in (["--alignments"], ["--format=moses"]):
-        found = run("a ||| b\n", *flags)
-        assert "B &#124;&#124;&#124; A |||" in found
+        output = run("a ||| b\n", *flags)
+        assert "B &#124;&#124;&#124; A |||" in output
     assert run("a ||| b\n") == "B ||| A\n"
 
 
 def test_json_lines_are_written(run):
-    found = run("é b\n\n", "--format=json", "--n_best=2", n_best=2)
-    first, second = map(json.loads, found.split("\n")[:-1])
+    output = run("é b\n\n", "--format=json", "--n_best=2", n_best=2)
+    first, second = map(json.loads, output.split("\n")[:-1])
     assert first == {
         "source": "é b",
         "text": "B É",
@@ -211,13 +211,13 @@ def test_json_lines_are_written(run):
         "alternatives": [{"text": "B É !", "score": -3, "log_prob": -6, "finished": True}],
     }
     assert second["text"] == ""
-    found = run("é b\n", "--format=json", "--alignments")
-    known = json.loads(found)
-    assert known["alignment"] == [[0, 1], [1, 0]]
-    assert known["source_tokens"] == ["é", "b"]
-    assert known["source_offsets"] == [[0, 2], [3, 4]]
-    assert known["tokens"] == ["B", "É"]
-    assert known["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    output = run("é b\n", "--format=json", "--alignments")
+    second_object = json.loads(output)
+    assert second_object["alignment"] == [[0, 1], [1, 0]]
+    assert second_object["source_tokens"] == ["é", "b"]
+    assert second_object["source_offsets"] == [[0, 2], [3, 4]]
+    assert second_object["tokens"] == ["B", "É"]
+    assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
 def test_compressed_output_is_written(run, tmp_path, monkeypatch):
@@ -265,9 +265,9 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     output.write_text("old\n")
     flags = [f"--input={source}", f"--output={output}", f"--window={window}"]
     assert main(["translate", "--model_dir=x", *flags]) == 2
-    told = capsys.readouterr().err
-    assert f"{output}.part has 3 translations\n" in told
-    assert "line 4 is not UTF-8" in told
+    messages = capsys.readouterr().err
+    assert f"{output}.part has 3 translations\n" in messages
+    assert "line 4 is not UTF-8" in messages
     assert output.read_text() == "old\n"
     assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
 
@@ -287,11 +287,11 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, c
     model = Shouter()
     seen: list[str] = []
 
-    def interrupted(lines: list[str], **given) -> list[Translation]:
+    def interrupted(lines: list[str], **options) -> list[Translation]:
         if len(seen) == done:
             raise KeyboardInterrupt
         seen.extend(lines)
-        return Shouter.translate(model, lines, **given)
+        return Shouter.translate(model, lines, **options)
 
     model.translate = interrupted
     monkeypatch.setattr(files, "load_translator", lambda _: model)
@@ -299,13 +299,13 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, c
     source.write_text("a b\n" * 7)
     flags = [f"--input={source}", f"--output={output}", "--window=2"]
     assert main(["translate", "--model_dir=x", *flags]) == 130
-    told = capsys.readouterr().err
+    messages = capsys.readouterr().err
     part = tmp_path / "output.part"
     if done:
-        assert f"{part} has {amount(done, 'translation')}\n" in told
+        assert f"{part} has {amount(done, 'translation')}\n" in messages
         assert part.read_text() == "B A\n" * done
     else:
-        assert ".part has" not in told
+        assert ".part has" not in messages
         assert not part.exists()
 
 
@@ -350,8 +350,8 @@ def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys)
         err = capsys.readouterr().err
         assert err.startswith("line 2: longer than the 3 tokens of train")
         assert "--split_long" in err
-    found = run(text, f"--model_dir={folder}", "--split_long")
-    assert found == "B A\nB. A D. C F. E\n"
+    output = run(text, f"--model_dir={folder}", "--split_long")
+    assert output == "B A\nB. A D. C F. E\n"
     assert "line 2: translated sentence by" in capsys.readouterr().err
     run(text, f"--model_dir={folder}", "--max_source_length=6")
     assert not capsys.readouterr().err
@@ -380,13 +380,13 @@ def test_without_a_max_length_no_line_is_too_long(run, trained, capsys, length):
 
 
 def test_long_lines_are_split_with_split_long(run, capsys):
-    found = run(
+    output = run(
         "a b\na b c d\na b. C d e. F g h i.\nA. Z b.\nA b. C d.\n",
         "--max_source_length=3",
         "--split_long",
     )
     # The line before the last is not too long and stays whole.
-    assert found == ("B A\nD C B A\nB. A E. D C I. H G F\nB. Z A.\nB. A D. C\n")
+    assert output == ("B A\nD C B A\nB. A E. D C I. H G F\nB. Z A.\nB. A D. C\n")
     longer = "longer than --max_source_length=3"
     assert capsys.readouterr().err == (
         "lines 3, 5: translated sentence by sentence\n"
@@ -399,42 +399,44 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     """Offsets, alignments, scores and n-best of a line split in three."""
     line = "Où est là. Été. Cut cut d."
     model = Shouter(n_best=2)
-    (found,), (split,), long = translate_lines(model, [line], 1, split=True)
+    (whole_line,), (split,), long = translate_lines(model, [line], 1, split=True)
     assert split == 0
     assert long == [0]
-    source, target = line.encode(), found.text.encode()
-    assert [source[a:b].decode() for a, b in found.source_offsets] == (found.source_tokens)
-    assert [target[a:b].decode() for a, b in found.target_offsets] == (found.tokens)
-    assert found.source == line
-    assert found.text == "LÀ. EST OÙ ÉTÉ. D. CUT CUT"
-    assert found.tokens == found.text.split()
-    assert found.pharaoh == "0-2 1-1 2-0 3-3 4-6 5-5 6-4"
-    assert found.score == -7
-    assert found.log_prob == -14
-    assert not found.finished
-    assert found.weights.shape == (7, 8)
-    np.testing.assert_array_equal(found.weights.sum(1), 1)
-    (second,) = found.alternatives
+    source, target = line.encode(), whole_line.text.encode()
+    assert [source[a:b].decode() for a, b in whole_line.source_offsets] == (
+        whole_line.source_tokens
+    )
+    assert [target[a:b].decode() for a, b in whole_line.target_offsets] == (whole_line.tokens)
+    assert whole_line.source == line
+    assert whole_line.text == "LÀ. EST OÙ ÉTÉ. D. CUT CUT"
+    assert whole_line.tokens == whole_line.text.split()
+    assert whole_line.pharaoh == "0-2 1-1 2-0 3-3 4-6 5-5 6-4"
+    assert whole_line.score == -7
+    assert whole_line.log_prob == -14
+    assert not whole_line.finished
+    assert whole_line.weights.shape == (7, 8)
+    np.testing.assert_array_equal(whole_line.weights.sum(1), 1)
+    (second,) = whole_line.alternatives
     assert second.score == -8
-    assert sorted(second.tokens) == sorted([*found.tokens, "!"])
+    assert sorted(second.tokens) == sorted([*whole_line.tokens, "!"])
     # "!" was aligned to the end of its part, so now to the end of the line.
     assert second.weights[second.tokens.index("!"), -1] == 1
 
 
 def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
     """Although its last part is finished."""
-    (found,), _, _ = translate_lines(Shouter(), ["cut a. B b."], 2, split=True)
-    assert not found.finished
-    assert len(found.weights) == len(found.tokens) == 4
+    (translation,), _, _ = translate_lines(Shouter(), ["cut a. B b."], 2, split=True)
+    assert not translation.finished
+    assert len(translation.weights) == len(translation.tokens) == 4
 
 
 def test_n_best_of_a_split_line_have_the_best_sums():
     line = "A a. B b. C c."
     model = Shouter(n_best=3)
-    (found,), _, _ = translate_lines(model, [line], 2, split=True)
-    scores = [found.score, *(one.score for one in found.alternatives)]
+    (translation,), _, _ = translate_lines(model, [line], 2, split=True)
+    scores = [translation.score, *(alternative.score for alternative in translation.alternatives)]
     assert scores == [-6, -7, -7]
-    texts = {found.text, *(one.text for one in found.alternatives)}
+    texts = {translation.text, *(alternative.text for alternative in translation.alternatives)}
     assert len(texts) == 3
 
 
@@ -446,10 +448,10 @@ def test_a_finished_translation_of_a_part_is_better_than_one_cut_off():
     model.translate = lambda lines, **_: [
         replace(whole, source=line, alternatives=[cut]) for line in lines
     ]
-    (found,), _, _ = translate_lines(model, ["A b. C d."], 2, split=True)
-    assert found.finished
-    assert found.score == 2 * whole.score
-    assert found.score < found.alternatives[0].score
+    (translation,), _, _ = translate_lines(model, ["A b. C d."], 2, split=True)
+    assert translation.finished
+    assert translation.score == 2 * whole.score
+    assert translation.score < translation.alternatives[0].score
 
 
 def test_no_blank_is_put_after_a_mark_of_japanese():
@@ -458,17 +460,17 @@ def test_no_blank_is_put_after_a_mark_of_japanese():
         Translation(line, "猫だ。", ["猫", "だ。"], target_offsets=[(0, 3), (3, 9)])
         for line in lines
     ]
-    (found,), _, _ = translate_lines(model, ["A b. C d. "], 0, split=True)
-    assert found.text == "猫だ。猫だ。"
-    text = found.text.encode()
-    assert [text[a:b].decode() for a, b in found.target_offsets] == found.tokens
+    (translation,), _, _ = translate_lines(model, ["A b. C d. "], 0, split=True)
+    assert translation.text == "猫だ。猫だ。"
+    text = translation.text.encode()
+    assert [text[a:b].decode() for a, b in translation.target_offsets] == translation.tokens
 
 
 def test_parts_may_have_no_attention_and_no_words():
     model = Shouter(attention=False)
-    (found,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
-    assert found.weights is None
-    assert found.text == "B. A D. C"
+    (translation,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
+    assert translation.weights is None
+    assert translation.text == "B. A D. C"
 
 
 def test_bad_flags_and_files_are_reported_in_one_line(run, tmp_path, monkeypatch, capsys):
@@ -594,8 +596,8 @@ def test_split_sentences_splits_known_examples():
         "no end at all",
     ):
         wanted = [part.strip() for part in text.split("|")]
-        found = split_sentences(text.replace("|", "").replace("  ", " "))
-        assert [part.strip() for part in found] == wanted
+        parts = split_sentences(text.replace("|", "").replace("  ", " "))
+        assert [part.strip() for part in parts] == wanted
 
 
 @given(st.text(st.sampled_from('aA1 .!?…。！"»)「」\u00a0\nMr'), max_size=60))

@@ -64,14 +64,14 @@ def test_versions_appear_when_they_are_complete(tmp_path):
 
 
 def test_two_simultaneous_exports_get_different_numbers(tmp_path, monkeypatch):
-    with workplace(tmp_path) as one, workplace(tmp_path) as other:
-        folders = model(one, "one"), model(other, "other")
+    with workplace(tmp_path) as first, workplace(tmp_path) as second:
+        folders = model(first, "one"), model(second, "other")
         # Both look for a free number before either publishes.
         looked = iter([1, 1, 2])
         monkeypatch.setattr(export_module, "_next_version", lambda _: next(looked))
-        found = [publish(folder, tmp_path) for folder in folders]
-    assert found == [tmp_path / "1", tmp_path / "2"]
-    read = [(path / "saved_model.pb").read_text() for path in found]
+        versions = [publish(folder, tmp_path) for folder in folders]
+    assert versions == [tmp_path / "1", tmp_path / "2"]
+    read = [(path / "saved_model.pb").read_text() for path in versions]
     assert read == ["one", "other"]
     assert names(tmp_path) == ["1", "2"]
 
@@ -147,7 +147,7 @@ def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys,
     out, err = capsys.readouterr()
     wanted = [] if differences else ["1"]
     assert names(tmp_path) == wanted
-    assert out.splitlines() == [str(tmp_path / one) for one in wanted]
+    assert out.splitlines() == [str(tmp_path / version) for version in wanted]
     assert ("Differs: n_best: row 0" in err) == bool(differences)
     assert len(halved) == len(differences)
 
@@ -161,8 +161,8 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path):
         tf.errors.ResourceExhaustedError(None, None, said),
         OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "some file"),
     ):
-        with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
+        with pytest.raises(OSError, match="cannot") as failure, writing(tmp_path):
             raise error
-        assert str(found.value) == (
+        assert str(failure.value) == (
             f"nothing was exported: {tmp_path} cannot be written: No space left on device"
         )

@@ -38,12 +38,12 @@ SCRIPTS = (
 
 def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
     """The offsets of words in a text, in bytes."""
-    found, place = [], 0
+    offsets, place = [], 0
     for word in words:
         start = text.encode().index(word.encode(), place)
         place = start + len(word.encode())
-        found.append((start, place))
-    return found
+        offsets.append((start, place))
+    return offsets
 
 
 def translation(source: str, text: str, tokens: list[str], weights: Any = None) -> Translation:
@@ -79,25 +79,25 @@ class Seen(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.words: dict[tuple[str, int], list[Any]] = {}
-        self.told: dict[str, str] = {}
+        self.descriptions: dict[str, str] = {}
         self._in_text = False
         self._word: list[Any] | None = None
-        self._told = ""
+        self._key = ""
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
         if tag == "div":
             self.texts.append("")
             self._in_text = True
         for side in "ts":
-            if f"data-{side}" in given:
-                shares = dict(re.findall(r"--([ts]\d+):([\d.]+)", given["style"] or ""))
+            if f"data-{side}" in attributes:
+                shares = dict(re.findall(r"--([ts]\d+):([\d.]+)", attributes["style"] or ""))
                 self._word = ["", {k: float(v) for k, v in shares.items()}]
-                self.words[side, int(given[f"data-{side}"])] = self._word
-        self._told = given.get("data-shown") or (tag == "bdi" and self._told)
+                self.words[side, int(attributes[f"data-{side}"])] = self._word
+        self._key = attributes.get("data-shown") or (tag == "bdi" and self._key)
 
     def handle_endtag(self, tag: str) -> None:
         self._in_text &= tag != "div"
@@ -109,8 +109,8 @@ class Seen(HTMLParser):
             self._word[0] += data
         if self._in_text:
             self.texts[-1] += data
-        if self._told:
-            self.told[self._told] = self.told.get(self._told, "") + data
+        if self._key:
+            self.descriptions[self._key] = self.descriptions.get(self._key, "") + data
 
 
 @pytest.mark.parametrize(("source", "text", "tokens"), SCRIPTS)
@@ -135,12 +135,12 @@ def test_words_and_weights_equal_those_of_the_translation(source, text, tokens):
 def test_weights_are_described_in_words_largest_first():
     weights = [[0.2, 0.7, 0.1], [0.96, 0.04, 0.0], [0.04, 0.04, 0.92]]
     shown = translation("the cat", "le chat", ["le", "chat"], weights)
-    told = Seen(shown._repr_html_()).told
-    assert told["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “[END]” 10%"
-    assert told["s1"] == "“cat” was attended to for “le” 70%"
+    descriptions = Seen(shown._repr_html_()).descriptions
+    assert descriptions["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “[END]” 10%"
+    assert descriptions["s1"] == "“cat” was attended to for “le” 70%"
     flat = translation("a", "b", ["b"], np.full([2, 2], 0.01))
-    told = Seen(flat._repr_html_()).told
-    assert told["t1"] == "“[END]” was aligned to no word in particular"
+    descriptions = Seen(flat._repr_html_()).descriptions
+    assert descriptions["t1"] == "“[END]” was aligned to no word in particular"
 
 
 LANGUAGES = {
@@ -168,9 +168,9 @@ def test_the_view_speaks_the_language_of_its_reader(language):
     assert "|".join(re.findall("<h4>(.*?)</h4>", view)) == headings
     seen = check_harmless(view)
     assert seen.texts == ["le[END]", "the cat[END]"]
-    assert seen.told["t0"] == about_le
-    assert seen.told["s1"] == about_cat
-    assert seen.told["t1"] == about_end
+    assert seen.descriptions["t0"] == about_le
+    assert seen.descriptions["s1"] == about_cat
+    assert seen.descriptions["t1"] == about_end
 
 
 @pytest.mark.parametrize("language", ["ko", "ja"])
@@ -223,9 +223,9 @@ def test_any_text_is_shown_completely(source, text):
     )
     seen = check_harmless(whole._repr_html_())
     # A token without characters is shown as a dot at its place.
-    found = [one.replace("·", "") for one in seen.texts]
+    texts = [shown_text.replace("·", "") for shown_text in seen.texts]
     wanted = [f"{text}[END]", f"{source}[END]"]
-    assert found == [one.replace("·", "") for one in wanted]
+    assert texts == [shown_text.replace("·", "") for shown_text in wanted]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
 
     def show(*translations: Translation) -> Page:
         path: Path = tmp_path / "page.html"
-        drawn = "".join(one._repr_html_() for one in translations)
+        drawn = "".join(translation._repr_html_() for translation in translations)
         path.write_text(
             # A notebook style that forces [hidden], with dark colours.
             "<!doctype html><meta charset=utf-8><style>[hidden]{display:none "
@@ -309,7 +309,7 @@ def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
     ]
 
 
-def told(page: Page) -> list[str]:
+def hints(page: Page) -> list[str]:
     """The sentence shown below each translation."""
     return page.evaluate(
         "[...document.querySelectorAll('[aria-live]')].map((one) => one.innerText)"
@@ -325,17 +325,17 @@ CAT = translation(
 def test_pointing_marks_aligned_words_only_in_the_same_view(shown):
     page = shown(CAT, CAT)
     hint = "Point at a word, or move to it with Tab."
-    assert told(page) == [hint, hint]
+    assert hints(page) == [hint, hint]
     page.point_at('[data-t="0"]')
     lines, tints = zip(*marks(page, 0, "s"), strict=True)
     assert lines == pytest.approx((5 * 0.8, 5 * 0.2, 0))
     assert tints == pytest.approx((0.45 * 0.8, 0.45 * 0.2, 0), abs=0.01)
-    assert told(page) == ["“le” was aligned to “the” 80%, “cat” 20%", hint]
+    assert hints(page) == ["“le” was aligned to “the” 80%, “cat” 20%", hint]
     assert marks(page, 1, "s") == [(0, 0)] * 3
     page.point_at('section:nth-of-type(2) [data-s="1"]')
     lines, _ = zip(*marks(page, 1, "t"), strict=True)
     assert lines == pytest.approx((5 * 0.2, 5 * 0.9, 0))
-    assert told(page) == [hint, "“cat” was attended to for “chat” 90%, “le” 20%"]
+    assert hints(page) == [hint, "“cat” was attended to for “chat” 90%, “le” 20%"]
     assert marks(page, 0, "s") == [(0, 0)] * 3
 
 
@@ -345,11 +345,11 @@ def test_it_works_with_the_keyboard_and_the_mouse_takes_precedence(shown):
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
     for _ in range(2):
         page.press("Tab", 9)
-    assert told(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
+    assert hints(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
     page.point_at('[data-t="0"]')
-    assert told(page) == ["“le” was aligned to “the” 80%, “cat” 20%"]
+    assert hints(page) == ["“le” was aligned to “the” 80%, “cat” 20%"]
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
-    assert told(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
+    assert hints(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
 
 
 @pytest.mark.slow
@@ -359,7 +359,7 @@ def test_words_of_any_script_can_be_pointed_at(shown, source, text, tokens):
     page = shown(translation(source, text, tokens, weights))
     for number, token in enumerate(tokens):
         page.point_at(f'[data-t="{number}"]')
-        assert told(page)[0].startswith(f"“{token}” was aligned to")
+        assert hints(page)[0].startswith(f"“{token}” was aligned to")
     is_rtl = "\u0600" < text[0] < "\u0700"
     left = page.evaluate(
         "[...document.querySelectorAll('[data-t]')].map((one) => one.getClientRects()[0].left)"

@@ -43,7 +43,7 @@ class Score:
     """A score with its sacreBLEU signature; prints as sacreBLEU prints it.
 
     Attributes:
-        name: "BLEU", "chrF2", "chrF2++" or "TER".
+        name: The title of the metric, such as "chrF2++".
         score: From 0 to 100; TER, of which less is better, may be larger.
         signature: The settings that the score depends on; sacreBLEU's, and "norm:NFC" if the texts
             were composed before.
@@ -322,9 +322,11 @@ def compare(
         n_samples=n_bootstrap,
     )
     signatures, columns = test()
-    # `Result`, whose mean sacreBLEU types as optional: here it is always set.
-    results: list[Any] = columns[title]
-    signature = signature_text(signatures[title], how.nfc)
+    # Of one metric, under sacreBLEU's name for it. `Result`s, whose mean is typed as optional:
+    # here it is always set.
+    ((own, shown),) = signatures.items()
+    results: list[Any] = columns[own]
+    signature = signature_text(shown, how.nfc)
     comparisons = []
     for name, result in zip(systems, results, strict=True):
         mean, margin = float(result.mean), float(result.ci)

@@ -156,8 +156,7 @@ class Attention(_Context):
     def keys_by(self, layer: keras.layers.Layer, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The keys by a layer of `build_keys`, for `project`; () in a functional model.
 
-        Raises:
-            ValueError: The layer has no weights, see `build_keys`.
+        A ValueError says that the layer has no weights, see `build_keys`.
         """
         if keras.backend.is_keras_tensor(annotations):
             return ()
@@ -179,9 +178,8 @@ class Attention(_Context):
     def memory(self, encoded: Encoded) -> Memory:
         """Projects the keys once for all target steps.
 
-        In a functional model it leaves them to the layer that reads the memory. Keras would make
-        a layer that is called here one of the model's own, neither saved nor frozen with this
-        one.
+        In a functional model it leaves them to the layer that reads the memory. Keras would make a
+        layer that is called here one of the model's own, neither saved nor frozen with this one.
         """
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
         annotations, mask = encoded.annotations, encoded.mask
@@ -192,8 +190,7 @@ class Attention(_Context):
     def completed(self, memory: Sequence[Nest]) -> Memory:
         """A memory, or a list of its parts, with keys, and with a bool mask or None.
 
-        Raises:
-            ValueError: The mask is not one of the annotations.
+        A ValueError says that the mask is not one of the annotations.
         """
         # Of a reloaded functional model it is a list, and () is one, too.
         annotations, keys, mask = (
@@ -280,7 +277,7 @@ class _Projection(keras.layers.Dense):
     def quantize(self, *args: object, **kwargs: object) -> None:
         """Is refused: Keras' `Model.quantize` then warns and leaves it out."""
         raise NotImplementedError(
-            f"BahdanauAttention: {self.path} is not quantized, since the "
+            f"{self.path} is not quantized, since the "
             "attention reads its kernel as it is"
         )
 
@@ -404,7 +401,8 @@ class DotAttention(Attention):
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
                 f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
-                f"annotations ({annotations_shape[-1]} wide) must be of one size"
+                f"annotations ({annotations_shape[-1]} wide) must be of one size; "
+                "GeneralAttention takes any"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

@@ -10,8 +10,7 @@ and with an update before attention, as in a conditional unit,
 
 As in `gru_recurrence`, the backward loop computes only the gradients that depend on those of the
 next step; the weights' gradients are then one product over all steps. The tanh of every pair of
-positions, [T_y, B, T_x, n'], is not kept: the backward loop computes it again from keys and
-query.
+positions, [T_y, B, T_x, n'], is not kept: the backward loop computes it again from keys and query.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import gru
 from bahdanau_tf.layers.gru import GRUTrace
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.system.tensors import operand, product
 
 
@@ -184,7 +184,8 @@ def _backward(
             values.append(to_gates)
         if states_before:
             to_state += upstream.states[t]
-        to_energy += _weighted_sum(energies, hidden)
+        column = tf.reshape(energies, [-1, 1])
+        to_energy += tf.matmul(as_rows(hidden), column, transpose_a=True)
         return (to_state, to_keys + to_hidden, to_energy), values
 
     gates = [w.recurrent.shape[1]]
@@ -205,7 +206,9 @@ def _gradients(
     """What `_backward` returns, of the sums and the steps of its loop."""
     to_first, to_keys, to_energy = sums
     to_gates, to_contexts, to_queries, *of_before = steps
-    of_inputs = (to_first, _outer_over_time(trace.alignment, to_contexts), to_keys)
+    by_position = tf.transpose(trace.alignment, [1, 2, 0])
+    to_annotations = tf.matmul(by_position, tf.transpose(to_contexts, [1, 0, 2]))
+    of_inputs = (to_first, to_annotations, to_keys)
     visible = visible_of(trace.attending)
     of_weights = (
         gru.product_over_time(trace.attending, to_queries),
@@ -229,8 +232,7 @@ def _hidden(query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
 
 def _energies(hidden: tf.Tensor, energy: tf.Tensor) -> tf.Tensor:
     """e_j = v_a · hidden_j, [B, T_x]."""
-    flat = tf.matmul(tf.reshape(hidden, [-1, hidden.shape[-1]]), energy)
-    return tf.reshape(flat, tf.shape(hidden)[:2])
+    return tf.reshape(tf.matmul(as_rows(hidden), energy), tf.shape(hidden)[:2])
 
 
 def _hidden_gradient(upstream: tf.Tensor, energy: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
@@ -264,14 +266,3 @@ def _row_products(rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False)
         x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose
     )
     return outputs[:, 0]
-
-
-def _weighted_sum(weights: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Σ_bj w_bj x_bj: ([B, T_x], [B, T_x, n']) -> [n', 1]."""
-    flat = tf.reshape(rows, [-1, rows.shape[-1]])
-    return tf.matmul(flat, tf.reshape(weights, [-1, 1]), transpose_a=True)
-
-
-def _outer_over_time(weights: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
-    """Σ_t α_tj g_t: ([T, B, T_x], [T, B, c]) -> [B, T_x, c]."""
-    return tf.matmul(tf.transpose(weights, [1, 2, 0]), tf.transpose(vectors, [1, 0, 2]))

@@ -19,26 +19,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.gru import gru_step, kernel_parts
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    build_once,
-    described,
-    deserialized,
-    for_kernel,
-    fresh,
-    initial,
-    linear,
-    per_block,
-)
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 States = tuple[tf.Tensor, ...]
 
 
-class Cell(ConfiguredLayer):
+class Cell(weights.ConfiguredLayer):
     """Base class of all cells: a Keras cell made of `project` and `step`.
 
     A subclass defines these two, and sets `projection_size` and the attributes below.
@@ -115,16 +104,16 @@ class RecurrentCell(Cell):
     def __init__(
         self,
         units: int,
-        kernel_initializer: Initializer = None,
-        recurrent_initializer: Initializer = "orthogonal",
-        bias_initializer: Initializer = "zeros",
+        kernel_initializer: weights.Initializer = None,
+        recurrent_initializer: weights.Initializer = "orthogonal",
+        bias_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = size(type(self).__name__, "units", units)
-        self.kernel_initializer = for_kernel(kernel_initializer)
-        self.recurrent_initializer = fresh(recurrent_initializer or "orthogonal")
-        self.bias_initializer = fresh(bias_initializer)
+        self.kernel_initializer = weights.for_kernel(kernel_initializer)
+        self.recurrent_initializer = weights.fresh(recurrent_initializer or "orthogonal")
+        self.bias_initializer = weights.fresh(bias_initializer)
 
     @property
     def projection_size(self) -> int:
@@ -134,11 +123,13 @@ class RecurrentCell(Cell):
     def build(self, input_shape: Shape) -> None:
         wide = self.projection_size
         self.kernel = self.add_weight(
-            (input_shape[-1], wide), per_block(self.kernel_initializer, self.gates), name="kernel"
+            (input_shape[-1], wide),
+            weights.per_block(self.kernel_initializer, self.gates),
+            name="kernel",
         )
         self.recurrent_kernel = self.add_weight(
             (self.units, wide),
-            per_block(self.recurrent_initializer, self.gates),
+            weights.per_block(self.recurrent_initializer, self.gates),
             name="recurrent_kernel",
         )
         self.bias = self.new_weight("bias", (self._bias_size(),), self.bias_initializer)
@@ -148,7 +139,7 @@ class RecurrentCell(Cell):
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """W x + b for all gates, [..., m] -> [..., gates x n]."""
-        return linear(inputs, self.kernel, self.bias)
+        return weights.linear(inputs, self.kernel, self.bias)
 
 
 def _visible(states: States, dropped: States | None) -> tf.Tensor:
@@ -166,7 +157,7 @@ class TanhCell(RecurrentCell):
     """
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        recurrent = linear(_visible(states, dropped), self.recurrent_kernel)
+        recurrent = weights.linear(_visible(states, dropped), self.recurrent_kernel)
         return (tf.tanh(projected + recurrent),)
 
 
@@ -215,7 +206,7 @@ class GRUCell(RecurrentCell):
         return tf.pad(tf.convert_to_tensor(self.bias), [[missing, 0]])
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        return linear(inputs, self.kernel, self.projected_bias)
+        return weights.linear(inputs, self.kernel, self.projected_bias)
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         kernels = kernel_parts(tf.convert_to_tensor(self.recurrent_kernel))
@@ -248,13 +239,16 @@ class GRUResetAfterCell(RecurrentCell):
 
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
+        shape = (self.projection_size,)
         self.recurrent_bias = self.new_weight(
-            "recurrent_bias", (self.projection_size,), fresh(initial(self.bias_initializer))
+            "recurrent_bias", shape, weights.fresh(self.bias_initializer)
         )
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,), n = states, self.units
-        recurrent = linear(_visible(states, dropped), self.recurrent_kernel, self.recurrent_bias)
+        recurrent = weights.linear(
+            _visible(states, dropped), self.recurrent_kernel, self.recurrent_bias
+        )
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
         candidate = tf.tanh(projected[..., 2 * n :] + reset * recurrent[..., 2 * n :])
@@ -285,7 +279,7 @@ class LSTMCell(RecurrentCell):
     state_count = 2
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
-        gates = projected + linear(_visible(states, dropped), self.recurrent_kernel)
+        gates = projected + weights.linear(_visible(states, dropped), self.recurrent_kernel)
         i, f, c, o = tf.split(gates, 4, axis=-1)
         memory = tf.sigmoid(f) * states[1] + tf.sigmoid(i) * tf.tanh(c)
         return tf.sigmoid(o) * tf.tanh(memory), memory
@@ -316,10 +310,10 @@ class KerasCell(Cell):
     context_as_input = True
 
     def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
-        cell = deserialized(cell)
+        cell = weights.deserialized(cell)
         if not is_keras_cell(cell):
             raise ValueError(
-                f"KerasCell: cell is {described(cell)}, wanted a cell of "
+                f"KerasCell: cell is {weights.described(cell)}, wanted a cell of "
                 "keras.layers.RNN whose first state is its output"
             )
         for name in ("dropout", "recurrent_dropout"):
@@ -341,7 +335,7 @@ class KerasCell(Cell):
 
     def build(self, input_shape: Shape) -> None:
         self.projection_size = input_shape[-1]
-        build_once(self.cell, input_shape)
+        weights.build_once(self.cell, input_shape)
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """The inputs, padded with zeros where the context will be added."""
@@ -355,8 +349,8 @@ class KerasCell(Cell):
                 f"KerasCell: {name} does not support state_dropout, wanted 0 "
                 "or a cell of this package"
             )
-        rows = [tf.reshape(x, [-1, x.shape[-1]]) for x in (projected, *states)]
-        output, new = self.cell(rows[0], rows[1:])
+        inputs, *rows = map(weights.as_rows, (projected, *states))
+        output, new = self.cell(inputs, rows)
         flat = tf.nest.flatten(new)
         if output is not flat[0]:
             raise ValueError(
@@ -425,7 +419,7 @@ class StackedCells(Cell):
     def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
         for cell in self.cells:
-            build_once(cell, (None, width))
+            weights.build_once(cell, (None, width))
             width = cell.units
         self.projection_size = self.cells[0].projection_size
 
@@ -461,14 +455,14 @@ def as_cell(owner: str, cell: object) -> Cell:
 
     A ValueError says that `cell`, an argument of the class `owner`, is neither.
     """
-    layer: Cell = deserialized(cell)
+    layer: Cell = weights.deserialized(cell)
     is_cell = all(hasattr(layer, name) for name in ("project", "step", "state_size"))
     if is_cell and not isinstance(layer, type):
         return layer
     if is_keras_cell(layer):
         return KerasCell(layer)
     raise ValueError(
-        f"{owner}: cell is {described(layer)}, wanted a cell such as "
+        f"{owner}: cell is {weights.described(layer)}, wanted a cell such as "
         "GRUCell or keras.layers.GRUCell, or several in StackedCells"
     )
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers import recurrent
 from bahdanau_tf.layers.attention import (
     Attention,
     BahdanauAttention,
@@ -18,15 +19,6 @@ from bahdanau_tf.layers.attention import (
 from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
 from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.gru import gru_recurrence, previous_states
-from bahdanau_tf.layers.recurrent import (
-    Encoded,
-    batch_major,
-    has_own_gradient,
-    shifted,
-    state_dropout_masks,
-    time_major,
-    unroll,
-)
 from bahdanau_tf.layers.weights import (
     ConfiguredLayer,
     Initializer,
@@ -97,9 +89,8 @@ class AttentionDecoder(ConfiguredLayer):
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "appendix" (A.2.2)
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "main-text" (eq. 4)
 
-    All attend with s_{i-1}; "main-text" reads out from s_i, the others from s_{i-1}. In
-    "original" it has seen y_{i-1} already, and the first step has no update: s_0 attends and is
-    read out.
+    All attend with s_{i-1}; "main-text" reads out from s_i, the others from s_{i-1}. In "original"
+    it has seen y_{i-1} already, and the first step has no update: s_0 attends and is read out.
 
     Args:
         cell: A cell of this package, or of Keras, whose input then is [E y ; c_i] (see
@@ -164,7 +155,7 @@ class AttentionDecoder(ConfiguredLayer):
         """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
 
-    def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
+    def build_for(self, embedding_dim: int, encoded_shape: recurrent.Encoded) -> None:
         """Makes all weights, given m and the shapes of an encoder's output."""
         shape: Nest = encoded_shape  # `build` reads its first shape only
         if self.attention is not None and not self.attention.has_alignment:
@@ -244,12 +235,14 @@ class AttentionDecoder(ConfiguredLayer):
         training: bool = False,
     ) -> Glimpse:
         if not self._updates_first:
-            embedded = shifted(embedded, first_input)
+            embedded = recurrent.shifted(embedded, first_input)
         if self.attention is not None and self.attention.has_alignment:
             memory = self.attention.completed(memory)
-        dropped = state_dropout_masks(states, self.state_dropout, training, self.seed_generator)
+        dropped = recurrent.state_dropout_masks(
+            states, self.state_dropout, training, self.seed_generator
+        )
         unrolled = self._plain_loop
-        if self.slow_part is None and has_own_gradient(self.cell, embedded.dtype):
+        if self.slow_part is None and recurrent.has_own_gradient(self.cell, embedded.dtype):
             is_paper = type(self.attention) is BahdanauAttention
             unrolled = self._recurrence if is_paper else self._fixed_recurrence
         return unrolled(embedded, states, memory, dropped)
@@ -263,7 +256,7 @@ class AttentionDecoder(ConfiguredLayer):
         """
         if not vars(type(self)).get("has_fast_path", False):
             return type(self).__name__
-        if not has_own_gradient(self.cell, tf.float32):
+        if not recurrent.has_own_gradient(self.cell, tf.float32):
             return type(getattr(self.cell, "cell", self.cell)).__name__
         if type(self.attention) not in (BahdanauAttention, FixedContext, type(None)):
             return type(self.attention).__name__
@@ -276,7 +269,7 @@ class AttentionDecoder(ConfiguredLayer):
         attention = cast("BahdanauAttention", self.attention)  # see `call`
         kernels = (attention.query_projection.kernel, attention.energy.kernel, *self._kernels())
         unrolled = attention_recurrence(
-            self.cell.project(time_major(embedded)),
+            self.cell.project(recurrent.time_major(embedded)),
             states[0],
             memory.annotations,
             memory.keys,
@@ -285,7 +278,7 @@ class AttentionDecoder(ConfiguredLayer):
             None if dropped is None else dropped[0],
             states_before=not self._reads_new_state,
         )
-        return Glimpse(*map(batch_major, unrolled))
+        return Glimpse(*map(recurrent.batch_major, unrolled))
 
     def _kernels(self) -> tuple[Weight, ...]:
         """Those of the cell in `attention_recurrence.Weights`."""
@@ -295,7 +288,7 @@ class AttentionDecoder(ConfiguredLayer):
         self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The fast path for one context at all steps, or none."""
-        projected = self.cell.project(time_major(embedded))
+        projected = self.cell.project(recurrent.time_major(embedded))
         context = None
         if self.attention is not None:
             projected += linear(memory, self.context_kernel)
@@ -309,7 +302,7 @@ class AttentionDecoder(ConfiguredLayer):
         )
         if not self._reads_new_state:
             after = previous_states(after, states[0])
-        return Glimpse(batch_major(after), context, None)
+        return Glimpse(recurrent.batch_major(after), context, None)
 
     def _plain_loop(
         self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
@@ -337,7 +330,7 @@ class AttentionDecoder(ConfiguredLayer):
         if states[0].dtype.size < 4 and len(shapes) > 2:
             dtypes[-1] = tf.float32  # the weights, as in a step
         start = (tuple(states), self._attention_state(memory))
-        outputs, _ = unroll(step, [projected], start, shapes, dtypes)
+        outputs, _ = recurrent.unroll(step, [projected], start, shapes, dtypes)
         state, context, weights = (*outputs, None, None)[:3]
         return Glimpse(state, context, weights)
 
@@ -346,9 +339,7 @@ class AttentionDecoder(ConfiguredLayer):
     ) -> StepMemory | tuple[()]:
         """What `step` reads of the source: `StepMemory`, () if no attention.
 
-        Args:
-            memory: As in a call.
-            readout_term: The readout's `context_term`.
+        The memory is that of a call, `readout_term` the readout's `context_term`.
         """
         if self.attention is None:
             return ()
@@ -373,16 +364,11 @@ class AttentionDecoder(ConfiguredLayer):
     def step(
         self, previous: tf.Tensor, is_first: tf.Tensor, state: DecoderState, memory: Nest
     ) -> tuple[Glimpse, DecoderState]:
-        """One step for K hypotheses of each sentence, given y_{i-1}.
+        """One step for K hypotheses of each sentence: its `Glimpse` and the new state.
 
-        Args:
-            previous: float [B, K, m], E y_{i-1}, or the first input.
-            is_first: bool [B, K], True at the first step, without y_{i-1}.
-            state: `DecoderState`, [B, K, ...].
-            memory: From `step_memory`, [B, ...].
-
-        Returns:
-            `Glimpse` of the step, and the new state.
+        `previous` is E y_{i-1}, or the first input, float [B, K, m]; `is_first`, bool [B, K], is
+        True at the first step, without y_{i-1}. The state is [B, K, ...]; the memory, [B, ...], is
+        that of `step_memory`.
         """
 
         def beams(rows: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import as_rows, linear
 from bahdanau_tf.system.tensors import operand, product
 
 
@@ -38,10 +38,9 @@ def gru_step(
 ) -> tuple[tf.Tensor, GRUTrace]:
     """One step of `GRUCell`: h_t, and what `step_gradient` needs.
 
-    `projected`, float [..., 3n], has the input terms of z, r and h~; `state` is h_{t-1},
-    `visible` the same after dropout, which the recurrent products take, float [..., n]; `kernels`
-    are [U_z | U_r] and U; `real`, float [..., 1] or None, is 0 at padding, where the state is
-    kept.
+    `projected`, float [..., 3n], has the input terms of z, r and h~; `state` is h_{t-1}, `visible`
+    the same after dropout, which the recurrent products take, float [..., n]; `kernels` are [U_z |
+    U_r] and U; `real`, float [..., 1] or None, is 0 at padding, where the state is kept.
     """
     n = state.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
@@ -89,8 +88,7 @@ def kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor) 
 
 def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
     """Σ_t x_tᵀ g_t, the gradient of a weight: ([T, B, p], [T, B, q]) -> [p, q]."""
-    left, right = (tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients))
-    return product(left, right, transpose_a=True)
+    return product(as_rows(inputs), as_rows(gradients), transpose_a=True)
 
 
 def kernel_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

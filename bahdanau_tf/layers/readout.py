@@ -9,17 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    Weight,
-    as_rows,
-    for_kernel,
-    fresh,
-    initial,
-    linear,
-    reshaped,
-)
+from bahdanau_tf.layers import weights
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -45,10 +35,10 @@ class OutputWeights:
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits of all words: float [..., f] -> float32 [..., K]."""
         kernel = tf.cast(self.kernel, features.dtype)
-        logits = tf.matmul(as_rows(features), kernel, transpose_b=True)
+        logits = tf.matmul(weights.as_rows(features), kernel, transpose_b=True)
         # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
         logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
-        return reshaped(tf.cast(logits, tf.float32), features, self.bias.shape[0])
+        return weights.reshaped(tf.cast(logits, tf.float32), features, self.bias.shape[0])
 
     def first(self, count: int) -> OutputWeights:
         """The output weights of the first `count` words."""
@@ -75,16 +65,16 @@ class OutputColumns:
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits of all words: float [..., f] -> float32 [..., K]."""
-        rows = tf.pad(as_rows(features), [[0, 0], [0, 1]], constant_values=1)
+        rows = tf.pad(weights.as_rows(features), [[0, 0], [0, 1]], constant_values=1)
         logits = tf.matmul(rows, tf.cast(self.kernel, rows.dtype))
         logits = tf.cast(logits, tf.float32)
-        return reshaped(logits, features, self.kernel.shape[1])
+        return weights.reshaped(logits, features, self.kernel.shape[1])
 
 
 TERMS = ("state", "previous", "context")
 
 
-class Readout(ConfiguredLayer):
+class Readout(weights.ConfiguredLayer):
     """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
@@ -97,8 +87,7 @@ class Readout(ConfiguredLayer):
     Args:
         vocabulary_size: K.
         units: l.
-        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K]; None for a full
-            W_o.
+        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K]; None for a full W_o.
         terms: Which of the terms "state", "previous", "context" are used.
         tied: Whether the target embedding is used as `output_kernel`; it then is an argument of
             `logits`.
@@ -125,8 +114,8 @@ class Readout(ConfiguredLayer):
         factor_units: int | None = None,
         terms: Sequence[str] = TERMS,
         tied: bool = False,
-        kernel_initializer: Initializer = None,
-        bias_initializer: Initializer = "zeros",
+        kernel_initializer: weights.Initializer = None,
+        bias_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -143,8 +132,8 @@ class Readout(ConfiguredLayer):
         self.factor_units = factor_units
         self.terms = tuple(terms)
         self.tied = tied
-        self.kernel_initializer = for_kernel(kernel_initializer)
-        self.bias_initializer = fresh(bias_initializer)
+        self.kernel_initializer = weights.for_kernel(kernel_initializer)
+        self.bias_initializer = weights.fresh(bias_initializer)
         self.supports_masking = True
 
     @property
@@ -153,10 +142,10 @@ class Readout(ConfiguredLayer):
         return None, None, self.vocabulary_size
 
     def _kernel(self, name: str, rows: int, columns: int) -> keras.Variable:
-        return self.new_weight(name, (rows, columns), fresh(initial(self.kernel_initializer)))
+        return self.new_weight(name, (rows, columns), weights.fresh(self.kernel_initializer))
 
     def _bias(self, name: str, width: int) -> keras.Variable:
-        return self.new_weight(name, (width,), fresh(initial(self.bias_initializer)))
+        return self.new_weight(name, (width,), weights.fresh(self.bias_initializer))
 
     def build(
         self, state_shape: Shape, previous_shape: Shape, context_shape: Shape | None = None
@@ -210,7 +199,7 @@ class Readout(ConfiguredLayer):
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """C_o c_i, the context's term: float [..., c] -> [..., t]."""
         is_used = self.context_kernel is not None
-        return linear(context, self.context_kernel) if is_used else context[..., :0]
+        return weights.linear(context, self.context_kernel) if is_used else context[..., :0]
 
     def hidden(
         self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
@@ -218,18 +207,18 @@ class Readout(ConfiguredLayer):
         """t_i, float [..., l]; `context_term` is C_o c_i, or None."""
         total = tf.cast(self.bias, state.dtype)
         if self.state_kernel is not None:
-            total += linear(state, self.state_kernel)
+            total += weights.linear(state, self.state_kernel)
         if self.previous_kernel is not None:
-            total += linear(previous, self.previous_kernel)
+            total += weights.linear(previous, self.previous_kernel)
         if self.context_kernel is not None:
             total += context_term
         return self._activation(total)
 
     def features(self, hidden: tf.Tensor) -> tf.Tensor:
         """The input of the last product: t_i W_1, or t_i; float [..., f]."""
-        return hidden if self.factor_kernel is None else linear(hidden, self.factor_kernel)
+        return hidden if self.factor_kernel is None else weights.linear(hidden, self.factor_kernel)
 
-    def output_weights(self, embeddings: Weight | None = None) -> OutputWeights:
+    def output_weights(self, embeddings: weights.Weight | None = None) -> OutputWeights:
         """The weights of the last product, one row for each word.
 
         The target embeddings, float [K, m], are used only if `tied`.
@@ -237,16 +226,14 @@ class Readout(ConfiguredLayer):
         kernel = embeddings if self.tied else self.output_kernel
         return OutputWeights(tf.cast(kernel, self.compute_dtype), self.output_bias)
 
-    def logits(self, hidden: tf.Tensor, embeddings: Weight | None = None) -> tf.Tensor:
+    def logits(self, hidden: tf.Tensor, embeddings: weights.Weight | None = None) -> tf.Tensor:
         """Logits of all words, float32 [..., K], from `hidden`, float [..., l]."""
         return self.output_weights(embeddings).logits(self.features(hidden))
 
     def compute_output_spec(self, *args: object, **kwargs: object) -> keras.KerasTensor:
-        """Of a call in a functional model, which would freeze a tie.
+        """Of a call in a functional model, which raises a ValueError if the readout is `tied`.
 
-        Raises:
-            ValueError: The readout is `tied`: Keras saves the embeddings that it is given as a
-                constant.
+        Keras would save the embeddings that it is given as a constant.
         """
         if self.tied:
             raise ValueError(
@@ -260,7 +247,7 @@ class Readout(ConfiguredLayer):
         state: tf.Tensor,
         previous: tf.Tensor,
         context: tf.Tensor | None = None,
-        embeddings: Weight | None = None,
+        embeddings: weights.Weight | None = None,
     ) -> tf.Tensor:
         term = None if context is None else self.context_term(context)
         return self.logits(self.hidden(state, previous, term), embeddings)
@@ -273,7 +260,7 @@ def pair_maximum(pairs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.
     Strided slices, or `tf.reduce_max` over an axis of size 2, are several times slower, forward
     and backward.
     """
-    apart = reshaped(pairs, pairs, pairs.shape[-1] // 2, 2)
+    apart = weights.reshaped(pairs, pairs, pairs.shape[-1] // 2, 2)
     first, second = tf.unstack(apart, num=2, axis=-1)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:

@@ -103,12 +103,10 @@ class Architecture:
     def check(self, owner: str) -> None:
         """Checks the sizes and parts that a model of the class `owner` was given.
 
-        Layers check their own sizes, and the model checks that all parts fit together.
-
-        Raises:
-            ValueError: A size is not a whole number, an encoder, a readout or a bridge is
-                something else, an argument is for a readout that is not made here, or shared
-                embeddings have two sizes.
+        Layers check their own sizes, and the model checks that all parts fit together. A ValueError
+        names a size that is not a whole number, an encoder, a readout or a bridge that is something
+        else, an argument for a readout that is not made here, or the two sizes of shared
+        embeddings.
         """
         for name in SIZES:
             size(owner, name, getattr(self, name))

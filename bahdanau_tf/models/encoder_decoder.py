@@ -8,14 +8,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers import decoder
 from bahdanau_tf.layers.cells import GRUCell, KerasCell
-from bahdanau_tf.layers.decoder import (
-    AttentionDecoder,
-    ConditionalDecoder,
-    DecoderState,
-    Glimpse,
-    StepMemory,
-)
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
@@ -28,7 +22,7 @@ from bahdanau_tf.system.tensors import Nest, Shape
 class SourceMemory(NamedTuple):
     """What the steps read of a source sentence."""
 
-    attended: StepMemory | tuple[()]  # () without a context
+    attended: decoder.StepMemory | tuple[()]  # () without a context
     first_input: tf.Tensor  # float [B, m], used in place of E y_0
 
 
@@ -80,9 +74,9 @@ class EncoderDecoder(StepwiseModel):
         self.encoder = arguments.encoder or self.encoder_class(make_cell(), **dropout)
         cell, attention = arguments.cell or make_cell(), arguments.attention
         self.decoder = (
-            ConditionalDecoder(cell, attention, **dropout)
+            decoder.ConditionalDecoder(cell, attention, **dropout)
             if arguments.step_order == "conditional"
-            else AttentionDecoder(cell, attention, arguments.step_order, **dropout | start)
+            else decoder.AttentionDecoder(cell, attention, arguments.step_order, **dropout | start)
         )
         self.bridge = arguments.bridge or self.bridge_class(
             self.decoder.cell.state_size, m, **start
@@ -173,7 +167,7 @@ class EncoderDecoder(StepwiseModel):
 
     def hidden(
         self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, Glimpse]:
+    ) -> tuple[tf.Tensor, decoder.Glimpse]:
         """The readout's t_i, float [B, T_y, l], and the decoder's `Glimpse`.
 
         Arguments as in `features`; of `words` alone, t_i is [N, l].
@@ -231,7 +225,7 @@ class EncoderDecoder(StepwiseModel):
         """The last matrix and its bias."""
         return self.readout.output_weights(self.target_embedding.embeddings)
 
-    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
+    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, decoder.DecoderState]:
         """See `TranslationModel`."""
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
@@ -241,8 +235,8 @@ class EncoderDecoder(StepwiseModel):
         return SourceMemory(attended, first), state
 
     def step(
-        self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
-    ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: decoder.DecoderState, memory: SourceMemory
+    ) -> tuple[tf.Tensor, decoder.DecoderState, tf.Tensor | None]:
         """See `TranslationModel`."""
         is_first = ids == self.start_id
         previous = tf.where(

@@ -274,9 +274,8 @@ _MARK = object()
 def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
     """Reads a GroundHog vocabulary, a pickle of Python 2, without running it.
 
-    A pickle is a program. Only the opcodes (of protocols 0 to 2) that make strings, integers and
-    a dictionary of these are accepted; any other, such as those that import or call, is an
-    error.
+    A pickle is a program. Only the opcodes (of protocols 0 to 2) that make strings, integers and a
+    dictionary of these are accepted; any other, such as those that import or call, is an error.
 
     Args:
         path: `vocab.*.pkl` (word -> id) or `ivocab.*.pkl` (id -> word).

@@ -33,8 +33,7 @@ class _OriginalModel(EncoderDecoder):
             parameters: Path of GroundHog's .npz file, or its arrays by name.
 
         Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
-            last.
+            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol last.
 
         Raises:
             ValueError: The file does not have the parameters of this model.

@@ -32,9 +32,8 @@ class Seq2SeqLSTM(EncoderDecoder):
     the network of 384M parameters, so here embeddings, biases and output are included. 64M of
     them are recurrent, 4 · 2n · n in each of 2L layers.
 
-    Two choices that the paper leaves open: the encoder reads the end symbol, and a learned
-    vector is used in place of E y_0 (in the paper's figure 1 the decoder's first input is the
-    end symbol).
+    Two choices that the paper leaves open: the encoder reads the end symbol, and a learned vector
+    is used in place of E y_0 (in the paper's figure 1 the decoder's first input is the end symbol).
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.

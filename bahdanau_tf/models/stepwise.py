@@ -241,11 +241,7 @@ class StepwiseModel(keras.Model):
         super().export(filepath, *args, input_signature=signature, **kw)
 
     def quantize(self, *args: object, **kwargs: object) -> None:
-        """Is refused: loss and search read the weights as they are.
-
-        Raises:
-            ValueError: Always.
-        """
+        """Is refused, by a ValueError: loss and search read the weights as they are."""
         raise ValueError(
             f"{type(self).__name__}: quantize is not supported; half precision (dtype) makes a "
             "model smaller"

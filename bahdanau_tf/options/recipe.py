@@ -144,7 +144,7 @@ class Recipe(OptionGroup):
     )
     warmup_steps: int = option(
         'Number of updates until the peak of "linear", "cosine" and "inverse_sqrt"; with '
-        "`minutes` the first two reach it after a tenth of the training at the latest.",
+        "`minutes` a schedule with a total reaches it after a tenth of the training at the latest.",
         200,
         _COUNT,
     )
@@ -273,8 +273,8 @@ class Recipe(OptionGroup):
     )
     minutes: float = option(
         "Longest time of all runs together, evaluations included, each run from the end of "
-        'its first update, for which its graph is made; 0 for no limit. The rate of "linear" '
-        'and "cosine" then falls with the time, if that ends before the epochs.',
+        "its first update, for which its graph is made; 0 for no limit. A schedule with a total, "
+        "such as linear, then falls with the time, if that ends before the epochs.",
         0.0,
         Range(0, 1e6),
         kw_only=True,

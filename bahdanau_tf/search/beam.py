@@ -7,6 +7,7 @@ from functools import partial
 
 import tensorflow as tf
 
+from bahdanau_tf.search import selections
 from bahdanau_tf.search.loop import (
     CoveragePenalty,
     Penalty,
@@ -16,17 +17,7 @@ from bahdanau_tf.search.loop import (
     gnmt_length_penalty,
     no_coverage_penalty,
 )
-from bahdanau_tf.search.selections import (
-    Constraint,
-    Continuations,
-    History,
-    Output,
-    all_logits,
-    best_of_all,
-    constrain,
-    finite,
-    truncate,
-)
+from bahdanau_tf.search.selections import Constraint, Continuations, History, Output
 from bahdanau_tf.system.tensors import Nest
 
 
@@ -95,7 +86,7 @@ def beam_search(
         )
     search = Search(
         step=step,
-        select=partial(best_of_all, constraints=constraints, beam_size=beam_size),
+        select=partial(selections.best_of_all, constraints=constraints, beam_size=beam_size),
         start_id=start_id,
         eos_id=eos_id,
         length_penalty=length_penalty,
@@ -185,16 +176,16 @@ def sample(
     numbers = _numbers(seed, state, max_length, n_samples)
 
     def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
-        logits = all_logits(output)
-        constrained = constrain(logits, history, constraints)
+        logits = selections.all_logits(output)
+        constrained = selections.constrain(logits, history, constraints)
         best = tf.reduce_max(constrained, -1, keepdims=True)
         best = tf.where(tf.math.is_finite(best), best, 0.0)
         # From the best: a large one would overflow by a small temperature.
         scaled = (constrained - best) / max(temperature, TINY)
-        scaled = truncate(scaled, top_k, max(top_p, TINY))
+        scaled = selections.truncate(scaled, top_k, max(top_p, TINY))
         tokens = _draw(scaled, history, numbers)
         log_probs = tf.gather(constrained, tokens, batch_dims=2)
-        log_probs = finite(log_probs - tf.reduce_logsumexp(logits, axis=-1) + so_far)
+        log_probs = selections.finite(log_probs - tf.reduce_logsumexp(logits, axis=-1) + so_far)
         parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1])
         return Continuations(log_probs, parents, tokens)
 

@@ -14,21 +14,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.search.selections import (
-    ABSENT,
-    NEVER,
-    Continuations,
-    Features,
-    History,
-    Hypotheses,
-    Output,
-    Tensors,
-    best,
-    blank,
-    concat,
-    finite,
-    take,
-)
+from bahdanau_tf.search import selections
+from bahdanau_tf.search.selections import NEVER, Features, History, Hypotheses, Output
 from bahdanau_tf.system.tensors import Nest
 
 
@@ -142,7 +129,7 @@ class SearchResult(NamedTuple):
 
 
 Step = Callable[[tf.Tensor, Nest, Nest], tuple[Output, Nest, "tf.Tensor | None"]]
-Select = Callable[[Output, tf.Tensor, History], Continuations]
+Select = Callable[[Output, tf.Tensor, History], selections.Continuations]
 
 
 class _Rows(NamedTuple):
@@ -217,8 +204,8 @@ class Search:
             if max_length < 1:
                 raise ValueError(f"search: max_length is {max_length}, wanted 1 or more.")
             longest = max_length  # static
-        live = blank(batch, self.places, longest, log_prob=0.0)
-        finished = blank(batch, self.n_best, longest, log_prob=NEVER)
+        live = selections.blank(batch, self.places, longest, log_prob=0.0)
+        finished = selections.blank(batch, self.n_best, longest, log_prob=NEVER)
         exists = tf.fill([batch, 1], True) & (tf.range(self.places) < starts)
         rows = _Rows(
             row=tf.range(batch),
@@ -294,7 +281,7 @@ class Search:
         path = tf.where(lengths.times == beam.time, step, path)
         ends = tokens == self.eos_id  # no matter at an empty place
         new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
-        finished = best(concat(before.finished, new), self.n_best)
+        finished = selections.best(selections.concat(before.finished, new), self.n_best)
         remaining = tf.where(ends, NEVER, log_probs)
         bounds = remaining / rows.penalty[:, tf.newaxis]
         hopeful = bounds > finished.scores[:, -1:]
@@ -323,11 +310,11 @@ class Search:
         scores = log_probs / divisor
         if not self._is_covering:
             return scores
-        return finite(scores + self.coverage_penalty(coverage, rows.row))
+        return selections.finite(scores + self.coverage_penalty(coverage, rows.row))
 
-    def _continued(self, nest: Tensors, parents: tf.Tensor) -> Tensors:
+    def _continued(self, nest: selections.Tensors, parents: tf.Tensor) -> selections.Tensors:
         """What belongs to the hypotheses that are continued: [B, K, ...]."""
-        return nest if self.places == 1 else take(nest, parents)
+        return nest if self.places == 1 else selections.take(nest, parents)
 
     @property
     def _is_covering(self) -> bool:
@@ -395,12 +382,12 @@ def _result(
     beam: _Beam, results: _Results, n_best: int | tf.Tensor, has_weights: bool
 ) -> SearchResult:
     """The n best: finished before unfinished ones, with their alignments."""
-    both = concat(results.finished, best(results.live, n_best))
+    both = selections.concat(results.finished, selections.best(results.live, n_best))
     exists = both.scores > NEVER
     finished = exists & (tf.range(2 * n_best) < n_best)
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
     order = tf.math.top_k(rank, n_best).indices  # ties keep their order
-    chosen, exists, finished = take((both, exists, finished), order)
+    chosen, exists, finished = selections.take((both, exists, finished), order)
     tokens, slots = tf.unstack(tf.cast(chosen.path, tf.int32), num=2, axis=2)
     lengths = tf.math.count_nonzero(slots >= 0, -1, dtype=tf.int32)
     lengths = tf.where(exists, lengths, 0)
@@ -408,8 +395,8 @@ def _result(
     slots = tf.maximum(slots, 0)
     return SearchResult(
         tokens=tf.where(real, tokens, 0),
-        log_probs=tf.where(exists, chosen.log_probs, ABSENT),
-        scores=tf.where(exists, chosen.scores, ABSENT),
+        log_probs=tf.where(exists, chosen.log_probs, selections.ABSENT),
+        scores=tf.where(exists, chosen.scores, selections.ABSENT),
         lengths=lengths,
         weights=beam.record.followed(slots, real, beam.time) if has_weights else None,
         finished=finished,

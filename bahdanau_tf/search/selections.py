@@ -110,8 +110,8 @@ class Few:
     def words(self, history: History, size: int | None) -> tf.Tensor:
         """The words forbidden now, int32, broadcastable to `[B, K, M]`.
 
-        Raises:
-            ValueError: they are always the same, and one is not in the vocabulary of `size` words.
+        Raises ValueError if they are always the same, and one is not in the vocabulary of `size`
+        words.
         """
         words = self.forbidden(history)
         always = tf.get_static_value(words)

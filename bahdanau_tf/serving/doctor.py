@@ -17,17 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.serving import requests
 from bahdanau_tf.serving.export import TEXT_OPS, has_serving_api, operations, read_warmup
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of
-from bahdanau_tf.serving.requests import (
-    Answers,
-    Outputs,
-    Request,
-    answers,
-    probes,
-    request,
-    sentences,
-)
+from bahdanau_tf.serving.requests import Answers, Outputs, Request, request
 from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation import Scored, Translation, TranslationGraph
@@ -199,17 +192,17 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
     """
     version = Path(version)
     served = LimitedGraph(graph, limits)
-    texts, targets = probes(graph.source_text), probes(graph.target_text)[::-1]
+    texts, targets = requests.probes(graph.source_text), requests.probes(graph.target_text)[::-1]
     comparisons = _comparisons(served, n_best_of(graph, limits), texts, targets)
     names = sorted(comparisons)
     compared = [request(name, texts, targets) for name in names]
     empty = [request(name, [], []) for name in names]
     asked = [*compared, *empty, *read_warmup(version)]
     # Requests to time: a row, many rows, and the longest row.
-    words = sentences(graph.source_text, [TIMED_WORDS] * max(TIMED_ROWS))
+    words = requests.sentences(graph.source_text, [TIMED_WORDS] * max(TIMED_ROWS))
     timed = [*(words[:count] for count in TIMED_ROWS), [max(texts, key=len)]]
     try:
-        replies = answers(
+        replies = requests.answers(
             version, asked, [Request("serving_default", {"text": rows}) for rows in timed]
         )
     except ValueError as error:

@@ -206,10 +206,7 @@ def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
     """Renames a complete folder to `base/<version>`, on the same file system; returns the path.
 
     The version is one more than the largest one, or the next number if another export takes that
-    first.
-
-    Raises:
-        OSError: `base` cannot be written to.
+    first. Raises OSError if `base` cannot be written to.
     """
     base = Path(base)
     with writing(base):
@@ -233,23 +230,12 @@ WARMUP_WORDS = 12
 
 
 def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits) -> Path:
-    """Writes a SavedModel with the signatures of `serving.signatures`.
+    """Writes a SavedModel with the signatures of `serving.signatures`; returns its folder.
 
-    It is not examined; `written`, `examine` and `publish` are its steps.
-
-    Args:
-        graph: The graph of a translator.
-        path: Base folder of the model's versions.
-        limits: The limits of requests and replies.
-
-    Returns:
-        The version's folder. It gets its name when it is complete, since a server may be watching
-        the base folder.
-
-    Raises:
-        OSError: The folder cannot be written to.
-        ValueError: The graph has ops that a stock server lacks, or the limits and the decoding do
-            not fit the model.
+    The folder gets its name in `path` when it is complete, since a server may be watching. It is
+    not examined; `written`, `examine` and `publish` are the steps. Raises OSError if the folder
+    cannot be written to, ValueError if the graph has ops that a stock server lacks, or if the
+    limits and the decoding do not fit the model.
     """
     with written(graph, path, limits) as folder:
         return publish(folder, path)
@@ -259,10 +245,9 @@ def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
 def written(
     graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
 ) -> Iterator[Path]:
-    """Yields the folder of a complete SavedModel that no server sees yet.
+    """Yields the folder of a complete SavedModel that no server sees yet; raises as `export`.
 
-    It is removed at the end, unless `publish` has made it a version. Args and Raises are those of
-    `export`.
+    It is removed at the end, unless `publish` has made it a version.
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable

@@ -378,12 +378,21 @@ def _slim(function: Any) -> None:
     awaited = {*map(node_of, controls), *function.control_ret.values()}
     passing = _passing(function, awaited)
     shapes = {node.name: _shape(node) for node in function.node_def}
-    now = _Names()
     first: dict[object, str] = {}  # of equal nodes
+    same: dict[str, str] = {}  # for the name of a removed node that of an equal one
+    passed: dict[str, list[str]] = {}  # of one that only passes tensors on, their names
     flat: dict[str, str] = {}  # what the reshapes read
     kept = []
+
+    def now(reference: str) -> str:
+        """What a tensor "node:output:0", or "^node", is called when others are removed."""
+        name = node_of(reference)
+        if name in passed:
+            return passed[name][int(reference.split(":")[-1])]
+        return reference.replace(name, same.get(name, name), 1)
+
     for node in in_order(function.node_def):
-        node.input[:] = map(now.of, node.input)
+        node.input[:] = map(now, node.input)
         if node.op == "Reshape":  # of another one, too
             tensor = node.input[0]
             flat[node.name] = node.input[0] = flat.get(node_of(tensor), tensor)
@@ -391,36 +400,21 @@ def _slim(function: Any) -> None:
             if shape and shape == shapes.get(node_of(node.input[0])):
                 passing |= {node.name} - awaited
         if node.name in passing:
-            now.passed[node.name] = list(node.input)
+            passed[node.name] = list(node.input)
             continue
         node.attr.pop(_GRADIENT, None)
         if node.op in PURE:
-            same = first.setdefault((meaning(node), *node.input), node.name)
-            if same != node.name:
-                now.same[node.name] = same
+            equal = first.setdefault((meaning(node), *node.input), node.name)
+            if equal != node.name:
+                same[node.name] = equal
                 continue
         kept.append(node)
     for results_by_name in (function.ret, function.control_ret):
         for name, result in list(results_by_name.items()):
-            results_by_name[name] = now.of(result)
+            results_by_name[name] = now(result)
     results = *function.ret.values(), *function.control_ret.values()
     del function.node_def[:]
     function.node_def.extend(behind(kept, results))
-
-
-class _Names:
-    """What nodes and tensors are called when others are removed."""
-
-    def __init__(self) -> None:
-        self.same: dict[str, str] = {}  # for the name of a removed node that of an equal one
-        self.passed: dict[str, list[str]] = {}  # of one that only passes tensors on, their names
-
-    def of(self, reference: str) -> str:
-        """The name now: of a tensor "node:output:0", or "^node"."""
-        name = node_of(reference)
-        if name in self.passed:
-            return self.passed[name][int(reference.split(":")[-1])]
-        return reference.replace(name, self.same.get(name, name), 1)
 
 
 def _shape(node: Any) -> list[int] | None:

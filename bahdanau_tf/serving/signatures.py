@@ -56,10 +56,8 @@ def signatures(
     """A concrete function for each signature of a translator.
 
     All signatures but `greedy` use its decoding. Without attention there is no `align`, with a
-    reversed target tokenizer no `complete`.
-
-    Raises:
-        ValueError: The decoding needs something that the model does not have.
+    reversed target tokenizer no `complete`. Raises ValueError if the decoding needs something that
+    the model does not have.
     """
     served = _Served(graph, limits)
     functions = [served.serving_default, served.greedy, served.n_best, served.score]

@@ -14,8 +14,7 @@ from bahdanau_tf.system.tensors import Nest
 def round_to_half(model: keras.Model) -> None:
     """Rounds a model's float32 weights to float16 precision, in place.
 
-    Raises:
-        ValueError: A weight is beyond the largest float16, 65,504.
+    Raises ValueError if a weight is beyond the largest float16, 65,504.
     """
     for variable in _float32_variables(model):
         weights = variable.numpy()

@@ -18,17 +18,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 from bahdanau_tf.system.files import checksum, full_disk_named
 from bahdanau_tf.system.lines import Text
+from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.splitting import INVISIBLE
-from bahdanau_tf.text.tokenizer import (
-    Located,
-    Tokenizer,
-    Written,
-    as_texts,
-    counted_lines,
-    line_batches,
-    lines_of,
-)
 from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
 from bahdanau_tf.text.words import tensorflow_text, true_cased
 
@@ -39,13 +31,15 @@ if TYPE_CHECKING:
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
 
 
-def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
-    """Replacements of characters; SentencePiece applies the longest that fits.
+@functools.cache
+def normalization_rules(half_width: bool, lowercase: bool) -> str:
+    """Replacements of characters in SentencePiece's format: code points, tab, code points.
 
-    Results are not replaced again. All canonically equal sequences of a character become its NFC
-    form, in whatever order its marks come and however many are separate; unlike in NFC, not if
-    other marks stand between them. Spaces become U+0020, invisible characters are removed.
-    `half_width` and `lowercase` are as in `SubwordTokenizer.train`.
+    It applies the longest that fits. Results are not replaced again. All canonically equal
+    sequences of a character become its NFC form, in whatever order its marks come and however many
+    are separate; unlike in NFC, not if other marks stand between them. Spaces become U+0020,
+    invisible characters are removed. `half_width` and `lowercase` are as in
+    `SubwordTokenizer.train`.
     """
     rules = {}
     # Outside these two ranges no character is assigned (Unicode 17).
@@ -63,7 +57,12 @@ def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
         for form in _equals(character):
             if form != written:
                 rules[form] = written
-    return rules | dict.fromkeys(INVISIBLE, "")
+    rules |= dict.fromkeys(INVISIBLE, "")
+    lines = (
+        "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
+        for rule in sorted(rules.items())
+    )
+    return "\n".join(lines) + "\n"
 
 
 def _equals(character: str) -> Iterator[str]:
@@ -80,17 +79,6 @@ def _equals(character: str) -> Iterator[str]:
             form += "".join(order[joined:])
             if unicodedata.normalize("NFC", form) == composed:
                 yield form
-
-
-@functools.cache
-def rules_text(half_width: bool, lowercase: bool) -> str:
-    """The rules in SentencePiece's format: code points, tab, code points."""
-    rules = normalization_rules(half_width, lowercase)
-    lines = (
-        "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
-        for rule in sorted(rules.items())
-    )
-    return "\n".join(lines) + "\n"
 
 
 @functools.cache
@@ -189,10 +177,10 @@ def _lines(
     SentencePiece replaces an exception of the iterator by its own.
     """
     try:
-        for strings in line_batches(true_cased_files):
+        for strings in tokenizer.line_batches(true_cased_files):
             yield from (x.decode() for x in true_cased(strings).numpy())
         for path in files:
-            yield from counted_lines(path)
+            yield from tokenizer.counted_lines(path)
     except ValueError as error:
         unread.append(error)
         raise
@@ -202,7 +190,7 @@ SPACE = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 
 
-class SubwordTokenizer(Tokenizer):
+class SubwordTokenizer(tokenizer.Tokenizer):
     """Splits text into the pieces of a SentencePiece model.
 
     The model contains all settings, its normalization included (see `train`). With any
@@ -219,8 +207,7 @@ class SubwordTokenizer(Tokenizer):
             id of padding must be 0.
         reverse: Whether the last piece comes first (Sutskever et al. 2014, section 3.3). The end
             symbol stays last.
-        true_case: Whether a line all in capitals is read as an ordinary sentence, see
-            `true_cased`.
+        true_case: Whether a line all in capitals is read as an ordinary sentence, see `true_cased`.
 
     Raises:
         ValueError: The model lacks one of the three symbols, or padding is not 0.
@@ -277,8 +264,7 @@ class SubwordTokenizer(Tokenizer):
             normalization: "nfc": composed characters, plain spaces, no invisible characters. Or
                 one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
-            byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes
-                [UNK].
+            byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes [UNK].
             max_sentences: If there are more lines, so many are sampled.
             reverse: As in the constructor, like `true_case`.
             true_case: Whether lines all in capitals are read as sentences.
@@ -294,13 +280,16 @@ class SubwordTokenizer(Tokenizer):
                 than `vocabulary_size`.
         """
         owner = "SubwordTokenizer.train"
-        texts, as_written = as_texts(owner, files), as_texts(owner, files_as_written)
+        texts, as_written = (
+            tokenizer.as_texts(owner, files),
+            tokenizer.as_texts(owner, files_as_written),
+        )
         rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                lines = itertools.chain.from_iterable(map(lines_of, texts + as_written))
+                lines = itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
                 half_width = not any(map(FULL_WIDTH.search, lines))
-            rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
+            rule = {"normalization_rule_tsv": normalization_rules(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
                 "SubwordTokenizer.train: lowercase and half_width need "
@@ -338,7 +327,7 @@ class SubwordTokenizer(Tokenizer):
         options = {"nbest_size": nbest, "alpha": alpha} if sample else {}
         return self._finished(self._model(**options).tokenize(self._read(strings)))
 
-    def _located(self, strings: tf.Tensor) -> Located:
+    def _located(self, strings: tf.Tensor) -> tokenizer.Located:
         ids, starts, ends = self._model().tokenize_with_offsets(self._read(strings))
         starts = starts.with_values(tf.cast(starts.values, tf.int32))
         return ids, starts, ends.with_values(tf.cast(ends.values, tf.int32))
@@ -346,7 +335,7 @@ class SubwordTokenizer(Tokenizer):
     def _entries(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.gather(self._surfaces, self._known(ids))
 
-    def _joined(self, pieces: tf.RaggedTensor) -> Written:
+    def _joined(self, pieces: tf.RaggedTensor) -> tokenizer.Written:
         plain = tf.strings.regex_replace(pieces.values, "^ ", "", replace_global=False)
         lengths = pieces.with_values(tf.strings.length(plain))
         space = tf.strings.length(pieces.values) - lengths.values  # 1 or 0

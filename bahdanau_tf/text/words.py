@@ -97,9 +97,8 @@ class WordTokenizer(Tokenizer):
     normalized after splitting, so that offsets are those of the original text.
 
     The inverse needs the ids only. A rule of the language says where spaces go; where the rule is
-    wrong for a word, its vocabulary entry carries a sign: U+FFED for no space before it, U+2423
-    for a space before it. A signed word that the vocabulary lacks counts as the word without the
-    sign.
+    wrong for a word, its vocabulary entry carries a sign: U+FFED for no space before it, U+2423 for
+    a space before it. A signed word that the vocabulary lacks counts as the word without the sign.
 
     Args:
         vocabulary: The words that have ids.
@@ -110,8 +109,7 @@ class WordTokenizer(Tokenizer):
             symbol stays last.
         no_break: Whether `detokenize` writes no-break spaces (U+00A0) where the language has them,
             in French before ! ? : ; and inside « »; if not, plain spaces.
-        true_case: Whether a line all in capitals is read as an ordinary sentence, see
-            `true_cased`.
+        true_case: Whether a line all in capitals is read as an ordinary sentence, see `true_cased`.
         rules: Version of the languages' rules: 2, or 1 as in tokenizers saved before version 2.
 
     Raises:

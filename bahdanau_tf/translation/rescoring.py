@@ -206,8 +206,4 @@ def choose_weight(
 
 def _best(hypotheses: Sequence[tuple[str, float, float]], weight: float) -> str:
     """The text that ranks first; "" if there are no hypotheses."""
-    return max(
-        hypotheses,
-        key=lambda hypothesis: _mixed(hypothesis[1], hypothesis[2], weight),
-        default=("",),
-    )[0]
+    return max(hypotheses, key=lambda x: _mixed(x[1], x[2], weight), default=("",))[0]

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.evaluation import (
-    Links,
-    alignment_error_rate,
-    diagonal_links,
-    format_pharaoh,
-    hard_links,
-)
+from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.translation.view import alignment_html
 
@@ -64,8 +58,11 @@ class Translation:
 
     def __repr__(self) -> str:
         others = f", {len(self.alternatives)} more" if self.alternatives else ""
-        texts = " -> ".join(repr(_shortened(x)) for x in (self.source, self.text))
-        return f"<Translation {texts}, score {self.score:.2f}{others}>"
+        source, text = (
+            repr(x if len(x) <= _SHOWN else f"{x[: _SHOWN - 3]}...")
+            for x in (self.source, self.text)
+        )
+        return f"<Translation {source} -> {text}, score {self.score:.2f}{others}>"
 
     def __eq__(self, other: object) -> bool:
         return _equal(vars(self), vars(other)) if isinstance(other, Translation) else NotImplemented
@@ -113,7 +110,7 @@ class Translation:
         return self.view()
 
     @property
-    def hard_alignment(self) -> Links:
+    def hard_alignment(self) -> evaluation.Links:
         """The link (source token, target token) of each target token.
 
         It is that of `bahdanau_tf.evaluation.hard_links`; end symbols have no links.
@@ -125,22 +122,24 @@ class Translation:
             return frozenset()
         if self.weights is None:
             raise ValueError("Translation: no alignment, wanted one of a model with attention")
-        return hard_links(self.weights[: len(self.tokens), : len(self.source_tokens)])
+        return evaluation.hard_links(self.weights[: len(self.tokens), : len(self.source_tokens)])
 
     @property
-    def diagonal_alignment(self) -> Links:
+    def diagonal_alignment(self) -> evaluation.Links:
         """A baseline for `hard_alignment`: the links of a straight diagonal.
 
         It is that of `bahdanau_tf.evaluation.diagonal_links`.
         """
-        return diagonal_links(len(self.tokens), len(self.source_tokens))
+        return evaluation.diagonal_links(len(self.tokens), len(self.source_tokens))
 
     @property
     def pharaoh(self) -> str:
         """The hard alignment as in "0-0 1-2": source-target, from 0."""
-        return format_pharaoh(self.hard_alignment)
+        return evaluation.format_pharaoh(self.hard_alignment)
 
-    def alignment_error_rate(self, sure: Links, possible: Links = frozenset()) -> float:
+    def alignment_error_rate(
+        self, sure: evaluation.Links, possible: evaluation.Links = frozenset()
+    ) -> float:
         """Compares the hard alignment with gold links.
 
         Args:
@@ -150,7 +149,7 @@ class Translation:
         Returns:
             AER, from 0, the best, to 1; see `bahdanau_tf.evaluation.alignment_error_rate`.
         """
-        return alignment_error_rate([self.hard_alignment], [sure], [possible])
+        return evaluation.alignment_error_rate([self.hard_alignment], [sure], [possible])
 
 
 class Scored(NamedTuple):
@@ -186,7 +185,3 @@ def _equal(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
         else value == other
         for value, other in zip(values.values(), others.values(), strict=True)
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
