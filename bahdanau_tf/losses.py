@@ -16,12 +16,10 @@ Parts = list[tf.Tensor]
 
 
 def word_weights(ids: tf.Tensor, sample_weight: tf.Tensor | None) -> tf.Tensor:
-    """w_i of the words of a batch, float32, with the shape of `ids`.
+    """w_i of the words of a batch, float32, with the shape of `ids`, int32 [B, T_y].
 
-    Args:
-        ids: int32 [B, T_y].
-        sample_weight: float [B, T_y], w_i; [B] or [B, 1], that of all words of a sentence; or None.
-            Unless it is the first, padding has 0.
+    `sample_weight` is float [B, T_y], w_i; or, with 0 on padding, [B] or [B, 1], that of all words
+    of a sentence, or None.
     """
     words = is_word(ids)
     if sample_weight is None:

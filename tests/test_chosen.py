@@ -560,14 +560,14 @@ def test_what_is_measured_reaches_the_rules(has_gpu, trained, tmp_path, monkeypa
         path.write_bytes(gzip.compress(b"A line.\n" * 7))
     seen = []
 
-    def choose(user_options, facts, model, machine):
-        if machine:
-            seen.append(dict(machine))
+    def choose(asked, facts, *measured):
+        if measured:
+            seen.append(measured[1])
             raise ValueError("that is enough")
-        return real(user_options, facts, model, machine)
+        return real(asked, facts)
 
-    real = request.choose
-    monkeypatch.setattr(request, "choose", choose)
+    real = request.Request.choose
+    monkeypatch.setattr(request.Request, "choose", choose)
     monkeypatch.setattr("bahdanau_tf.training.fitting.has_gpu", lambda: has_gpu)
     monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
     monkeypatch.setattr("bahdanau_tf.training.fitting.cores_at_once", lambda: 3)

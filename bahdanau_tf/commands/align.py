@@ -18,16 +18,7 @@ from typing import Literal
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands import files
-from bahdanau_tf.commands.flags import (
-    MODEL,
-    WRITTEN,
-    Batches,
-    Group,
-    check_files,
-    check_model,
-    check_output,
-)
+from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written
 from bahdanau_tf.system.terminal import LineCounter
@@ -37,22 +28,22 @@ from bahdanau_tf.system.terminal import LineCounter
 class _Files(OptionGroup):
     source: str | None = option("text that the model translates; may be .gz", required=True)
     target: str | None = option("its translation; may be .gz", required=True)
-    output: str | None = option(f"file for the links; {WRITTEN}")
+    output: str | None = option(f"file for the links; {common.WRITTEN}")
 
 
 @dataclass(frozen=True)
-class _Lines(Batches):
+class _Lines(common.Batches):
     format: Literal["text", "json"] = option("links, or one JSON object per line", "text")
 
 
-GROUPS = (MODEL, Group(_Files), Group(_Lines))
+GROUPS = (common.MODEL, common.Group(_Files), common.Group(_Lines))
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    check_model(flags)
-    read = check_files(flags, "source", "target")
-    check_output("output", flags.output, read)
+    common.check_model(flags)
+    read = common.check_files(flags, "source", "target")
+    common.check_output("output", flags.output, read)
 
 
 def run(flags: absl_flags.FlagValues) -> None:

@@ -25,17 +25,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands import files
-from bahdanau_tf.commands.flags import (
-    MODEL,
-    Batches,
-    Group,
-    Search,
-    check_apart,
-    check_apart_from_models,
-    check_files,
-    check_model,
-)
+from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.options.fields import OptionGroup, option
@@ -66,25 +56,25 @@ class _Distillation(OptionGroup):
 
 
 GROUPS = (
-    MODEL,
-    Group(Search, without=("n_best",), defaults={"unknown": "forbid"}),
-    Group(_Files),
-    Group(_Distillation),
-    Group(Batches, "Lines"),
+    common.MODEL,
+    common.Group(common.Search, without=("n_best",), defaults={"unknown": "forbid"}),
+    common.Group(_Files),
+    common.Group(_Distillation),
+    common.Group(common.Batches, "Lines"),
 )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    check_model(flags)
+    common.check_model(flags)
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
         raise ValueError("--closest: --beam_size is 1, wanted more, of which one is chosen")
-    read = check_files(flags, "train_source", "train_target", "dictionary")
+    read = common.check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
-    check_apart_from_models("out_dir", flags.out_dir)
+    common.check_apart_from_models("out_dir", flags.out_dir)
     for name in OUTPUTS:
         path = os.path.join(flags.out_dir, name)
-        check_apart(f"--out_dir: {path}", path, read)
+        common.check_apart(f"--out_dir: {path}", path, read)
 
 
 Pair = tuple[str, str]

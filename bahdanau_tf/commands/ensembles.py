@@ -16,18 +16,8 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, tokenizer_for
-from bahdanau_tf.commands.flags import (
-    Average,
-    Group,
-    Modules,
-    Scores,
-    check_files,
-    check_folders,
-    check_open,
-    check_search,
-    from_flags,
-)
 from bahdanau_tf.evaluation.tables import NOT_RUN, text_row
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
@@ -39,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Models(Average, Modules):
+class _Models(common.Average, common.Modules):
     forward: tuple[str, ...] = option(
         "folders of models that read the source as it is written, separated by commas", ()
     )
@@ -58,10 +48,10 @@ class _Files(OptionGroup):
 WITHOUT = ("beam_size", "n_best", *SAMPLING)
 DIRECTIONS = ("forward", "reversed")
 GROUPS = (
-    Group(_Models, "Model"),
-    Group(_Files),
-    Group(Scores, without=("ignore_case",)),
-    Group(Decoding, "Search", WITHOUT),
+    common.Group(_Models, "Model"),
+    common.Group(_Files),
+    common.Group(common.Scores, without=("ignore_case",)),
+    common.Group(Decoding, "Search", WITHOUT),
 )
 
 
@@ -70,10 +60,10 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
     for name in DIRECTIONS:
-        check_folders(name, getattr(flags, name))
-    check_open("stdout", "standard output")
-    check_files(flags, "source", "reference")
-    check_search(flags)
+        common.check_folders(name, getattr(flags, name))
+    common.check_open("stdout", "standard output")
+    common.check_files(flags, "source", "reference")
+    common.check_search(flags)
 
 
 def run(flags: absl_flags.FlagValues) -> None:
@@ -96,7 +86,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     judge = evaluation.References(references, tokenize, nfc=flags.nfc)
     signature = ""
     widths = [max(len(name_of(*row)) for row in paper.ENSEMBLES), 7]
-    decoding = from_flags(flags, Decoding)
+    decoding = common.from_flags(flags, Decoding)
     for row, lines in translate_rows(paper.ENSEMBLES, members, sources, decoding, flags.average):
         score = None if lines is None else judge.bleu(lines)
         cells = [name_of(*row), NOT_RUN if score is None else score.score]
@@ -107,12 +97,7 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 
 def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
-    """Loads the models of --forward or --reversed.
-
-    Raises:
-        ValueError: A model reads the source in the other direction, or is of
-            another class than the first.
-    """
+    """Loads models of one class and of a direction; a ValueError if one is not."""
     from bahdanau_tf.translator import load_best
 
     loaded = [load_best(folder) for folder in folders]

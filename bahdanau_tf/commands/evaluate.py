@@ -28,21 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands import files
-from bahdanau_tf.commands.flags import (
-    WRITTEN,
-    Group,
-    Model,
-    Scores,
-    Search,
-    check_apart,
-    check_files,
-    check_model,
-    check_open,
-    check_output,
-    refuse,
-    refuse_without_model,
-)
+from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.evaluation.tables import Cell, as_text
@@ -63,14 +49,14 @@ WINDOW = 256  # sentences between two reports of progress
 class _Files(OptionGroup):
     source: str | None = option("text to translate")
     reference: str | None = option("its reference translation", required=True)
-    output: str | None = option(f"file for the model's translations; {WRITTEN}")
+    output: str | None = option(f"file for the model's translations; {common.WRITTEN}")
     hypotheses: tuple[str, ...] | None = option(
         "another system's translations, as FILE or NAME=FILE; may be repeated", repeated=True
     )
 
 
 @dataclass(frozen=True)
-class _Scores(Scores):
+class _Scores(common.Scores):
     metrics: tuple[str, ...] = option(
         f"what is computed: some of {', '.join(METRICS)}, separated by commas; of TER less is "
         "better",
@@ -79,21 +65,21 @@ class _Scores(Scores):
 
 
 GROUPS = (
-    Group(Model, optional=("model_dir",)),
-    Group(Search, without=("n_best",)),
-    Group(_Files),
-    Group(_Scores),
+    common.Group(common.Model, optional=("model_dir",)),
+    common.Group(common.Search, without=("n_best",)),
+    common.Group(_Files),
+    common.Group(_Scores),
 )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    check_open("stdout", "standard output")
+    common.check_open("stdout", "standard output")
     metrics = {*flags.metrics}
     if not metrics or len(metrics) < len(flags.metrics) or not metrics <= METRICS.keys():
         names = ",".join(flags.metrics)
         raise ValueError(f"--metrics is {names!r}, wanted some of {', '.join(METRICS)}, each once")
-    read = check_files(flags, "source", "reference", "dictionary")
+    read = common.check_files(flags, "source", "reference", "dictionary")
     if flags.source is None and not flags.hypotheses:
         raise ValueError("--source (with --model_dir) or --hypotheses is missing")
     if flags.source is None and flags.model_dir:
@@ -102,14 +88,14 @@ def check(flags: absl_flags.FlagValues) -> None:
         _, path = _name_and_path(value)
         check_file("hypotheses", path)
         read.append(("--hypotheses", path))
-    check_output("output", flags.output, read)
+    common.check_output("output", flags.output, read)
     if flags.source is not None:
-        check_apart("--reference", flags.reference, [("--source", flags.source)])
+        common.check_apart("--reference", flags.reference, [("--source", flags.source)])
     if _has_model(flags):
-        check_model(flags)
+        common.check_model(flags)
     else:
-        refuse(flags, ["output"], "without --model_dir")
-        refuse_without_model(flags)
+        common.refuse(flags, ["output"], "without --model_dir")
+        common.refuse_without_model(flags)
 
 
 def _name_and_path(value: str) -> tuple[str, str]:

@@ -13,15 +13,8 @@ from dataclasses import dataclass
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import load_translator
-from bahdanau_tf.commands.flags import (
-    MODEL,
-    SEARCH,
-    Group,
-    check_apart_from_models,
-    check_files,
-    check_model,
-)
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.ranges import Range
@@ -48,15 +41,15 @@ class _Exported(OptionGroup):
     )
 
 
-GROUPS = (MODEL, SEARCH, Group(_Exported, "SavedModel"))
+GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "SavedModel"))
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_folder("export_dir", flags.export_dir)
-    check_apart_from_models("export_dir", flags.export_dir)
-    check_model(flags)
-    check_files(flags, "dictionary")
+    common.check_apart_from_models("export_dir", flags.export_dir)
+    common.check_model(flags)
+    common.check_files(flags, "dictionary")
 
 
 def run(flags: absl_flags.FlagValues) -> int:

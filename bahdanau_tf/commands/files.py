@@ -48,10 +48,8 @@ def line_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yields pairs of lines of the files of two flags as they are read.
 
-    The first is standard input if it is not given. `start` lines are skipped.
-
-    Raises:
-        ValueError: One file ends before the other.
+    The first is standard input if it is not given. `start` lines are skipped. It is a ValueError
+    if one file ends before the other.
     """
     names = (first, second)
     files = (read_lines(getattr(flags, name), start, stop) for name in names)
@@ -103,12 +101,7 @@ def kept_lines_named(
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
-    """Loads the best model of --model_dir, for --threads, with the search flags if any.
-
-    Raises:
-        ValueError: A folder holds no trained model, or the models of an
-            ensemble do not fit together.
-    """
+    """Loads the best model of --model_dir, for --threads, with the search flags if any."""
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.text import Dictionary
     from bahdanau_tf.translator import Translator, load_best
@@ -126,11 +119,7 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
 
 
 def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator[NBest]:
-    """Reads the lists of some sentences from a file or standard input.
-
-    Raises:
-        ValueError: It is not an n-best list, which names the flag, or not UTF-8.
-    """
+    """Reads the lists of some sentences from a file or standard input; an error names the flag."""
     from bahdanau_tf.translation.rescoring import MalformedListError, read_nbest
 
     try:
@@ -163,11 +152,7 @@ def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
-    """Checks --tokenize before long work begins.
-
-    Raises:
-        ValueError: There is no such tokenizer, or its package is missing.
-    """
+    """Raises before long work begins if there is no such --tokenize, or its package is missing."""
     from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 
     if flags.tokenize is not None:

@@ -96,11 +96,7 @@ def check_ranges(flags: absl_flags.FlagValues, groups: Iterable[Group]) -> None:
 
 
 def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
-    """Makes the dataclass from its flags; other fields have their defaults.
-
-    Raises:
-        ValueError: A value is out of range. The message has class and field.
-    """
+    """Makes the dataclass, which checks its values, of its flags and defaults."""
     names = [field.name for field in dataclasses.fields(owner) if field.name in flags]
     return owner(**{name: flags[name].value for name in names})
 
@@ -122,8 +118,7 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
 def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     """Checks that the files of these flags, if given, exist.
 
-    Returns those that will be read, for `check_output`; standard input if
-    --input is not given.
+    Returns those that will be read, for `check_output`; standard input if --input is not given.
     """
     files: list[File] = []
     for name in names:

@@ -167,11 +167,7 @@ def _check_files(flags: absl_flags.FlagValues) -> None:
 
 
 def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
-    """Reads NAME=PATH, each name once.
-
-    Raises:
-        ValueError: A value has another form. The message has the flag.
-    """
+    """Reads NAME=PATH, each name once; a ValueError for another form."""
     seen = set()
     for value in values:
         name, equals, path = value.partition("=")
@@ -266,11 +262,7 @@ def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
 def _plans(
     suite: trainings.Suite | None, files: trainings.Files, flags: absl_flags.FlagValues
 ) -> list[Plan]:
-    """The systems of --train_systems, or all; none without a suite.
-
-    Raises:
-        ValueError: There is no such system, or --train_flag would change them.
-    """
+    """The systems of --train_systems, or all, if --train_flag does not change them."""
     if suite is None:
         return []
     own = ("model", suite.limit, "reverse_source", "noreverse_source", "model_dir")
@@ -352,11 +344,7 @@ def _outside(flags: absl_flags.FlagValues, test: report.Corpus) -> dict[str, lis
 
 
 def _groups(path: str) -> list[list[str]]:
-    """The groups of lines between empty lines.
-
-    Raises:
-        ValueError: The file has fewer than two lines.
-    """
+    """The groups of lines between empty lines; a ValueError if there are fewer than two lines."""
     lines = (line.strip() for line in read_lines(path))
     groups = [[*group] for is_text, group in groupby(lines, bool) if is_text]
     if sum(map(len, groups)) < 2:
@@ -381,11 +369,7 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
 
 
 def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report.Corpus | None:
-    """The first training or dev pairs; None if there are no files of them.
-
-    Raises:
-        ValueError: One file ends before the other.
-    """
+    """The first training or dev pairs; None if there are no files of them."""
     from bahdanau_tf import report
 
     if getattr(files, f"{side}_source") is None:

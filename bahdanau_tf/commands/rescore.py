@@ -21,17 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands import files
-from bahdanau_tf.commands.flags import (
-    MODEL,
-    SCORES,
-    WRITTEN,
-    Group,
-    check_files,
-    check_model,
-    check_output,
-    refuse,
-)
+from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.ranges import Range
@@ -47,7 +37,7 @@ _DEV = ("dev_source", "dev_input", "dev_reference")
 class _Files(OptionGroup):
     source: str | None = option("the sentences that the lists translate", required=True)
     input: str | None = option("n-best lists; may be .gz")
-    output: str | None = option(f"file for the ranked lists; {WRITTEN}")
+    output: str | None = option(f"file for the ranked lists; {common.WRITTEN}")
     dev_source: str | None = option("sentences on which the weight is chosen")
     dev_input: str | None = option("their n-best lists")
     dev_reference: str | None = option("their reference translations")
@@ -64,7 +54,7 @@ class _Lists(OptionGroup):
     )
 
 
-GROUPS = (MODEL, Group(_Files), Group(_Lists), SCORES)
+GROUPS = (common.MODEL, common.Group(_Files), common.Group(_Lists), common.SCORES)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
@@ -76,10 +66,10 @@ def check(flags: absl_flags.FlagValues) -> None:
     if dev and flags.weight is not None:
         raise ValueError(f"--weight and --{dev[0]}: wanted one of them")
     if not dev:
-        refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
-    check_model(flags)
-    read = check_files(flags, "source", "input", *_DEV)
-    check_output("output", flags.output, read)
+        common.refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
+    common.check_model(flags)
+    read = common.check_files(flags, "source", "input", *_DEV)
+    common.check_output("output", flags.output, read)
 
 
 def run(flags: absl_flags.FlagValues) -> None:

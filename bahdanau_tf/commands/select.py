@@ -71,25 +71,17 @@ def run(flags: absl_flags.FlagValues) -> None:
     rate = len(corpus) / (time.monotonic() - start)
     chosen = lowest(scores, flags.pairs)
     if flags.scores is not None:
-        _write_scores(corpus, scores, flags.scores)
-    _write_pairs(corpus, corpus.rows[chosen], flags.output_source, flags.output_target)
+        by_line = np.full(corpus.lines, np.inf, np.float32)
+        by_line[corpus.rows] = scores
+        with written(flags.scores) as stream:
+            stream.writelines(f"{score:.4f}\n" for score in by_line)
+    with written_together([flags.output_source, flags.output_target]) as streams:
+        for texts in corpus.read_in_chunks(corpus.rows[chosen]):
+            for stream, lines in zip(streams, texts, strict=True):
+                stream.writelines(f"{line.decode()}\n" for line in lines)
     skipped = corpus.blank
     print(
         f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}, with scores "
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
         f"{skipped:,} with a blank line; {rate:.0f} pairs a second"
     )
-
-
-def _write_pairs(corpus: ParallelCorpus, rows: np.ndarray, source: str, target: str) -> None:
-    with written_together([source, target]) as streams:
-        for texts in corpus.read_in_chunks(rows):
-            for stream, lines in zip(streams, texts, strict=True):
-                stream.writelines(f"{line.decode()}\n" for line in lines)
-
-
-def _write_scores(corpus: ParallelCorpus, scores: np.ndarray, path: str) -> None:
-    by_line = np.full(corpus.lines, np.inf, np.float32)
-    by_line[corpus.rows] = scores
-    with written(path) as stream:
-        stream.writelines(f"{score:.4f}\n" for score in by_line)

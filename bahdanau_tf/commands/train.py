@@ -90,11 +90,7 @@ GROUPS = (
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Raises for mistakes that can be found before any text is read.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Raises for mistakes that can be found before any text is read."""
     for name in ("train_source", "train_target"):
         if flags[name].value is not None:
             require(flags, name)  # not empty

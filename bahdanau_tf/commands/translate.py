@@ -46,18 +46,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands import files
-from bahdanau_tf.commands.flags import (
-    MODEL,
-    SEARCH,
-    WRITTEN,
-    Batches,
-    Group,
-    check_files,
-    check_model,
-    check_output,
-    require,
-)
+from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import checksum, found_directory, read_object, write_atomically
 from bahdanau_tf.system.lines import count_lines, read_lines, written
@@ -84,14 +73,14 @@ class _Files(OptionGroup):
     prefixes: str | None = option(
         "the first words of each translation, one line each, which may be empty; may be .gz"
     )
-    output: str | None = option(f"file for the translations; {WRITTEN}")
+    output: str | None = option(f"file for the translations; {common.WRITTEN}")
     shard: str | None = option(
         "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n"
     )
 
 
 @dataclass(frozen=True)
-class _Lines(Batches):
+class _Lines(common.Batches):
     format: Literal["text", "moses", "json"] = option(
         "text, Moses' n-best list, or one JSON object per line", "text"
     )
@@ -106,23 +95,23 @@ class _Lines(Batches):
     )
 
 
-GROUPS = (MODEL, SEARCH, Group(_Files), Group(_Lines))
+GROUPS = (common.MODEL, common.SEARCH, common.Group(_Files), common.Group(_Lines))
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    check_model(flags)
-    read = check_files(flags, "input", "prefixes", "dictionary")
+    common.check_model(flags)
+    read = common.check_files(flags, "input", "prefixes", "dictionary")
     if flags.shard is None:
-        check_output("output", flags.output, read)
+        common.check_output("output", flags.output, read)
         return
     shard = Shard.of(flags.shard)
-    require(flags, "input", "output")
+    common.require(flags, "input", "output")
     if not os.path.isfile(flags.input):
         raise ValueError(
             f"--input is {flags.input}, wanted a file: with --shard it is read more than once"
         )
-    check_output("output", shard.file(flags.output), read)
+    common.check_output("output", shard.file(flags.output), read)
 
 
 class Shard(NamedTuple):
@@ -133,11 +122,7 @@ class Shard(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Shard:
-        """Reads "i/n".
-
-        Raises:
-            ValueError: It is something else, or i is not a number from 1 to n.
-        """
+        """Reads "i/n", with i from 1 to n."""
         match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
@@ -160,12 +145,7 @@ def _note(part: str) -> Path:
 
 
 def already_done(flags: absl_flags.FlagValues) -> str | None:
-    """Returns a sentence if an earlier run has written the part of --shard.
-
-    Raises:
-        ValueError: It was made of other lines, by another model, or with other
-            flags.
-    """
+    """A sentence if an earlier run has written the part of --shard, of the same lines and flags."""
     part = None if flags.shard is None else Shard.of(flags.shard).file(flags.output)
     if part is None or not os.path.isfile(part):
         return None
@@ -181,11 +161,7 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
 
 
 def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
-    """What the contents of the part of --shard depend on, by flag.
-
-    Raises:
-        ValueError: A line is not UTF-8.
-    """
+    """What the contents of the part of --shard depend on, by flag."""
     values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
     for name in ("input", "prefixes"):
         if (path := flags[name].value) is not None:
@@ -256,11 +232,7 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, flags: absl_flags.FlagValues) -> _Part:
-        """Counts the lines if there is a shard.
-
-        Raises:
-            ValueError: The numbers of lines and prefixes differ.
-        """
+        """Counts the lines if there is a shard."""
         if flags.shard is None:
             return cls(flags.output)
         shard, total = Shard.of(flags.shard), count_lines(flags.input)
@@ -279,9 +251,6 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
     """The length in tokens above which lines are reported or split, and the report.
 
     It is the flag, or the training limit in the folders of the models, or None.
-
-    Raises:
-        ValueError: --split_long is given, but no limit is known.
     """
     from bahdanau_tf.translation.long_lines import trained_limit
 
@@ -321,11 +290,7 @@ def _report(
 def _formatter(
     flags: absl_flags.FlagValues, translator: Translator
 ) -> Callable[[int, Translation], Iterator[str]]:
-    """Returns a function that yields the lines of a sentence, by its number from 0.
-
-    Raises:
-        ValueError: The model has no attention, which --alignments needs.
-    """
+    """A function that yields the lines of a sentence, by its number from 0."""
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
     model = type(translator.model).__name__

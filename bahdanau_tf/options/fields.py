@@ -25,18 +25,10 @@ def option(
 ) -> Any:
     """A field of a dataclass, which is an option and a flag.
 
-    The annotation of the field says which type it has and, if it is a `Literal`, its
-    choices; `X | None` may be None, "not given".
-
-    Args:
-        text: What it is, for the help and for the docstring of its class.
-        default: The default value.
-        within: The numbers that are allowed.
-        used_if: The values of other options with which it has an effect, by name.
-        required: Whether its command needs it as a flag.
-        repeated: Whether the flag is repeated for several values, which are separated
-            by commas otherwise.
-        kw_only: Whether the constructor takes it by name only.
+    The annotation of the field says which type it has and, if it is a `Literal`, its choices;
+    `X | None` may be None, "not given". `text` is for the help and the docstring of its class,
+    `used_if` has the values of other options with which it has an effect. A command may need it
+    (`required`); a flag that is `repeated` has several values, separated by commas otherwise.
     """
     about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}
     about |= {"required": required, "repeated": repeated}

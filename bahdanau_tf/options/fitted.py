@@ -1,8 +1,7 @@
 """Options that fit a text: the rules by which `train` chooses.
 
-Each rule is a pure function of the facts about a text and of the options that
-are set so far: those of the user, then those of earlier rules. docs/train.md
-has a table of the rules.
+Each rule is a pure function of the facts about a text and of the options that are set so far: those
+of the user, then those of earlier rules. docs/train.md has a table of the rules.
 """
 
 from __future__ import annotations
@@ -156,17 +155,16 @@ _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 def seconds_per_epoch(facts: Facts, options: Options) -> float:
     """Estimates the time of an epoch.
 
-    With n units, n annotations a direction and embeddings as wide, a source
-    token takes 14 n² multiplications (a bidirectional gated unit of 12 n², the
-    keys of 2 n²), a target token 21 n² + n K (a gated unit that reads word,
-    state and annotations, the query, the readout, the output matrix of K
-    rows) and 3 n² more for the conditional decoder's other state;
-    back-propagation takes twice as many again. Those of the output are faster.
-    With `risk_samples` so many translations are drawn of each pair.
+    With n units, n annotations a direction and embeddings as wide, a source token takes 14 n²
+    multiplications (a bidirectional gated unit of 12 n², the keys of 2 n²), a target token 21 n² +
+    n K (a gated unit that reads word, state and annotations, the query, the readout, the output
+    matrix of K rows) and 3 n² more for the conditional decoder's other state; back-propagation
+    takes twice as many again. Those of the output are faster. With `risk_samples` so many
+    translations are drawn of each pair.
 
     `options` has "units" and the vocabulary sizes; about the machine the number
-    of "cores" (default 1), the "product_rate" of a core (default `PRODUCT_RATE`)
-    and "has_gpu" (default false).
+    of "cores" (default 1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu"
+    (default false).
     """
     units: int = max(1, min(options["units"], 10**6))  # not checked yet
     rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]

@@ -47,11 +47,7 @@ class ScheduleCall(NamedTuple):
 
     @classmethod
     def parse(cls, schedule: str) -> ScheduleCall | None:
-        """The call of a schedule of `Recipe`; None if the training sets the rate itself.
-
-        Raises:
-            ValueError: It is not one.
-        """
+        """The call of a schedule of `Recipe`; None if the training sets the rate itself."""
         call = SCHEDULES.get(schedule, schedule)
         if schedule in SCHEDULES and not call:
             return None
@@ -86,9 +82,6 @@ class Batching:
     """How sentence pairs become batches: the options of `Recipe` of these names.
 
     Here None stands for no limit of `max_length` and `max_words`.
-
-    Raises:
-        ValueError: A value is out of range.
     """
 
     batch_size: int = 80
@@ -359,11 +352,10 @@ class Recipe(OptionGroup):
         """The recipe of a paper's system, named as the preset of its model.
 
         Args:
-            name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or
-                "rnnencdec-50": appendix B.2, with sentences of up to 30 or 50
-                words. RNNencdec-30 sorts 10 batches together, not 20, as its
-                code does. "sutskever-2014": SGD, section 3.4 of that paper,
-                with sentences of any length.
+            name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or "rnnencdec-50": appendix B.2,
+                with sentences of up to 30 or 50 words. RNNencdec-30 sorts 10 batches together, not
+                20, as its code does. "sutskever-2014": SGD, section 3.4 of that paper, with
+                sentences of any length.
 
         Raises:
             ValueError: There is no such preset.

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from bahdanau_tf.options.fields import as_flag
-from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
+from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
@@ -91,25 +91,6 @@ def refuse(user_options: Collection[str], names: Collection[str], where: str) ->
             raise ValueError(f"--{name} is not used {where}; leave it out")
 
 
-def choose(
-    user_options: Mapping[str, Any],
-    facts: Facts,
-    model: Mapping[str, Any] = TYPICAL_MODEL,
-    machine: Mapping[str, Any] = NOTHING,
-) -> list[Choice]:
-    """Chooses the options that the user did not give, for a text.
-
-    `user_options` has "dev_source" if there is a dev text; `model` is that of
-    `init_from`, as options; `machine` has "cores", "product_rate", "has_gpu" and,
-    if there is a dev text, "dev_lines". Raises ValueError for values out of range.
-    """
-    _make(TextOptions, user_options)
-    _make(Recipe, user_options)
-    if user_options.get("init_from") is not None:
-        return fine_tuned(facts, {**user_options, **machine}, model)
-    return fitted(facts, {**user_options, **machine})
-
-
 def values_of(choices: Sequence[Choice]) -> dict[str, Any]:
     """The chosen values, by name."""
     return {name: value for choice in choices for name, value in choice.values.items()}
@@ -122,19 +103,16 @@ def make_options(
 ) -> TrainingOptions:
     """The options of text, model and training: the user's, those chosen or read, a recipe's.
 
-    Raises:
-        ValueError: A value is out of range, or the user gave an option that
-            the model, the tokenizer, the schedule or a training without dev
-            text does not use.
+    It is a ValueError if the user gave an option without effect, or values are out of range.
     """
     values = {**of_recipe, **user_options, **chosen}
     text, model = TextOptions(), ModelOptions()
-    recipe = _make(Recipe, values)
+    recipe = make(Recipe, values)
     unused = recipe.unused()
     init_from = values.get("init_from")
     if init_from is None:
         refuse(user_options, ["added_words"], "without --init_from")
-        text, model = _make(TextOptions, values), _make(ModelOptions, values)
+        text, model = make(TextOptions, values), make(ModelOptions, values)
         unused = text.unused() | model.unused() | unused
         if recipe.risk_samples:
             raise ValueError("--risk_samples needs --init_from, a trained model")
@@ -157,7 +135,8 @@ def make_options(
     return TrainingOptions(text, model, recipe, dev_pairs, init_from, added_words)
 
 
-def _make(owner: type[T], values: Mapping[str, Any]) -> T:
+def make(owner: type[T], values: Mapping[str, Any]) -> T:
+    """Options of one class, from values of all options by name."""
     names = owner.__dataclass_fields__
     return owner(**{name: value for name, value in values.items() if name in names})
 
@@ -221,9 +200,6 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
     """Reads a file that `write_options` or `write_texts` wrote, or a recipe.
 
     It may have been edited, and may have `others`, flags of text, besides options.
-
-    Raises:
-        ValueError: An option is unknown or cannot have this value.
     """
     values: dict[str, Any] = {}
     for line in path.read_text("utf-8").split("\n"):

@@ -69,8 +69,7 @@ class DroppedPairs(RunCallback):
     """Reports how many pairs were dropped for their length, after epoch 1."""
 
     def on_train_begin(self, logs: object = None) -> None:
-        self._last = self._run.state.read_position()
-        self._was_over = self._is_over()
+        self._last, self._start = self._run.state.read_position(), self._run.step
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         for position in self._run.positions:
@@ -79,12 +78,10 @@ class DroppedPairs(RunCallback):
                 self._report(before)
 
     def on_train_end(self, logs: object = None) -> None:
+        run = self._run
         # No batch of another epoch was read.
-        if self._is_over() and not self._was_over and not self._last.epoch:
+        if self._start < run.steps_per_epoch <= run.step and not self._last.epoch:
             self._report(self._last)
-
-    def _is_over(self) -> bool:
-        return self._run.step >= self._run.steps_per_epoch
 
     def _report(self, last: Position) -> None:
         recipe, dropped = self._run.recipe, len(self._run.corpus) - last.pairs
@@ -190,11 +187,10 @@ class Selection(RunCallback):
             with averaged(self.model, run.optimizer):
                 if run.cluster.is_chief:
                     run.folder.save_best(run.translator)
-            if run.cluster.is_chief:
-                run.line.note(
-                    f"there was no evaluation yet: {best} is the model after "
-                    f"update {run.step}, until an evaluation selects the best one"
-                )
+            run.note(
+                f"there was no evaluation yet: {best} is the model after update {run.step}, until "
+                "an evaluation selects the best one"
+            )
 
     def _select(self) -> None:
         run = self._run
@@ -273,10 +269,10 @@ _SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
 class TensorBoard(RunCallback):
     """Writes curves and pictures for TensorBoard, without its package.
 
-    train/loss               of a batch, per word train/gradient_norm      before clipping
-    train/learning_rate train/words_per_second   target words, without evaluation time dev/loss
-    mean of -log p(y_i) over all words dev/bleu                 of greedy search alignment/1 ..
-    alignments of the first dev sentences, as in the paper's Figure 3
+    Curves: train/loss of a batch, per word, train/gradient_norm before clipping,
+    train/learning_rate, train/words_per_second without evaluation time, dev/loss per word and
+    dev/bleu of greedy search. Pictures: alignment/1 and so on of the first dev sentences, as in the
+    paper's Figure 3.
     """
 
     def __init__(self, run: Run, directory: str | os.PathLike[str]) -> None:

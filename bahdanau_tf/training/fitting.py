@@ -21,25 +21,9 @@ from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
-from bahdanau_tf.options import ModelOptions, Recipe
+from bahdanau_tf.options import Recipe, training
 from bahdanau_tf.options.fields import with_keywords
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
-from bahdanau_tf.options.training import (
-    FILE,
-    KINDS,
-    OF_DEV_TEXT,
-    RECIPES,
-    TEXTS,
-    TEXTS_FILE,
-    TrainingOptions,
-    change_options,
-    read_options,
-    recipe_names,
-    refuse,
-    values_of,
-    write_options,
-    write_texts,
-)
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.lines import count_lines
@@ -140,9 +124,10 @@ def fit(
     translator = bahdanau_tf.fit("train.en", "train.fr", minutes=5)
     ```
     """
-    for name in options.keys() - KINDS.keys():
-        similar = "".join(f" (did you mean {match}?)" for match in get_close_matches(name, KINDS))
-        raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(KINDS)}")
+    kinds = training.KINDS
+    for name in options.keys() - kinds.keys():
+        similar = "".join(f" (did you mean {match}?)" for match in get_close_matches(name, kinds))
+        raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(kinds)}")
     if minutes is not None:
         options["minutes"] = minutes
     with contextlib.ExitStack() as undo:
@@ -174,11 +159,11 @@ def _request(
         values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
         user_options = values | user_options
     elif recipe is not None:
-        if recipe not in recipe_names():
-            raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {recipe_names()}")
-        with resources.as_file(RECIPES.joinpath(f"{recipe}.flags")) as file:
-            of_recipe = read_options(file, (*TEXTS, "corpus"))
-        name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in KINDS}
+        if recipe not in training.recipe_names():
+            raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {training.recipe_names()}")
+        with resources.as_file(training.RECIPES.joinpath(f"{recipe}.flags")) as file:
+            of_recipe = training.read_options(file, (*training.TEXTS, "corpus"))
+        name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in training.KINDS}
     if user_options.get("init_from"):
         user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
     if "dev_source" in texts:
@@ -242,7 +227,7 @@ def run(
 ) -> TrainingResult:
     """Trains by a checked request, alone or with the other workers of a cluster; see `fit`."""
     if several_workers():
-        refuse(request.user_options, ["accumulate"], "with several workers in TF_CONFIG")
+        training.refuse(request.user_options, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(threads)  # before any operation of TensorFlow
     strategy = strategy_of_environment()
     cluster = Cluster(strategy)
@@ -272,33 +257,29 @@ def _train_as_chief(
     for name, table in request.tables.items():
         with locked(model_dir):
             (write_columns if is_new else check_columns)(table, model_dir, name)
+    # Classes of the user's own are tried before the text is read.
+    options = request.typical_options() if is_new else request.options(request.recall_options())
+    unused = unused_by_parts(options.model)
+    for name, where in unused.items():
+        training.refuse(request.user_options, [name], f"with {where}")
+    try_parts(options.model)
+    plan = _plan(options, files, model_dir)
     choices: list[Choice] = []
-    start = None
     if is_new:
         dev_lines = _dev_lines(files)  # raises before the warnings
         for doubt in doubts(request.paths):
             StatusLine().note(doubt)
-        if init_from := request.user_options.get("init_from"):
-            start = Start(init_from, request.user_options.get("added_words", 0))
-        choices = _choose(request, files, dev_lines, start)
-        options = request.options(values_of(choices))
-    else:
-        options = request.options(request.recall_options())
-    if not is_new or request.recipe is not None:
-        try_parts(options.model)
-    plan = _plan(options, files, model_dir)
-    if start is not None:
-        plan = replace(plan, start=start)  # its translator is loaded already
-    unused = [*_unused_by_parts(request, options.model)]
-    if plan.texts.dev_source is None:
-        unused += OF_DEV_TEXT
-    values = options.values(without=unused)
+        choices = [choice.without(unused) for choice in _choose(request, plan, dev_lines)]
+        options = request.options(training.values_of(choices))
+        plan = replace(_plan(options, files, model_dir), start=plan.start)  # it may be loaded
+    of_dev_text = training.OF_DEV_TEXT if plan.texts.dev_source is None else ()
+    values = options.values(without=[*unused, *of_dev_text])
     with locked(model_dir):
         translator = plan.prepare()
         if is_new:
-            write_options(model_dir / FILE, choices, request.user_options, values)
-            StatusLine().note(f"all flags of this training: {model_dir / FILE}")
-            if start is None:
+            training.write_options(model_dir / training.FILE, choices, request.user_options, values)
+            StatusLine().note(f"all flags of this training: {model_dir / training.FILE}")
+            if plan.start is None:
                 for doubt in few_pairs(files.train_source, files.train_target):
                     StatusLine().note(doubt)
         cluster.wait()
@@ -326,39 +307,25 @@ def _dev_lines(files: TrainingFiles) -> int | None:
     return source
 
 
-def _choose(
-    request: Request, files: TrainingFiles, dev_lines: int | None, start: Start | None
-) -> list[Choice]:
+def _choose(request: Request, plan: TrainingPlan, dev_lines: int | None) -> list[Choice]:
     """Chooses the options that the user did not give, and reports them."""
     if request.recipe is not None:
         return []
-    # Classes of the user's own are tried before the text is read.
-    model = request.typical_options().model
-    unused = _unused_by_parts(request, model)
-    try_parts(model)
-    facts = measure(ParallelCorpus(files.train_source, files.train_target))
+    facts = measure(ParallelCorpus(plan.files.train_source, plan.files.train_target))
     machine: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
     if not machine["has_gpu"]:
         machine["product_rate"] = product_rate()
     if dev_lines is not None:
         machine["dev_lines"] = dev_lines
-    choices = request.choose(facts, start.options if start else TYPICAL_MODEL, machine)
+    choices = request.choose(facts, plan.start.options if plan.start else TYPICAL_MODEL, machine)
     if choices:
         StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
         for choice in choices:
             StatusLine().note(f"  {choice.reason}")
-    return [choice.without(unused) for choice in choices]
+    return choices
 
 
-def _unused_by_parts(request: Request, model: ModelOptions) -> dict[str, str]:
-    """The options that the named parts do not use; refused if given."""
-    unused = unused_by_parts(model)
-    for name, where in unused.items():
-        refuse(request.user_options, [name], f"with {where}")
-    return unused
-
-
-def _plan(options: TrainingOptions, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
+def _plan(options: training.TrainingOptions, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
     text, model, recipe, dev_pairs, init_from, added_words = options
     start = None if init_from is None else Start(init_from, added_words)
     return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
@@ -366,11 +333,12 @@ def _plan(options: TrainingOptions, files: TrainingFiles, model_dir: Path) -> Tr
 
 def _remember(model_dir: Path, files: TrainingFiles, values: Mapping[str, object]) -> None:
     """Writes texts and options for runs that resume without naming them."""
-    write_texts(model_dir / TEXTS_FILE, {name: path for name, path in vars(files).items() if path})
-    file = model_dir / FILE
+    texts = {name: path for name, path in vars(files).items() if path}
+    training.write_texts(model_dir / training.TEXTS_FILE, texts)
+    file = model_dir / training.FILE
     if not file.is_file():
         return  # `train` in Python made the folder
-    before = read_options(file)
+    before = training.read_options(file)
     changed = {n: values[n] for n in FREE if n in values and values[n] != before.get(n)}
     if changed:
-        change_options(file, changed)
+        training.change_options(file, changed)

@@ -9,14 +9,15 @@ import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.training import KINDS
 from bahdanau_tf.system.files import (
     full_disk_named,
     read_versioned,
@@ -58,10 +59,6 @@ _SENTENCES = {
         for side in ("source", "target")
     },
 }
-_OPTIONS = {
-    DEV_PAIRS,
-    *(field.name for options in (TextOptions, ModelOptions, Recipe) for field in fields(options)),
-}
 # The options that a resumed training may change.
 FREE = (
     *("epochs", "updates", "minutes", "patience"),
@@ -80,7 +77,7 @@ class Change(NamedTuple):
     @property
     def called(self) -> str:
         """How a user calls the setting."""
-        return f"--{self.name}" if self.name in _OPTIONS else self.name
+        return f"--{self.name}" if self.name in KINDS else self.name
 
     def refusal(self, folder: Path) -> ValueError:
         """The error for a setting that a training cannot change."""
@@ -309,11 +306,8 @@ class ModelFolder:
         """Restores the newest checkpoint, if the folder has one.
 
         It writes nothing, except that it removes leftovers of killed processes. Returns a sentence
-        for each newer checkpoint that is damaged, and for each option that has changed.
-
-        Raises:
-            ValueError: The folder is that of another training, or resuming would lose its best
-                model.
+        for each newer checkpoint that is damaged, and for each option that has changed. It is a
+        ValueError if the folder is that of another training, or its best model would be lost.
         """
         remove_leftovers(self.path)
         for inside in [path for path in self.path.iterdir() if path.is_dir()]:
@@ -405,11 +399,7 @@ def locked(model_dir: Path) -> Iterator[None]:
     It is a file lock on `training.lock`, which the system releases when the process ends; the file
     stays. On Windows and on file systems without locks it has no effect. A thread that holds the
     lock may take it again. The folder is made if it does not exist; after an error it is removed if
-    nothing else was written to it.
-
-    Raises:
-        ValueError: Another process trains in the folder.
-        OSError: The file cannot be written.
+    nothing else was written to it. It is a ValueError if another process trains in the folder.
     """
     is_new = not model_dir.exists()
     model_dir.mkdir(parents=True, exist_ok=True)

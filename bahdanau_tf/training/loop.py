@@ -89,8 +89,6 @@ def train(
         if run.cluster.is_chief:
             until_over.enter_context(locked(run.folder.path))
         training.restore()
-        if run.cluster.is_chief:
-            training.begin()
         signals = until_over.enter_context(signals_caught(run.line.note))
         board = []
         if tensorboard and run.cluster.is_chief:
@@ -193,7 +191,8 @@ class _Training:
             model=model,
             optimizer=scaled,
             state=state,
-            seeds=steps.seeds_of(model),
+            # Those of dropout, which it does not find in the model.
+            seeds=[seed.value for seed in model.non_trainable_variables],
         )
         self.settings = of_training(translator, recipe, self.threads, corpus, dev)
         folder = ModelFolder(model_dir, checkpoints, state, self.settings, recipe)
@@ -201,11 +200,11 @@ class _Training:
         self.run = Run(*parts, steps_per_epoch)
 
     def restore(self) -> None:
-        """Restores the state of the folder, on all workers and replicas."""
+        """Restores the state of the folder, on all workers and replicas; the chief reports."""
         run = self.run
         model: keras.Model = run.translator.model
         check_alike(run.cluster, self.settings)
-        self.notes = run.folder.restore() if run.cluster.is_chief else []
+        notes = run.folder.restore() if run.cluster.is_chief else []
         weights = [*model.variables, *run.optimizer.variables]
         run.cluster.share([weight.value for weight in weights])
         run.cluster.share(run.state.variables)
@@ -215,10 +214,12 @@ class _Training:
             stream_batches(run.corpus, *run.texts, batching, position)
         )
         run.start_clock()
+        if run.cluster.is_chief:
+            self._begin(notes)
 
-    def begin(self) -> None:
+    def _begin(self, notes: list[str]) -> None:
         """Writes what must exist, and reports how the training continues."""
-        run, notes = self.run, self.notes
+        run = self.run
         run.folder.begin()
         if self.product_dtype != "float32":
             notes.append(f"products are rounded to {self.product_dtype}")
@@ -242,11 +243,11 @@ class _Training:
         model: keras.Model = run.translator.model
         model.stop_training = False
         self.callbacks.on_train_begin()
-        if run.cluster.is_chief:
-            text = "making the graph of an update"
-            if run.ending:
-                text = f"nothing is left to do: {ENDINGS[run.ending]}"
-            run.line.note(text)
+        run.note(
+            f"nothing is left to do: {ENDINGS[run.ending]}"
+            if run.ending
+            else "making the graph of an update"
+        )
         (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])
         if run.ending and is_due:
             if run.cluster.is_chief:
@@ -256,9 +257,9 @@ class _Training:
             self._train_until_evaluation()
         self.callbacks.on_train_end()
         run.cluster.wait()  # until the chief has written all
-        if run.ending == "signal" and run.cluster.is_chief:
+        if run.ending == "signal":
             advice = "" if run.step >= run.total_steps else "; the same command resumes"
-            run.line.note(f"stopped at update {run.step}, saved{advice}")
+            run.note(f"stopped at update {run.step}, saved{advice}")
         return TrainingResult(
             best_bleu=float(run.state.best_bleu),
             steps=run.step,

@@ -60,21 +60,9 @@ def minimum_risk_loss(
     translations were no worse without it (benchmarks/README.md). BLEU is `sentence_bleu` of the
     model's sub-words or words; [UNK] matches nothing. All logits of S are in memory at once.
 
-    Args:
-        model: A single model.
-        loss: Its divisor divides R.
-        risk: How translations are drawn.
-        seed: int64 scalar, that of the update; the samples then depend on the sentence alone, not
-            on the division of batches.
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
-        target: int32 [B, T_y], the references.
-        token_weights: float [B, T_y]; R counts a sentence with the weight of its first word.
-
-    Returns:
-        float32 scalar.
-
-    Reference:
-        Shen et al. 2016, arXiv 1512.02433, equations 8 to 10, algorithm 1.
+    R, a float32 scalar, is divided by the loss' divisor, and counts a sentence with the weight of
+    its first word. With `seed`, int64, that of the update, the samples depend on the sentence
+    alone, not on the division of batches. Shen et al. 2016, arXiv 1512.02433, equations 8 to 10.
     """
     drawn = _drawn(model, risk, seed, inputs["source"], target)
     words = tf.where(drawn == risk.unk_id, UNLIKE, drawn)
@@ -138,18 +126,9 @@ def sentence_bleu(hypotheses: tf.Tensor, references: tf.Tensor, orders: int = OR
         BLEU = min(1, exp(1 - r / c)) (Π_n p_n)^(1/4)
         p_1 = m_1 / t_1,   p_n = (m_n + 1) / (t_n + 1)
 
-    of c words, with m_n of its t_n n-grams in the reference of r words.
-
-    Args:
-        hypotheses: int32 [B, K, T], padded with 0.
-        references: int32 [B, T'], padded with 0.
-        orders: The longest n-grams.
-
-    Returns:
-        float32 [B, K], from 0 to 1.
-
-    Reference:
-        Lin and Och 2004 (BLEU+1 of "ORANGE").
+    of c words, with m_n of its t_n n-grams in the reference of r words: float32 [B, K] of
+    hypotheses int32 [B, K, T] and references int32 [B, T'], padded with 0. Lin and Och 2004
+    (BLEU+1 of "ORANGE").
     """
     real = (hypotheses != 0)[..., None]
     shared = (hypotheses[..., None] == references[:, None, None]) & real

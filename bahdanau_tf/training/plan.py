@@ -19,7 +19,13 @@ from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training.folder import check_settings, locked, read_settings, write_settings
+from bahdanau_tf.training.folder import (
+    Change,
+    check_settings,
+    locked,
+    read_settings,
+    write_settings,
+)
 from bahdanau_tf.training.texts import (
     TrainingFiles,
     check_held_out,
@@ -79,11 +85,8 @@ class Start:
     def prepared(self, files: Sequence[str]) -> Translator:
         """The translator, with `added_words` of the training text, source and target.
 
-        It has no lexicon, which describes how another model translates words.
-
-        Raises:
-            ValueError: The tokenizers are sub-words, which can write any word, or the model takes
-                no more.
+        It has no lexicon, which describes how another model translates words. It is a ValueError
+        if the tokenizers are sub-words, or the model takes no more.
         """
         old = self.translator
         texts = old.source_text, old.target_text
@@ -115,15 +118,13 @@ def check_start(settings: Path, start: Start | None) -> None:
     """Raises a ValueError unless a training to resume started with the same model, or with none."""
     before = read_settings(settings)
     for name in ("init_from", "added_words"):
-        was, now = before.get(name), getattr(start, name, None)
-        is_same = was == now
-        if name == "init_from" and was and now:  # however the path is written
-            is_same = os.path.realpath(str(was)) == os.path.realpath(now)
+        old, new = before.get(name), getattr(start, name, None)
+        if name == "init_from" and old and new:  # however the path is written
+            is_same = os.path.realpath(str(old)) == os.path.realpath(new)
+        else:
+            is_same = old == new
         if not is_same:
-            raise ValueError(
-                f"model_dir: {settings.parent} holds another model: --{name} "
-                f"is {was!r} there and {now!r} now; name another folder"
-            )
+            raise Change(name, old, new).refusal(settings.parent)
 
 
 def is_begun(model_dir: Path) -> bool:
@@ -176,12 +177,8 @@ class TrainingPlan:
         """Makes a translator to train, with the tokenizers of `model_dir`.
 
         For a new folder the tokenizers are learned, or those of `start`. They are written after the
-        files were checked and the model was made.
-
-        Raises:
-            ValueError: The files do not match, the model cannot be made, `model_dir` has a model
-                with other settings, or another process trains in it.
-            OSError: A file cannot be read, or `model_dir` not written to.
+        files were checked and the model was made. It is a ValueError if that fails, `model_dir`
+        has a model with other settings, or another process trains in it.
         """
         if (self.model_dir / "translator.json").exists():
             raise ValueError(

@@ -13,18 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
-from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, UNITS, Choice, Facts
-from bahdanau_tf.options.training import (
-    FILE,
-    NOTHING,
-    TEXTS,
-    TEXTS_FILE,
-    TrainingOptions,
-    choose,
-    make_options,
-    read_options,
-    refuse,
-    values_of,
+from bahdanau_tf.options import Recipe, TextOptions, training
+from bahdanau_tf.options.fitted import (
+    TYPICAL,
+    TYPICAL_MODEL,
+    UNITS,
+    Choice,
+    Facts,
+    fine_tuned,
+    fitted,
 )
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.lines import read_lines
@@ -74,8 +71,8 @@ class Request:
                     "resume that training, or name another --model_dir to start a new one"
                 )
         if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
-            refuse(self.user_options, ["dev_pairs"], "with --dev_source")
-        if self.recipe is not None or not (self.model_dir / FILE).is_file():
+            training.refuse(self.user_options, ["dev_pairs"], "with --dev_source")
+        if self.recipe is not None or not (self.model_dir / training.FILE).is_file():
             self.typical_options()  # else the options of the folder count
 
     def _check_text(self, name: str, path: str) -> None:
@@ -119,30 +116,39 @@ class Request:
         self,
         facts: Facts,
         model: Mapping[str, Any] = TYPICAL_MODEL,
-        machine: Mapping[str, Any] = NOTHING,
+        machine: Mapping[str, Any] = training.NOTHING,
     ) -> list[Choice]:
-        """Chooses the options that the user did not give; none with a recipe."""
-        return [] if self.recipe is not None else choose(self.user_options, facts, model, machine)
+        """Chooses the options that the user did not give, for a text; none with a recipe.
 
-    def options(self, chosen: Mapping[str, Any] = NOTHING) -> TrainingOptions:
+        `model` is that of `init_from`, as options; `machine` has "cores", "product_rate", "has_gpu"
+        and, if there is a dev text, "dev_lines". Raises ValueError for values out of range.
+        """
+        if self.recipe is not None:
+            return []
+        training.make(TextOptions, self.user_options)
+        training.make(Recipe, self.user_options)
+        options = {**self.user_options, **machine}
+        if self.user_options.get("init_from") is not None:
+            return fine_tuned(facts, options, model)
+        return fitted(facts, options)
+
+    def options(self, chosen: Mapping[str, Any] = training.NOTHING) -> training.TrainingOptions:
         """The options, some of which were chosen or read from the folder; see `make_options`."""
-        return make_options(self.user_options, chosen, self.defaults)
+        return training.make_options(self.user_options, chosen, self.defaults)
 
-    def typical_options(self) -> TrainingOptions:
+    def typical_options(self) -> training.TrainingOptions:
         """The options for a typical text, before the text is read."""
-        return self.options(values_of(self.choose(TYPICAL)))
+        return self.options(training.values_of(self.choose(TYPICAL)))
 
     def recall_options(self) -> dict[str, Any]:
         """The options in the folder that the user does not give now.
 
-        Raises:
-            ValueError: They name a module, which the user has not named: a folder from elsewhere
-                must not choose what runs.
+        A module that only they name is an error: a folder from elsewhere must not choose what runs.
         """
-        file = self.model_dir / FILE
+        file = self.model_dir / training.FILE
         if self.recipe is not None or not file.is_file():
             return {}
-        options = read_options(file)
+        options = training.read_options(file)
         options = {name: options[name] for name in options if name not in self.user_options}
         for part in ("attention", "cell"):
             module = str(options.get(part, "")).rpartition(".")[0]
@@ -157,8 +163,8 @@ class Request:
 
 def recall_texts(model_dir: Path) -> dict[str, str]:
     """The paths of the texts of a training, for a run that names none."""
-    file = model_dir / TEXTS_FILE
-    return read_options(file, TEXTS) if file.is_file() else {}
+    file = model_dir / training.TEXTS_FILE
+    return training.read_options(file, training.TEXTS) if file.is_file() else {}
 
 
 FIRST_LINES = 100  # by which a table is recognized

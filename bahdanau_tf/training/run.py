@@ -35,14 +35,8 @@ class Pace:
 
     In each run the time starts after the first update, which takes longer than the others, because
     its graph is made. Time is reserved for the evaluation with which a training ends, as much as
-    the longest one took; before the first evaluation, a tenth of the time.
-
-    Args:
-        total_steps: Number of updates of the whole training.
-        minutes: Longest time of all runs together; 0 for no limit.
-        used: Seconds that earlier runs took.
-        clock: Returns seconds.
-        longest: Seconds of the longest evaluation so far; NaN if there was none.
+    the longest one took (`longest`, NaN before the first); before the first evaluation, a tenth of
+    the time. `used` are the seconds of earlier runs; with 0 `minutes` there is no limit.
     """
 
     def __init__(
@@ -126,9 +120,6 @@ class Rate:
     Attributes:
         value: A number, or a Keras schedule.
         follows_time: Whether `follow` is to be called before each update.
-
-    Raises:
-        ValueError: There is no such class of schedules, or it cannot be made with these arguments.
     """
 
     def __init__(self, recipe: Recipe, steps_per_epoch: float) -> None:
@@ -278,6 +269,11 @@ class Run:
     def words_per_second(self) -> float:
         """Target words per second."""
         return self.words / max(self.seconds, 1e-9)
+
+    def note(self, text: str) -> None:
+        """Prints a line at the chief."""
+        if self.cluster.is_chief:
+            self.line.note(text)
 
     def read_optimizer(self, name: str) -> float:
         """A number of the optimizer, such as "skipped_updates"."""

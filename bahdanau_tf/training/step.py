@@ -69,15 +69,7 @@ def words_loss(
     target: tf.Tensor,
     token_weights: tf.Tensor,
 ) -> tf.Tensor:
-    """The training loss, float32 scalar; the readout is computed for real words only.
-
-    Args:
-        model: A single model.
-        loss: The loss.
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
-        target: int32 [B, T_y], the words to predict.
-        token_weights: float [B, T_y], 0 on padding.
-    """
+    """The training loss, float32 scalar; the readout is computed for words of weight > 0 only."""
     weights = tf.reshape(token_weights, [-1])
     words = tf.where(weights != 0)[:, 0]
     features, _ = model.features(inputs, training=True, words=words)
@@ -112,25 +104,13 @@ def train_step(
     parts: int = 1,
     risk: Risk | None = None,
 ) -> tf.types.experimental.PolymorphicFunction:
-    """The update as one tf.function, for batches of any shape.
+    """The update as one tf.function, from a batch (inputs, target, token weights) to its loss.
 
-    Each replica of the model's strategy processes its rows of the batch.
-
-    Args:
-        model: The model; its weights change.
-        optimizer: The optimizer, built here.
-        loss: The loss, a sum over words.
-        product_dtype: dtype to which the operands of products are rounded.
-        parts: Number of parts of a replica's rows that do not depend on each other, so that
-            TensorFlow computes several of them at once.
-        risk: How translations are drawn for `minimum_risk_loss`; None for other losses.
-
-    Returns:
-        A function of a batch (inputs, target, token weights) that updates the weights and returns
-        the batch's loss.
-
-    Raises:
-        ValueError: Operands are to be rounded in a model that does not compute in float32.
+    The batch is {"source": int32 [B, T_x], "target": int32 [B, T_y]}, int32 [B, T_y] and float32
+    [B, T_y], 0 on padding. Each replica of the model's strategy processes its rows of the batch, in
+    `parts` that do not depend on each other, so that TensorFlow computes several of them at once.
+    The loss is a sum over words, or with `risk` `minimum_risk_loss`. Operands of products are
+    rounded to `product_dtype`; the optimizer is built here.
     """
     strategy = _prepared(model, optimizer, product_dtype)
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -248,10 +228,6 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
     With "auto" it does on one GPU, if the training is long enough to pay for it.
-
-    Raises:
-        ValueError: `jit_compile` is "on", and the batches have no fixed shapes, or the loss draws
-            translations, or there are several replicas.
     """
     if recipe.jit_compile == "off":
         return None
@@ -289,11 +265,8 @@ def with_loss_scale(
 
     Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves it and skips the
     update if a scaled gradient is too large, and doubles it after 2,000 updates without; so these
-    skips do not indicate divergence.
-
-    Raises:
-        ValueError: The model has several replicas, or an update several batches: some might be
-            skipped, and others not.
+    skips do not indicate divergence. With several replicas, or several batches for an update, some
+    might be skipped, and others not.
     """
     if "float16" not in (dtype, model.compute_dtype):
         return optimizer
@@ -338,11 +311,6 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
             "devices, wanted 1 with a larger batch_size, of which each device "
             "has a share in memory"
         )
-
-
-def seeds_of(model: keras.Model) -> list[tf.Variable]:
-    """The seeds of dropout, which tf.train.Checkpoint does not find."""
-    return [seed.value for seed in model.non_trainable_variables]
 
 
 def vary_noise(model: keras.Model) -> None:

@@ -68,10 +68,6 @@ def held_out(
 
     Yields the number of pairs that are left to train on, all without `dev_pairs`. Lines that surely
     have more than `max_length` tokens are not held out: a few of them would decide the score.
-
-    Raises:
-        ValueError: There are too few pairs, or `model_dir` has other files where the texts would
-            be.
     """
     texts, settings = model_dir / TEXTS, model_dir / SETTINGS
     settings.unlink(missing_ok=True)
@@ -202,11 +198,7 @@ def _has_words(path: str, language: str) -> bool:
 def learn(
     text: TextOptions, source_path: str, target_path: str
 ) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
-    """Learns the tokenizers of both sides from the training text.
-
-    Raises:
-        ValueError: A vocabulary size is too small for the text.
-    """
+    """Learns the tokenizers of both sides from the training text."""
     true_case = text.true_cases(text.source_language)
     if text.tokenizer == "word":
         return WordTokenizer.train(
