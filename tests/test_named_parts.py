@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 import tensorflow as tf
 from letters import stand_in_step
 from oracle import randomized
+from processes import run_python
 
 import bahdanau_tf
 from bahdanau_tf import RNNEncDec, TanhReadout
@@ -221,7 +220,7 @@ def model_dir(folder: Path) -> Path:
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
 def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, model: Any) -> None:
     has_attention = model == "rnnsearch"
-    one, other = (
+    named, built_in = (
         randomized(
             make_model(
                 ModelOptions(model, **SIZES, cell=cell, attention=score if has_attention else None),
@@ -234,10 +233,10 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
             ("TanhCell", "GeneralAttention"),
         )
     )
-    kinds = {type(cell).__name__ for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)}
+    kinds = {type(cell).__name__ for cell in (named.decoder.cell, named.encoder.stack[0][0].cell)}
     assert kinds == {"Plain"}
     inputs = {"source": IDS, "target": IDS}
-    np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
+    np.testing.assert_allclose(named(inputs), built_in(inputs), atol=1e-6)
 
 
 def test_layers_of_a_part_get_gradients(folder: Path) -> None:
@@ -329,16 +328,8 @@ def test_a_new_process_translates_and_resumes_training(
     other = [*translate, f"--output={folder / 'found'}"]
     own = "--modules=named_parts"
     resumed = ["train", model, "--epochs=1"]
-    path = [*sys.path, str(folder)]
     work = [other, [*other, own], resumed, [*resumed, own]]
-    done = subprocess.run(
-        [sys.executable, "-c", NEW_PROCESS, json.dumps(work)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-    )
+    done = run_python("-c", NEW_PROCESS, json.dumps(work))
     lines = [line for line in done.stdout.split("\n") if line[:1] == "["]
     answers = [json.loads(line) for line in lines]
     assert [status for status, _ in answers] == [2, 0, 2, 0], done.stderr
@@ -434,9 +425,9 @@ def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
     model = keras.Model(inputs, keras.Sequential([keras.layers.Dense(1)])(x))
     model.compile("adam", own_loss)  # which is not needed
     model.save(tmp_path / "model.keras")
-    given = np.ones([2, 3], "float32")
+    inputs_array = np.ones([2, 3], "float32")
     loaded = read_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded(given), model(given))
+    np.testing.assert_allclose(loaded(inputs_array), model(inputs_array))
 
 
 def test_a_folder_from_elsewhere_runs_no_module(model_dir: Path, tmp_path: Path) -> None:
@@ -449,14 +440,8 @@ def test_a_folder_from_elsewhere_runs_no_module(model_dir: Path, tmp_path: Path)
     for name in ("hostile_module", "absl", "tensorflow"):
         (foreign / f"{name}.py").write_text("print('ran')")
     root = Path(bahdanau_tf.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-m", "bahdanau_tf", "train", "--model_dir=."],
-        cwd=foreign,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = run_python(
+        *("-m", "bahdanau_tf", "train", "--model_dir=."), cwd=foreign, PYTHONPATH=str(root)
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

@@ -66,8 +66,8 @@ def test_too_small_a_vocabulary_size_is_refused_with_the_least_size(plan, side):
     assert not plan.model_dir.exists()
     least = int(str(said.value).split("wanted ")[1].split()[0])
     text = replace(text, **{field: least})
-    found = replace(plan, text=text).prepare()
-    assert getattr(found, f"{side}_text").vocabulary_size == least
+    translator = replace(plan, text=text).prepare()
+    assert getattr(translator, f"{side}_text").vocabulary_size == least
 
 
 def test_a_text_with_only_long_lines_is_refused(plan, tmp_path):
@@ -155,8 +155,8 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
     settings.rename(plan.model_dir / "other.json")
     with pytest.raises(ValueError, match=r"text\.json is missing"):
         plan.prepare()
-    for one, two in zip(first.model.weights, again.model.weights, strict=True):
-        assert (one.numpy() == two.numpy()).all()
+    for weight, same_weight in zip(first.model.weights, again.model.weights, strict=True):
+        assert (weight.numpy() == same_weight.numpy()).all()
 
 
 def test_a_folder_locked_by_another_process_is_refused(plan):

@@ -135,9 +135,11 @@ def test_empty_prefixes_change_nothing():
     table = table_of(2)
     decoding = Decoding(beam_size=3, n_best=3, no_repeated_ngrams=2)
     free = searched(table, decoding, None)
-    for one, other in zip(searched(table, decoding, np.zeros([5, 2])), free, strict=True):
-        if one is not None:
-            np.testing.assert_allclose(one, other, atol=1e-5)
+    for with_prefixes, without in zip(
+        searched(table, decoding, np.zeros([5, 2])), free, strict=True
+    ):
+        if with_prefixes is not None:
+            np.testing.assert_allclose(with_prefixes, without, atol=1e-5)
 
 
 def test_words_of_the_prefix_may_be_repeated():
@@ -369,12 +371,12 @@ def test_a_constraint_in_a_shortlist_equals_that_of_the_vocabulary():
         full = constraint(tf.constant(every), history).numpy()
         wanted = np.full_like(logits, -np.inf)
         for n, row in enumerate(rows):
-            for place, one in enumerate(lists[row]):
-                if one >= 0:
-                    wanted[n, :, place] = full[n, :, one]
+            for place, listed_word in enumerate(lists[row]):
+                if listed_word >= 0:
+                    wanted[n, :, place] = full[n, :, listed_word]
         short = of_words(constraint, first, tf.constant(own), size)
-        found = short(tf.constant(logits), history._replace(tokens=tf.constant(places)))
-        np.testing.assert_array_equal(found, wanted)
+        short_logits = short(tf.constant(logits), history._replace(tokens=tf.constant(places)))
+        np.testing.assert_array_equal(short_logits, wanted)
 
 
 def test_the_words_of_a_prefix_are_added_to_the_shortlist():
@@ -411,9 +413,9 @@ def test_samples_do_not_depend_on_other_rows(translator):
     decoding = replace(translator.decoding, sampling=True, n_best=2)
     together = translator.translate(SENTENCES, decoding)
     apart = translator.translate(SENTENCES[::-1], decoding, batch_size=2)
-    for one, other in zip(together, apart[::-1], strict=True):
-        assert one.text == other.text
-        assert one.score == pytest.approx(other.score, abs=1e-4)
+    for alone, later in zip(together, apart[::-1], strict=True):
+        assert alone.text == later.text
+        assert alone.score == pytest.approx(later.score, abs=1e-4)
     assert together[2].text != together[2].alternatives[0].text
 
 

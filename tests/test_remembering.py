@@ -72,6 +72,6 @@ def test_traced_weights_are_those_of_the_translation(trained: Any) -> None:
 def test_an_export_translates_alike(trained: Any, tmp_path: Path) -> None:
     version = trained.translator.export(tmp_path)
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
-    found = served(text=tf.constant(SENTENCES))["translation"].numpy()
+    texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
     wanted = trained.translator.translate(SENTENCES)
-    assert [text.decode() for text in found] == [one.text for one in wanted]
+    assert [text.decode() for text in texts] == [translation.text for translation in wanted]

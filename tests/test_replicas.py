@@ -122,13 +122,13 @@ def test_more_fits_with_two_replicas_equal_fits_with_one(name):
     compare(*run_program(name)[name])
 
 
-def compare(one: dict, two: dict) -> None:
+def compare(single: dict, double: dict) -> None:
     """The results of one replica and those of two."""
-    assert two["iterations"] == one["iterations"] == 6
-    assert two["skipped"] == 0
-    assert one["norm"] > 0.01  # it was clipped
-    np.testing.assert_allclose(two["norm"], one["norm"], rtol=1e-4)
-    all_close(two["weights"], one["weights"], atol=2e-5)
+    assert double["iterations"] == single["iterations"] == 6
+    assert double["skipped"] == 0
+    assert single["norm"] > 0.01  # it was clipped
+    np.testing.assert_allclose(double["norm"], single["norm"], rtol=1e-4)
+    all_close(double["weights"], single["weights"], atol=2e-5)
 
 
 def test_an_overflow_on_one_replica_is_skipped_by_both(trained):

@@ -122,15 +122,15 @@ def hypotheses(result, row):
     return [(tuple(tokens[:n]), score, ends) for tokens, n, score, ends in places if n]
 
 
-def assert_same(found, wanted):
+def assert_same(actual, wanted):
     """Compares hypotheses in order; scores may differ by 1e-4."""
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert one[1] == pytest.approx(other[1], abs=1e-4)
-        assert one[2] == other[2]
+    assert len(actual) == len(wanted)
+    for ours, theirs in zip(actual, wanted, strict=True):
+        assert ours[1] == pytest.approx(theirs[1], abs=1e-4)
+        assert ours[2] == theirs[2]
     distinct = np.diff([score for _, score, _ in wanted])
     if not len(distinct) or np.abs(distinct).min() > 1e-4:
-        assert [one[0] for one in found] == [other[0] for other in wanted]
+        assert [hypothesis[0] for hypothesis in actual] == [hypothesis[0] for hypothesis in wanted]
 
 
 def run(table, beam_size, **options):
@@ -216,8 +216,8 @@ def test_a_beam_of_one_equals_greedy_search(seed, vocabulary, length, penalty):
     greedy = search.greedy_search(
         table.step, table.state(), **IDS, max_length=length, length_penalty=function
     )
-    for one, other in zip(beam, greedy, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    for beam_field, greedy_field in zip(beam, greedy, strict=True):
+        np.testing.assert_allclose(beam_field, greedy_field, atol=1e-5)
     for row in range(table.rows):
         tokens = ()
         while len(tokens) < length and EOS not in tokens:
@@ -259,12 +259,12 @@ def test_a_row_does_not_depend_on_other_rows(seed, limits):
     assert together.tokens.shape[-1] == max(limits)
     for row, limit in enumerate(limits):
         alone = search.beam_search(table.step, table.state([row]), max_length=limit, **options)
-        for one, other in zip(together, alone, strict=True):
-            ours = one[row].numpy()
+        for field, alone_field in zip(together, alone, strict=True):
+            ours = field[row].numpy()
             if ours.ndim > 1:  # T is the longest row's
                 assert not ours[:, limit:].any()
                 ours = ours[:, :limit]
-            np.testing.assert_allclose(ours, other[0], atol=1e-5)
+            np.testing.assert_allclose(ours, alone_field[0], atol=1e-5)
 
 
 def test_unfinished_hypotheses_are_returned_if_none_finishes():
@@ -303,9 +303,9 @@ def test_scores_are_finite_for_any_logits(poison):
     assert np.isfinite(poisoned.scores.numpy()).all()
     assert np.isfinite(poisoned.log_probs.numpy()).all()
     assert (poisoned.lengths.numpy()[1] == 0).all()
-    for one, other in zip(clean, poisoned, strict=True):
-        np.testing.assert_array_equal(one[0], other[0])
-        np.testing.assert_array_equal(one[2], other[2])
+    for clean_field, poisoned_field in zip(clean, poisoned, strict=True):
+        np.testing.assert_array_equal(clean_field[0], poisoned_field[0])
+        np.testing.assert_array_equal(clean_field[2], poisoned_field[2])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -409,7 +409,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
     runs = dict(np.load(folder / "beam.npz"))
 
     @tf.function(autograph=False)
-    def found(minimum, beam_size, ignore_unknown):
+    def beams(minimum, beam_size, ignore_unknown):
         memory, state = model.encode(tf.constant(np.array(padded), tf.int32))
         forbidden = [constraints.forbid([1])] if ignore_unknown else []
         return search.beam_search(
@@ -429,7 +429,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
     compared = 0
     for (beam_size, ignore), half in itertools.product(graphs, (0, 1)):
         minimum = lengths // 2 if half else np.ones_like(lengths)
-        result = found(tf.constant(minimum, tf.int32), beam_size, ignore)
+        result = beams(tf.constant(minimum, tf.int32), beam_size, ignore)
         for run in np.flatnonzero(
             (runs["run_n_samples"] == beam_size)
             & (runs["run_minlen_is_half"] == half)
@@ -446,7 +446,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
                     strict=True,
                 )
             ]
-            ours = [one for one in hypotheses(result, row) if one[2]]
+            ours = [hypothesis for hypothesis in hypotheses(result, row) if hypothesis[2]]
             assert_same(ours, wanted)
             compared += 1
     assert compared > 15
@@ -593,19 +593,19 @@ def test_top_continuations_equal_top_k(seed, size, count, levels):
     offset = rng.integers(-levels, levels, [2, 3]).astype(np.float32)
     offset[rng.random(offset.shape) < 0.2] = -np.inf
     chunks = selections._chunks(tf.constant(logits))
-    found = selections.top_continuations(chunks, tf.constant(offset[..., None]), count)
+    best = selections.top_continuations(chunks, tf.constant(offset[..., None]), count)
     every = (logits + offset[..., None]).reshape(2, 3 * size)
     every = np.pad(every, [[0, 0], [0, count]], constant_values=-np.inf)
     wanted = tf.math.top_k(every, count)
-    np.testing.assert_array_equal(found.log_probs, wanted.values)
+    np.testing.assert_array_equal(best.log_probs, wanted.values)
     real = np.isfinite(wanted.values)
-    for one, other in (
-        (found.tokens, wanted.indices % size),
-        (found.parents, wanted.indices // size),
+    for ours, theirs in (
+        (best.tokens, wanted.indices % size),
+        (best.parents, wanted.indices // size),
     ):
-        np.testing.assert_array_equal(np.where(real, one, 0), np.where(real, other, 0))
-    assert (found.tokens.numpy() < size).all()
-    assert (found.parents.numpy() < 3).all()
+        np.testing.assert_array_equal(np.where(real, ours, 0), np.where(real, theirs, 0))
+    assert (best.tokens.numpy() < size).all()
+    assert (best.parents.numpy() < 3).all()
 
 
 @pytest.mark.parametrize(
@@ -626,10 +626,10 @@ def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(size, forbidd
         return selections.best_of_all(logits, so_far, history, chosen, 3)
 
     if is_known:
-        found = best(tf.constant(logits))
+        continuations = best(tf.constant(logits))
     else:
         unknown = [tf.TensorSpec([None, 3, None])]
-        found = tf.function(best, input_signature=unknown, autograph=False)(logits)
+        continuations = tf.function(best, input_signature=unknown, autograph=False)(logits)
     total = logits.astype(np.float64)
     total -= np.log(np.exp(total).sum(-1, keepdims=True))
     total += so_far[..., None]
@@ -638,10 +638,12 @@ def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(size, forbidd
     flat = total.reshape(2, -1)
     order = np.argsort(-flat, axis=1, kind="stable")[:, :3]
     wanted = np.take_along_axis(flat, order, 1)
-    np.testing.assert_allclose(found.log_probs, wanted, rtol=1e-4)
+    np.testing.assert_allclose(continuations.log_probs, wanted, rtol=1e-4)
     possible = np.isfinite(wanted)
     for name, values in (("parents", order // size), ("tokens", order % size)):
-        np.testing.assert_array_equal(getattr(found, name).numpy()[possible], values[possible])
+        np.testing.assert_array_equal(
+            getattr(continuations, name).numpy()[possible], values[possible]
+        )
 
 
 @pytest.mark.parametrize("size", [1, 3, 640, 1009])
@@ -651,8 +653,8 @@ def test_log_normalizer_equals_numpys(size):
     logits[1, 1, 1:] = -np.inf
     chunks = selections._chunks(tf.constant(logits, tf.float32))
     wanted = np.logaddexp.reduce(logits, axis=-1)
-    found = selections.log_normalizer(chunks)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=2e-6)
+    normalizers = selections.log_normalizer(chunks)
+    np.testing.assert_allclose(normalizers, wanted, rtol=1e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -665,7 +667,7 @@ def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
     table = tf.constant(numbers, tf.float32)
     few = [constraints.forbid(best), constraints.minimum_length(2, EOS)]
 
-    def found(chosen):
+    def beams(chosen):
         return search.beam_search(
             lambda ids, state, _: (tf.gather(table, ids), state, None),
             tf.zeros([2, 1]),
@@ -676,11 +678,14 @@ def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
             constraints=chosen,
         )
 
-    dense = [lambda logits, history, one=one: one(logits, history) for one in few]
-    one, other = found(few), found(dense)
-    np.testing.assert_array_equal(one.tokens, other.tokens)
-    np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
-    assert not set(best) & set(one.tokens.numpy().ravel().tolist()) - {0}
+    dense = [
+        lambda logits, history, constraint=constraint: constraint(logits, history)
+        for constraint in few
+    ]
+    by_few, by_dense = beams(few), beams(dense)
+    np.testing.assert_array_equal(by_few.tokens, by_dense.tokens)
+    np.testing.assert_allclose(by_few.scores, by_dense.scores, atol=1e-5)
+    assert not set(best) & set(by_few.tokens.numpy().ravel().tolist()) - {0}
 
 
 # Sampling --------------------------------------------------------------------
@@ -763,7 +768,7 @@ def test_hypotheses_are_sampled_with_their_probability():
     finished, unfinished = everything(3, 2)
     for tokens in finished + unfinished:
         p = np.exp(table.log_prob(0, tokens))
-        share = np.mean([one == tokens for one in drawn])
+        share = np.mean([tokens_drawn == tokens for tokens_drawn in drawn])
         assert abs(share - p) < 5 * np.sqrt(p * (1 - p) / 20_000)
 
 
@@ -784,10 +789,10 @@ def test_equal_seeds_give_equal_samples_and_others_differ():
 def test_a_sample_does_not_depend_on_other_rows():
     table = Table(seed=3, vocabulary=4, length=4, rows=4)
     options = {**IDS, "max_length": 4, "seed": 5, "n_samples": 3}
-    one = search.sample(table.step, table.state([0, 1]), **options)
-    two = search.sample(table.step, table.state([0, 2, 3]), **options)
-    np.testing.assert_array_equal(one.tokens[0], two.tokens[0])
-    assert (one.tokens[1].numpy() != two.tokens[1].numpy()).any()
+    first = search.sample(table.step, table.state([0, 1]), **options)
+    second = search.sample(table.step, table.state([0, 2, 3]), **options)
+    np.testing.assert_array_equal(first.tokens[0], second.tokens[0])
+    assert (first.tokens[1].numpy() != second.tokens[1].numpy()).any()
 
 
 def test_sampling_a_row_of_nan_gives_finite_scores():

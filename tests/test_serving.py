@@ -233,31 +233,31 @@ def test_completions_equal_those_of_the_translator(served, translator):
 
 
 def test_offsets_and_weights_of_align_belong_to_the_strings(served, expected):
-    found = served("align", SHORT)
+    outputs = served("align", SHORT)
     for row, wanted in enumerate(expected):
-        one = {name: value[row] for name, value in found.items()}
-        assert one["translation"].decode() == wanted.text
+        answer = {name: value[row] for name, value in outputs.items()}
+        assert answer["translation"].decode() == wanted.text
         for side, text, tokens in (
             ("source", SHORT[row].encode(), wanted.source_tokens),
-            ("target", one["translation"], wanted.tokens),
+            ("target", answer["translation"], wanted.tokens),
         ):
-            length = one[f"{side}_length"]
+            length = answer[f"{side}_length"]
             # Only the source of a blank row has an end symbol.
             ended = wanted.finished and wanted.weights is not None
             assert length == len(tokens) + (side == "source" or ended)
-            words = one[f"{side}_tokens"]
+            words = answer[f"{side}_tokens"]
             assert decoded(words[: len(tokens)]) == tokens
-            spans = one[f"{side}_offsets"]
+            spans = answer[f"{side}_offsets"]
             assert [text[start:end] for start, end in spans] == words.tolist()
             assert not spans[length:].any()
-        weights = one["weights"]
-        height, width = one["target_length"], one["source_length"]
+        weights = answer["weights"]
+        height, width = answer["target_length"], answer["source_length"]
         np.testing.assert_allclose(weights[:height].sum(1), 1.0, atol=1e-5)
         assert not weights[height:].any()
         assert not weights[:, width:].any()
         if wanted.weights is not None:
             np.testing.assert_allclose(weights[:height, :width], wanted.weights, atol=1e-4)
-    assert b"ici" in found["target_tokens"][5]
+    assert b"ici" in outputs["target_tokens"][5]
 
 
 def test_long_rows_are_truncated_and_marked(served, translator):
@@ -289,8 +289,8 @@ def test_a_long_word_is_cut_where_it_may_be_copied(served, translator):
 def test_no_contents_of_a_row_are_an_error(served, translator, signature):
     rows = probes(translator.source_text)
     for some in (rows, []):
-        found = served(signature, *inputs_of(signature, some))
-        for name, value in found.items():
+        outputs = served(signature, *inputs_of(signature, some))
+        for name, value in outputs.items():
             assert value.shape == (len(some), *rest_of(signature, name))
             assert not name.endswith("_bytes")
             if value.dtype == object:
@@ -340,12 +340,12 @@ def test_warmup_records_are_requests_that_work(version, served):
     if not has_serving_api():
         assert not (version / "assets.extra").exists()
         pytest.skip("needs tensorflow-serving-api")
-    assert {one.signature for one in requests} == set(OUTPUTS)
+    assert {request.signature for request in requests} == set(OUTPUTS)
     assert 0 < len(requests) <= 1000  # the server's limit
-    for one in requests:
-        found = served(one.signature, *one.inputs.values())
-        for value in found.values():
-            assert len(value) == len(one.inputs["text"])
+    for request in requests:
+        outputs = served(request.signature, *request.inputs.values())
+        for value in outputs.values():
+            assert len(value) == len(request.inputs["text"])
 
 
 # Limits.
@@ -354,20 +354,20 @@ def test_warmup_records_are_requests_that_work(version, served):
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.integers(3, 40))
 def test_bytes_are_cut_between_characters(text, limit):
     data = text.encode()
-    (found,) = first_bytes(tf.constant([data]), limit).numpy()
-    assert data.startswith(found)
-    assert text.startswith(found.decode())
-    assert limit - 3 <= len(found) <= limit or found == data
-    rest = text[len(found.decode()) :]
-    assert not rest or len(found + rest[0].encode()) > limit
+    (start,) = first_bytes(tf.constant([data]), limit).numpy()
+    assert data.startswith(start)
+    assert text.startswith(start.decode())
+    assert limit - 3 <= len(start) <= limit or start == data
+    rest = text[len(start.decode()) :]
+    assert not rest or len(start + rest[0].encode()) > limit
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5), st.integers(3, 12))
 def test_bytes_that_are_not_utf8_are_cut(rows, limit):
-    found = first_bytes(tf.constant(rows, tf.string), limit).numpy()
-    for one, row in zip(found, rows, strict=True):
-        assert row.startswith(one)
-        assert limit - 3 <= len(one) <= limit or one == row
+    starts = first_bytes(tf.constant(rows, tf.string), limit).numpy()
+    for start, row in zip(starts, rows, strict=True):
+        assert row.startswith(start)
+        assert limit - 3 <= len(start) <= limit or start == row
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -404,9 +404,10 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     def read(some: list[str]) -> list[Any]:
         strings = tf.constant(some, tf.string)
         words = limited.tokenize_with_offsets(strings)
-        found = [limited.tokenize(strings), *words, limited.read_ids(strings)[1]]
+        outputs = [limited.tokenize(strings), *words, limited.read_ids(strings)[1]]
         columns = [
-            one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy() for one in found
+            column.to_list() if isinstance(column, tf.RaggedTensor) else column.numpy()
+            for column in outputs
         ]
         return list(zip(*columns, strict=True))
 
@@ -484,8 +485,8 @@ def test_a_saved_model_contains_only_the_variables_it_uses(tmp_path):
     write_saved_model(tmp_path / "model", doubler.signatures(), [])
     check_operations(tmp_path / "model")
     model = tf.saved_model.load(str(tmp_path / "model"))
-    found = model.signatures["serving_default"](x=tf.constant([1.5]))
-    assert found["y"].numpy().tolist() == [3.0]
+    outputs = model.signatures["serving_default"](x=tf.constant([1.5]))
+    assert outputs["y"].numpy().tolist() == [3.0]
     names = [
         name for name, _ in tf.train.list_variables(str(tmp_path / "model" / "variables/variables"))
     ]
@@ -511,7 +512,7 @@ def test_sampling_has_only_ops_of_a_server():
         ).tokens
 
     graph = drawn.get_concrete_function().graph.as_graph_def()
-    bodies = [one.node_def for one in graph.library.function]
+    bodies = [function.node_def for function in graph.library.function]
     used = {node.op for nodes in (graph.node, *bodies) for node in nodes}
     assert used <= CORE_OPS
 
@@ -654,8 +655,8 @@ def test_the_form_of_outputs_is_checked():
         ({"x": np.array([0, np.nan])}, "finite"),
         ({"x_bytes": np.zeros([2])}, "base64"),
     ):
-        (found,) = doctor.form({name: np.asarray(value) for name, value in bad.items()}, 2)
-        assert complaint in found
+        (problem,) = doctor.form({name: np.asarray(value) for name, value in bad.items()}, 2)
+        assert complaint in problem
 
 
 def korean_and_japanese(corpus: Path) -> Translator:
@@ -727,9 +728,9 @@ def test_the_reason_why_an_export_was_not_reloaded_is_given(tmp_path, monkeypatc
     monkeypatch.setattr("sys.executable", str(python))
     version = tmp_path / "1"
     version.mkdir()
-    with pytest.raises(ValueError, match="1 cannot be reloaded") as told:
+    with pytest.raises(ValueError, match="1 cannot be reloaded") as error:
         answers(version, [])
-    assert str(told.value).endswith(f"reloaded: {reason}")
+    assert str(error.value).endswith(f"reloaded: {reason}")
 
 
 # Starts a process that ends with its parent, which is this one, and waits.

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
+from comparisons import all_equal
 from letters import RECIPE, log_of, restarted, weights
 from test_checkpoints import empty, full_disk
 
@@ -184,10 +185,10 @@ def test_another_vocabulary_or_tokenizer_is_refused(
     trained, files, folder, side, words, language, sentence
 ):
     """Also one of the same size, which the model would not notice."""
-    known = trained.translator
-    texts = {"source": known.source_text, "target": known.target_text}
+    translator = trained.translator
+    texts = {"source": translator.source_text, "target": translator.target_text}
     texts[side] = WordTokenizer(Vocabulary([*letters.SPECIAL, *words]), language)
-    other = Translator(known.model, *texts.values())
+    other = Translator(translator.model, *texts.values())
     before = contents(folder)
     with pytest.raises(ValueError, match=sentence):
         train(other, files, SHORT, folder)
@@ -227,11 +228,10 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(trained, file
         (folder / name).touch()
     translator = restarted()
     train(translator, files, SHORT, folder)
-    told = capsys.readouterr().err
-    assert "ignored a damaged checkpoint, ckpt-3: " in told
-    assert "resuming from update 10\n" in told
-    for expected, found in zip(trained.weights, weights(translator), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    messages = capsys.readouterr().err
+    assert "ignored a damaged checkpoint, ckpt-3: " in messages
+    assert "resuming from update 10\n" in messages
+    all_equal(weights(translator), trained.weights)
     for record, before in zip(log_of(folder), log_of(trained.folder), strict=True):
         for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
             assert record[name] == before[name]
@@ -254,8 +254,7 @@ def test_a_training_killed_in_its_first_checkpoint_begins_anew(trained, files, f
     (folder / "checkpoints" / "ckpt-1.data-00000-of-00001").write_bytes(b"h")
     translator = restarted()
     train(translator, files, SHORT, folder)
-    for expected, found in zip(trained.weights, weights(translator), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    all_equal(weights(translator), trained.weights)
 
 
 @pytest.mark.parametrize(("step", "is_due"), [(6, False), (8, True)])
@@ -289,8 +288,7 @@ def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(trained, f
     result = train(translator, files, recipe, folder)
     assert result.steps == 20
     best = load_best(folder)
-    for expected, found in zip(trained.weights, weights(best), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    all_equal(weights(best), trained.weights)
     assert [record["step"] for record in log_of(folder)] == [10, 20]
     # From now on this is the dev set of the folder.
     train(translator, files, recipe, folder)
@@ -413,8 +411,8 @@ def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
 
 def test_the_best_model_may_have_the_lowest_loss():
     state = State()
-    found = [(1.0, 5.0), (9.0, 5.5), (0.5, 4.0), (0.5, 4.0 - 1e-9), (0.0, 3.0)]
-    best = [record_evaluation(Evaluation(*one, []), state, "loss") for one in found]
+    scores = [(1.0, 5.0), (9.0, 5.5), (0.5, 4.0), (0.5, 4.0 - 1e-9), (0.0, 3.0)]
+    best = [record_evaluation(Evaluation(*pair, []), state, "loss") for pair in scores]
     assert best == [True, False, True, False, True]
     assert (float(state.best_bleu), float(state.best_loss)) == (0.0, 3.0)
 
@@ -441,7 +439,7 @@ def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path, monkeypatch):
     references = ["ねこはとてもねむい。", "いぬははやくはしる。"]
     source.write_text("a\nb\n")
     target.write_text("".join(f"{line}\n" for line in references))
-    found = ["ねこはとてもさむい。", "いぬははやくはねる。"]
+    translations = ["ねこはとてもさむい。", "いぬははやくはねる。"]
     for language, tokenize, wanted in (
         ("fr", None, None),
         ("ja", "char", "char"),
@@ -449,9 +447,9 @@ def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path, monkeypatch):
     ):
         dev = DevSet(str(source), str(target), language, tokenize)
         assert dev.tokenize in ({wanted} if wanted else {"ja-mecab", "char"})
-        evaluation = dev.evaluate(Fixed(found))  # type: ignore[arg-type]
+        evaluation = dev.evaluate(Fixed(translations))  # type: ignore[arg-type]
         judge = sacrebleu.BLEU(tokenize=dev.tokenize)
-        score = judge.corpus_score(found, [references]).score
+        score = judge.corpus_score(translations, [references]).score
         assert evaluation.bleu == pytest.approx(score)
         assert (evaluation.bleu > 20) == (dev.tokenize != "13a")
         assert evaluation.loss == 1.0
@@ -489,16 +487,16 @@ def test_only_automatic_names_of_layers_and_modules_of_registered_ones_may_chang
     own = {"module": "mine", "class_name": "Own", "registered_name": "Own"}
     kept = {"dtype": named("DTypePolicy", "half"), "own": own}
     write_settings(path, {"cell": stack} | kept)
-    one, other = (named("GRUCell", name) for name in ("gru_cell", "gru_cell_2"))
-    moved = one | {"module": "another"}
-    for cell in (one, other, moved):
+    first, second = (named("GRUCell", name) for name in ("gru_cell", "gru_cell_2"))
+    moved = first | {"module": "another"}
+    for cell in (first, second, moved):
         check_settings(path, {"cell": named("StackedCells", "stack", cell)} | kept)
     for cell in (
-        named("StackedCells", "stacked_cells", one),
+        named("StackedCells", "stacked_cells", first),
         named("StackedCells", "stack", named("GRUCell", "mine")),
         named("StackedCells", "stack", named("LSTMCell", "lstm_cell")),
-        named("StackedCells", "stack", one, other),
-        named("StackedCells", "stack", one | {"registered_name": "bahdanau_tf>Other"}),
+        named("StackedCells", "stack", first, second),
+        named("StackedCells", "stack", first | {"registered_name": "bahdanau_tf>Other"}),
     ):
         with pytest.raises(ValueError, match="holds another model"):
             check_settings(path, {"cell": cell} | kept)
@@ -606,9 +604,9 @@ def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
         ("best", lambda: kept.save_best(trained.translator)),
         ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
     ):
-        with full_disk(1000), pytest.raises(OSError, match="is kept") as told:
+        with full_disk(1000), pytest.raises(OSError, match="is kept") as error:
             write()
-        assert f"{folder / name} could not be written: " in str(told.value)
+        assert f"{folder / name} could not be written: " in str(error.value)
         kept.log.forget_after(20)
         assert contents(folder) == before
 
@@ -640,11 +638,10 @@ def test_a_disk_that_fills_during_training_loses_nothing(
     assert [record["step"] for record in log_of(tmp_path)] == [10]
     resumed = restarted()
     train(resumed, files, SHORT, tmp_path)
-    for expected, found in zip(trained.weights, weights(resumed), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    all_equal(weights(resumed), trained.weights)
     names = ("step", "train_loss", "dev_loss", "dev_bleu")
-    assert [[one[name] for name in names] for one in log_of(tmp_path)] == [
-        [one[name] for name in names] for one in log_of(trained.folder)
+    assert [[record[name] for name in names] for record in log_of(tmp_path)] == [
+        [record[name] for name in names] for record in log_of(trained.folder)
     ]
 
 

@@ -65,26 +65,26 @@ def test_curves_and_alignments_are_written(files, tmp_path, watched):
     translator = make_translator()
     result = train(translator, files, SHORT, tmp_path, tensorboard=True)
     assert (result.steps, len(watched)) == (20, 20)
-    found = events(tmp_path)
+    curves = events(tmp_path)
     for name in ("loss", "gradient_norm", "learning_rate", "words_per_second"):
-        assert list(found[f"train/{name}"]) == [10, 20]
+        assert list(curves[f"train/{name}"]) == [10, 20]
     for step in (10, 20):
         cost, words, norm = watched[step - 1]
-        assert found["train/loss"][step] == pytest.approx(cost / words)
-        assert found["train/gradient_norm"][step] == pytest.approx(norm)
+        assert curves["train/loss"][step] == pytest.approx(cost / words)
+        assert curves["train/gradient_norm"][step] == pytest.approx(norm)
         assert norm > 0
-    rates = found["train/learning_rate"]
+    rates = curves["train/learning_rate"]
     assert rates[10] == pytest.approx(0.02)
     assert rates[20] == pytest.approx(0.02 * 0.02)
     # The mean speed of the run agrees with those of its two halves.
-    speeds = found["train/words_per_second"]
+    speeds = curves["train/words_per_second"]
     words = [sum(update[1] for update in half) for half in (watched[:10], watched[10:])]
     seconds = sum(w / speeds[s] for w, s in zip(words, speeds, strict=True))
     assert result.words_per_second == pytest.approx(sum(words) / seconds, rel=1e-3)
-    assert found["dev/bleu"][20] >= 0
-    assert max(found["dev/bleu"].values()) == pytest.approx(result.best_bleu)
-    assert found["dev/loss"][20] == pytest.approx(dev_loss(translator, files), rel=1e-4)
-    check_pictures(translator, files, found)
+    assert curves["dev/bleu"][20] >= 0
+    assert max(curves["dev/bleu"].values()) == pytest.approx(result.best_bleu)
+    assert curves["dev/loss"][20] == pytest.approx(dev_loss(translator, files), rel=1e-4)
+    check_pictures(translator, files, curves)
 
 
 def lines(path: str | None) -> list[str]:

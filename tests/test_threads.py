@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import toys
+from comparisons import all_close, all_equal
 from oracle import randomized
 from processes import LONGEST, output_of
 from worker import mean_model
@@ -44,10 +45,10 @@ VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     ],
 )
 def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypatch, capfd):
-    def told(count: int | None = None) -> None:
+    def use_threads(count: int | None = None) -> None:
         raise ValueError(f"asked for {count} threads")
 
-    monkeypatch.setattr("bahdanau_tf.system.device.use_threads", told)
+    monkeypatch.setattr("bahdanau_tf.system.device.use_threads", use_threads)
     for name in files:
         (tmp_path / name).write_text("a\n")
     folders = {"export": "export_dir", "distil": "out_dir"}
@@ -75,15 +76,14 @@ def random_batch(random: np.random.Generator, rows: int) -> Any:
 
 def test_parts_of_batches_train_as_the_whole() -> None:
     """Of 7, 12 and 2 rows, which three parts do not divide, or are short of."""
-    found = []
+    trainings = []
     for count in (1, 3):
         model = randomized(mean_model(20))
         step = train_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
         random = np.random.default_rng(2)
         losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
-        found.append([losses, *(one.numpy() for one in model.trainable_weights)])
-    for value, wanted in zip(*found, strict=True):
-        np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5)
+        trainings.append([losses, *(weight.numpy() for weight in model.trainable_weights)])
+    all_close(*trainings, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_threads_are_those_that_tensorflow_takes(
     for get in ("get_intra_op", "get_inter_op"):
         whole = f"{get}_parallelism_threads"
         monkeypatch.setattr(tf.config.threading, whole, lambda: 0)
-    for given, wanted in (("3", 3), ("0", None), ("many", None)):
-        monkeypatch.setenv(name, given)
+    for setting, wanted in (("3", 3), ("0", None), ("many", None)):
+        monkeypatch.setenv(name, setting)
         assert asked() == (wanted or len(available_cores()))
 
 
@@ -172,8 +172,8 @@ def test_batches_meet_and_results_are_in_order() -> None:
         meeting.wait()
         yield from (line.upper() for line in lines)
 
-    found = in_batches("test", {"lines": LINES}, work, 1)
-    assert found == [line.upper() for line in LINES]
+    upper = in_batches("test", {"lines": LINES}, work, 1)
+    assert upper == [line.upper() for line in LINES]
 
 
 @pytest.mark.usefixtures("two_at_once")
@@ -191,14 +191,14 @@ def test_translations_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPat
     translator = toys.toy_translator(toys.english(), toys.french())
     random = np.random.default_rng(5)
     lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
-    found = []
+    translations = []
     for count in (1, 4):
         monkeypatch.setattr(sentences, "operations_at_once", lambda n=count: n)
-        found.append(translator.translate(lines, batch_size=3))
-    for one, other in zip(*found, strict=True):
-        assert one.text == other.text
-        assert one.score == pytest.approx(other.score, rel=1e-5)
-        np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
+        translations.append(translator.translate(lines, batch_size=3))
+    for single, several in zip(*translations, strict=True):
+        assert single.text == several.text
+        assert single.score == pytest.approx(several.score, rel=1e-5)
+        np.testing.assert_allclose(single.weights, several.weights, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -235,8 +235,7 @@ def test_a_deterministic_training_by_two_threads_repeats(tmp_path: Path) -> None
     for name, ours in (("both", cores[:2]), ("one", cores[:1])):
         assert run(name, ours, 2).endswith("0\n")
     models = [Translator.load(tmp_path / name).model for name in ("both", "one")]
-    for one, other in zip(*(m.trainable_weights for m in models), strict=True):
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    all_equal(*(m.trainable_weights for m in models))
     settings = json.loads((tmp_path / "both" / "training.json").read_text())
     assert settings["threads"] == 2
     assert run("both", cores, 1).endswith("2\n")

@@ -14,6 +14,7 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from letters import RECIPE, log_of, weights
 
 from bahdanau_tf import Translator, make_dataset
@@ -49,8 +50,8 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     best = Translator.load(tmp_path / "model" / "best")
     for weight, value in zip(translator.model.weights, best.model.weights, strict=True):
         weight.assign(value)
-    found = translator.translate(["a b", "c d h"], GREEDY)
-    assert [translation.text for translation in found] == ["A B", "C D H"]
+    translations = translator.translate(["a b", "c d h"], GREEDY)
+    assert [translation.text for translation in translations] == ["A B", "C D H"]
     dev = DevSet(files.dev_source, files.dev_target, "en", None)
     assert dev.evaluate(translator).bleu == pytest.approx(result.best_bleu)
     log = log_of(tmp_path / "model")
@@ -103,12 +104,12 @@ def test_training_stops_if_bleu_does_not_improve(files, tmp_path, monkeypatch, c
     result = train(translator, files, recipe, tmp_path / "model")
     assert result.stopped_by == "patience"
     assert result.steps == 3 * 10
-    told = capsys.readouterr().err
+    messages = capsys.readouterr().err
     count = sum(weight.size for weight in weights(translator))
-    assert f"\n{count:,} weights, {4 * count / 1e6:.1f} MB\n" in f"\n{told}"
+    assert f"\n{count:,} weights, {4 * count / 1e6:.1f} MB\n" in f"\n{messages}"
     assert result.best_bleu == 0
-    assert told.count("dev BLEU (13a) is still below 1: the best model") == 1
-    assert "too long" not in told  # no line was too long
+    assert messages.count("dev BLEU (13a) is still below 1: the best model") == 1
+    assert "too long" not in messages  # no line was too long
 
 
 class NeverStopped(NamedTuple):
@@ -176,8 +177,7 @@ def check_resumed(resumed: Translator, folder: Path, never_stopped: NeverStopped
         )
     seconds = [record["seconds"] for record in log]
     assert seconds == sorted(seconds)
-    for expected, found in zip(never_stopped.weights, weights(resumed), strict=True):
-        np.testing.assert_allclose(found, expected, atol=2e-6)
+    all_close(weights(resumed), never_stopped.weights, atol=2e-6)
 
 
 @pytest.mark.usefixtures("same_evaluation")
@@ -221,9 +221,9 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
         result = train(translator, files, RECIPE, tmp_path)
     assert (result.stopped_by, result.steps) == ("signal", 3)
     assert "no evaluation yet" in str(result)
-    told = capsys.readouterr().err
-    assert "best is the model after update 3, until" in told
-    assert "stopped at update 3, saved; the same command resumes\n" in told
+    messages = capsys.readouterr().err
+    assert "best is the model after update 3, until" in messages
+    assert "stopped at update 3, saved; the same command resumes\n" in messages
     check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
     step = tf.train.load_variable(newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE")
@@ -295,14 +295,13 @@ def test_without_dev_the_last_model_is_kept(files, tmp_path, monkeypatch, capsys
 
 def check_best(folder: Path, wanted: list[np.ndarray]) -> None:
     best = Translator.load(folder / "best")
-    for expected, found in zip(wanted, weights(best), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    all_close(weights(best), wanted, rtol=1e-5)
 
 
 def test_a_second_interrupt_ends_training_at_once():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    told: list[str] = []
-    with signals_caught(told.append) as came:
+    messages: list[str] = []
+    with signals_caught(messages.append) as came:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
@@ -311,7 +310,7 @@ def test_a_second_interrupt_ends_training_at_once():
             os.kill(os.getpid(), signal.SIGINT)
     after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert after == before
-    assert ["again" in text for text in told] == [False, False, True]
+    assert ["again" in text for text in messages] == [False, False, True]
 
 
 def test_a_training_that_is_told_to_ignore_ctrl_c_does_so():
@@ -392,9 +391,8 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     theirs.model.compile(optimizer=make_optimizer(WHOLE, 10), loss=TokenCrossentropy())
     history = theirs.model.fit(dataset, epochs=3, shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    for expected, found in zip(never_stopped.weights, weights(theirs), strict=True):
-        # Adam makes a rounding of a tiny gradient visible.
-        np.testing.assert_allclose(found, expected, atol=3e-5)
+    # Adam makes a rounding of a tiny gradient visible.
+    all_close(weights(theirs), never_stopped.weights, atol=3e-5)
 
 
 def test_newer_options_of_a_recipe_move_no_older_ones():

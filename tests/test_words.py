@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,8 @@ CLEAN = sorted(
         for path in REPOSITORY.glob(pattern)
     }
 )
+NAMELESS = {"found", "given", "known", "one", "told"}
+FOLDERS = ("bahdanau_tf", "benchmarks", "export", "tests")
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 FINE = re.compile(r"\bthere (is|are)\s+no\b|\bblank\s+lines?\b|\bno\s+longer\b", re.IGNORECASE)
 
@@ -62,3 +66,28 @@ def test_a_clean_text_stays_in_plain_english(name: str) -> None:
 def test_the_table_is_read() -> None:
     text = "It tells you also\nwhere a blank stands."
     assert sum(len(re.findall(pattern, text)) for pattern in avoided()) == 3
+
+
+def named(source: str) -> Iterator[tuple[int, str]]:
+    """The line and the name of each variable, attribute, argument and function of a module."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.FunctionDef(name=name):
+                yield node.lineno, name
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_variables_are_called_after_what_they_hold(folder: str) -> None:
+    assert not [
+        f"{path.relative_to(REPOSITORY)}, line {line}: {name}"
+        for path in sorted((REPOSITORY / folder).rglob("*.py"))
+        for line, name in named(path.read_text(encoding="utf-8"))
+        if name in NAMELESS
+    ]
+
+
+def test_every_kind_of_name_is_read() -> None:
+    source = "def told(given):\n    with x as self.found:\n        [one for one in given]\n"
+    assert NAMELESS & {name for _, name in named(source)} == NAMELESS - {"known"}
