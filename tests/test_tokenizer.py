@@ -501,7 +501,7 @@ def test_train_counts_the_words_of_all_files(tmp_path):
     assert tokenizer.vocabulary.tokens[3:] == [".", "cat", "the", "a", "dog"]
     coverage = tokenizer.coverage([first, second])
     # "+" and "sat" are unknown; the second "the" of line two has no sign.
-    assert (coverage.running, coverage.known_words) == (13, 11)
+    assert (coverage.running, coverage.known) == (13, 11)
     assert tokenizer.lowercase is True
     assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
 

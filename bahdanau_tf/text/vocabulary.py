@@ -31,15 +31,15 @@ class Coverage:
     """
 
     running: int
-    known_words: int
+    known: int
 
     @property
     def share(self) -> float:
         """Share of the running words that are known; 1 for an empty text."""
-        return self.known_words / self.running if self.running else 1.0
+        return self.known / self.running if self.running else 1.0
 
     def __str__(self) -> str:
-        return f"{self.known_words} of {self.running} words known ({self.share:.2%})"
+        return f"{self.known} of {self.running} words known ({self.share:.2%})"
 
 
 class Vocabulary(tf.Module):
