@@ -7,14 +7,12 @@ without these imports: see `system/imports.py`.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from bahdanau_tf.system import imports
 
 __version__ = "0.3.0"
 
-_homes, _modules = imports.read_stub(__name__, __file__)
-__all__ = sorted(_homes)
+_homes = imports.read_names(__name__, f"{__file__.removesuffix('.py')}.pyi")
+__all__ = sorted(name for name, home in _homes.items() if home)
 
 imports.register(
     {
@@ -26,10 +24,8 @@ imports.register(
 
 
 def __getattr__(name: str) -> object:
-    if name in _modules:
-        return import_module(f"{__name__}.{name}")
     return imports.first_use(__name__, _homes, name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_modules, *(name for name in globals() if name.startswith("__"))]
+    return [*_homes, *(name for name in globals() if name.startswith("__"))]

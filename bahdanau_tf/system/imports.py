@@ -23,21 +23,20 @@ from types import ModuleType
 from typing import NamedTuple
 
 
-def read_stub(package: str, file: str) -> tuple[dict[str, str], list[str]]:
-    """Reads the stub `__init__.pyi` of a package, beside the `file` `__init__.py`.
+def read_names(package: str, file: str) -> dict[str, str]:
+    """Reads which names a package imports for type checkers: in a stub, or if TYPE_CHECKING.
 
-    Returns the module of each name, relative to the package, and the public modules.
+    Returns the module of each name, relative to the package; that of a public module is "".
     """
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-    homes: dict[str, str] = {}
-    modules = []
-    for statement in stub.body:
-        if isinstance(statement, ast.ImportFrom) and statement.module == package:
-            modules += [alias.name for alias in statement.names]
-        elif isinstance(statement, ast.ImportFrom) and statement.module:
-            home = statement.module.removeprefix(f"{package}.")
-            homes |= {alias.name: home for alias in statement.names}
-    return homes, modules
+    body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    if file.endswith(".py"):
+        body = [statement for node in body if isinstance(node, ast.If) for statement in node.body]
+    return {
+        alias.name: statement.module.removeprefix(package).removeprefix(".")
+        for statement in body
+        if isinstance(statement, ast.ImportFrom) and statement.module
+        for alias in statement.names
+    }
 
 
 def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
@@ -47,6 +46,8 @@ def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
     """
     if name not in homes:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    if not homes[name]:
+        return import_module(f"{package}.{name}")
     value = getattr(import_module(f"{package}.{homes[name]}"), name)
     setattr(sys.modules[package], name, value)
     return value

@@ -11,35 +11,21 @@ from typing import TYPE_CHECKING, Any
 from bahdanau_tf.system import imports
 
 if TYPE_CHECKING:
-    from bahdanau_tf.text.subwords import SubwordTokenizer
-    from bahdanau_tf.text.tokenizer import Reading, Tokenizer
-    from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
-    from bahdanau_tf.text.words import WordTokenizer
+    from bahdanau_tf.text.subwords import SubwordTokenizer as SubwordTokenizer
+    from bahdanau_tf.text.tokenizer import Reading as Reading, Tokenizer as Tokenizer
+    from bahdanau_tf.text.vocabulary import (
+        Coverage as Coverage,
+        Dictionary as Dictionary,
+        Vocabulary as Vocabulary,
+    )
+    from bahdanau_tf.text.words import WordTokenizer as WordTokenizer
 
-_HOMES = {
-    "Coverage": "vocabulary",
-    "Dictionary": "vocabulary",
-    "Reading": "tokenizer",
-    "SubwordTokenizer": "subwords",
-    "Tokenizer": "tokenizer",
-    "Vocabulary": "vocabulary",
-    "WordTokenizer": "words",
-}
-
-__all__ = [
-    "Coverage",
-    "Dictionary",
-    "Reading",
-    "SubwordTokenizer",
-    "Tokenizer",
-    "Vocabulary",
-    "WordTokenizer",
-    "load_text",
-]
+_homes = imports.read_names(__name__, __file__)
+__all__ = sorted(["load_text", *_homes])
 
 
 def __getattr__(name: str) -> Any:
-    return imports.first_use(__name__, _HOMES, name)
+    return imports.first_use(__name__, _homes, name)
 
 
 def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:

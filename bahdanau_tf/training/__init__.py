@@ -7,43 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import Recipe as Recipe
 from bahdanau_tf.system import imports
 
 if TYPE_CHECKING:
-    from bahdanau_tf.training.fitting import fit
-    from bahdanau_tf.training.folder import locked
-    from bahdanau_tf.training.loop import train
-    from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
-    from bahdanau_tf.training.run import TrainingResult
-    from bahdanau_tf.training.step import train_step
-    from bahdanau_tf.training.texts import TrainingFiles
+    from bahdanau_tf.training.fitting import fit as fit
+    from bahdanau_tf.training.folder import locked as locked
+    from bahdanau_tf.training.loop import train as train
+    from bahdanau_tf.training.plan import (
+        Start as Start,
+        TrainingPlan as TrainingPlan,
+        is_begun as is_begun,
+    )
+    from bahdanau_tf.training.run import TrainingResult as TrainingResult
+    from bahdanau_tf.training.step import train_step as train_step
+    from bahdanau_tf.training.texts import TrainingFiles as TrainingFiles
 
-_HOMES = {
-    "Start": "plan",
-    "TrainingFiles": "texts",
-    "TrainingPlan": "plan",
-    "TrainingResult": "run",
-    "fit": "fitting",
-    "is_begun": "plan",
-    "locked": "folder",
-    "train": "loop",
-    "train_step": "step",
-}
-
-__all__ = [
-    "Recipe",
-    "Start",
-    "TrainingFiles",
-    "TrainingPlan",
-    "TrainingResult",
-    "fit",
-    "is_begun",
-    "locked",
-    "train",
-    "train_step",
-]
+_homes = imports.read_names(__name__, __file__)
+__all__ = sorted(["Recipe", *_homes])
 
 
 def __getattr__(name: str) -> Any:
-    return imports.first_use(__name__, _HOMES, name)
+    return imports.first_use(__name__, _homes, name)
