@@ -153,9 +153,8 @@ def _check_files(flags: absl_flags.FlagValues) -> None:
     if flags.quick or (flags.full and flags.train_source is None):
         if names:
             raise ValueError(
-                f"--{names[0]} is given, but training is on the built-in "
-                "corpus; wanted --full with --train_source, --train_target, "
-                "--dev_source and --dev_target"
+                f"--{names[0]} is given, but training is on the built-in corpus; wanted --full "
+                "with --train_source, --train_target, --dev_source and --dev_target"
             )
         return
     require(flags, "source", "reference", *_TRAINING * flags.full)

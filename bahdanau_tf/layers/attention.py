@@ -399,9 +399,8 @@ class DotAttention(Attention):
         annotations_shape = memory_shape[0]
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
-                f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
-                f"annotations ({annotations_shape[-1]} wide) must be of one size; "
-                "GeneralAttention takes any"
+                f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's annotations "
+                f"({annotations_shape[-1]} wide) must be of one size; GeneralAttention takes any"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

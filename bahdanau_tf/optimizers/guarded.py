@@ -71,9 +71,8 @@ class Guarded(keras.optimizers.Optimizer):
 
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
-            # Checkpoints number the variables: a new one comes after those of
-            # `super().build`. All replicas compute the same values. A GPU
-            # holds no int32.
+            # Checkpoints number the variables: a new one comes after those of `super().build`. All
+            # replicas compute the same values. A GPU holds no int32.
             once = {"shape": (), "aggregation": "only_first_replica"}
             self.gradient_norm = self.add_variable(name="gradient_norm", **once)
             self.skipped_updates = self.add_variable(name="skipped_updates", dtype="int64", **once)

@@ -44,8 +44,7 @@ _ANOTHER_TEXT = (
 # What to do about settings that differ, for those that are not flags.
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
-    "give the same --train_source and --train_target as before, or name "
-    "another folder",
+    "give the same --train_source and --train_target as before, or name another folder",
     THREADS: "{folder} was trained by {before} threads with --deterministic, "
     "and now there are {after}, which may round otherwise; give "
     "--threads={before}, or name another folder",

@@ -307,9 +307,8 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
     replicas = strategy.num_replicas_in_sync
     if recipe.accumulate > 1 and replicas > 1:
         raise ValueError(
-            f"Recipe: accumulate is {recipe.accumulate} with {replicas} "
-            "devices, wanted 1 with a larger batch_size, of which each device "
-            "has a share in memory"
+            f"Recipe: accumulate is {recipe.accumulate} with {replicas} devices, wanted 1 with a "
+            "larger batch_size, of which each device has a share in memory"
         )
 
 
