@@ -324,7 +324,7 @@ def word0_step(model: Any) -> Callable:
         embedded = model.target_embedding(ids)
         glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
         hidden = model.readout.hidden(
-            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.readout_term
+            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.context
         )
         logits = model.readout.logits(hidden)
         logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
