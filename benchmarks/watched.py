@@ -24,7 +24,9 @@ from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder
 
-EXPORT, DOCTOR = (importlib.import_module(f"bahdanau_tf.serving.{n}") for n in ("export", "doctor"))
+EXPORT, REQUESTS = (
+    importlib.import_module(f"bahdanau_tf.serving.{n}") for n in ("export", "requests")
+)
 PARTS: dict[str, tuple[object, str]] = {
     "evaluation": (DevSet, "evaluate"),
     "best": (ModelFolder, "save_best"),
@@ -32,7 +34,7 @@ PARTS: dict[str, tuple[object, str]] = {
     "trace": (Translator, "export"),
     "export": (EXPORT, "write_saved_model"),
     "slim": (EXPORT, "slim"),
-    "reload": (DOCTOR, "answers"),
+    "reload": (REQUESTS, "answers"),
 }
 WIDTH = 24  # of the file, so that a name replaces the one before at once
 

@@ -231,3 +231,8 @@ def test_noting_records_which_mutants_run(module, tmp_path):
     assert always <= runs(1) & runs(3, y=False)
     assert "-x -> x" in runs(1) - runs(3, y=False)
     assert [*runs(3, y=False) - runs(1)] == ["raise ValueError(f'{x + 1}, not {-1}') -> pass"]
+
+
+def test_all_that_is_watched_for_a_kill_exists(module):
+    for owner, attribute in module("watched").PARTS.values():
+        assert callable(getattr(owner, attribute))
