@@ -132,6 +132,9 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"schedule": "NoSuchDecay"}, "has no class NoSuchDecay"),
         ({"layers": 3}, 'layers is not used with model="rnnsearch"'),
         ({"dev": ("dev.en", "dev.fr")}, "dev: there is no file dev.en"),
+        ({"dev_source": "dev.en"}, r"no option 'dev_source' \(did you mean dev=\(source, target"),
+        ({"model_dir": ""}, "fit: model_dir is empty, wanted a folder"),
+        ({"dev_pairs": -1}, "dev_pairs is -1, wanted 0 or more"),
         ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
         ({"risk_samples": 4}, "risk_samples needs init_from"),
         ({"dev": [("a",)]}, "fit: dev has a .*, wanted pairs"),
@@ -141,7 +144,7 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
 def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         bahdanau_tf.fit(
-            corpus / "train.en", corpus / "train.fr", model_dir=tmp_path / "model", **options
+            corpus / "train.en", corpus / "train.fr", **{"model_dir": tmp_path / "model", **options}
         )
     assert not (tmp_path / "model" / "training.json").exists()
 

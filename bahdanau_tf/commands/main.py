@@ -38,7 +38,7 @@ COMMANDS = {
     "train": "train a model on parallel text files",
     "translate": "translate lines",
     "align": "align given translations word by word",
-    "evaluate": "score translations: BLEU and chrF",
+    "evaluate": "score translations: BLEU, chrF, TER",
     "ensembles": "score single models and ensembles",
     "report": "write the paper's tables and figures from any corpus",
     "rescore": "re-rank n-best lists with a model",

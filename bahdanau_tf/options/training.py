@@ -123,6 +123,8 @@ def make_options(
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
     dev_pairs = values.get("dev_pairs", 0)
+    if dev_pairs < 0:
+        raise ValueError(f"--dev_pairs is {dev_pairs}, wanted 0 or more")
     has_dev = "dev_source" in user_options or bool(dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
         where = "without --dev_source or --dev_pairs"

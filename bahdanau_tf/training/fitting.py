@@ -126,12 +126,17 @@ def fit(
     """
     kinds = training.KINDS
     for name in options.keys() - kinds.keys():
-        similar = "".join(f" (did you mean {match}?)" for match in get_close_matches(name, kinds))
+        likely = ["dev=(source, target)"] if "dev_" in name else get_close_matches(name, kinds)
+        similar = "".join(f" (did you mean {match}?)" for match in likely)
         raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(kinds)}")
     if minutes is not None:
         options["minutes"] = minutes
+    if model_dir == "":
+        raise ValueError("fit: model_dir is empty, wanted a folder")
+    kept = ""
     with contextlib.ExitStack() as undo:
         if model_dir is None:
+            kept = ", as long as the translator exists"
             temporary = tempfile.mkdtemp(prefix="bahdanau_tf-")
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
             model_dir = Path(temporary, "model")
@@ -139,7 +144,14 @@ def fit(
         request = _request(_texts(folder, source, target, dev), folder, recipe, options)
         request.check()
         remove_temporary = undo.pop_all().close  # not if a training fails, which can resume
-    result = run(request, tensorboard, threads, callbacks)
+    resume = f"fit(model_dir={str(folder)!r}) resumes this training"
+    try:
+        result = run(request, tensorboard, threads, callbacks)
+    except KeyboardInterrupt:
+        StatusLine().note(resume)
+        raise
+    if result.stopped_by == "signal":
+        StatusLine().note(f"{resume}{kept}")
     translator = Translator.load(folder)
     records = Log(folder / "log.jsonl").records()
     columns = {name: [x[key] for x in records if key in x] for name, key in _HISTORY.items()}
