@@ -166,7 +166,7 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
 
 
 def test_the_last_value_given_stays(trained, tmp_path, capsys):
-    """Until another one is given; it is told when it changes."""
+    """Until another one is given; a change is reported."""
     folder = tmp_path / "model"
     shutil.copytree(trained.folder, folder)
     words = [*trained.texts[:-1], f"--model_dir={folder}"]

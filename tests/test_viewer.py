@@ -71,7 +71,7 @@ class Seen(HTMLParser):
         texts: The text of each <div>: the translation, then the source.
         words: For each word of the two texts, by (side, number), its text and its shares of the
             other text.
-        told: The sentence about each word.
+        descriptions: The sentence about each word.
     """
 
     def __init__(self, html: str) -> None:

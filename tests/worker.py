@@ -36,7 +36,7 @@ from bahdanau_tf.training.dev import DevSet
 
 
 class Recorder(keras.callbacks.Callback):
-    """A user's callback: keeps what it is told, and may send a signal."""
+    """A user's callback: keeps what it is called with, and may send a signal."""
 
     def __init__(self, number: int, updates: int) -> None:
         super().__init__()

@@ -24,10 +24,10 @@ from bahdanau_tf.serving.requests import Answers, Outputs, Request, request
 from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation import Scored, Translation, TranslationGraph
+from bahdanau_tf.translation.graph import ABSENT
 from bahdanau_tf.translation.sentences import score, translate
 
 TOLERANCE = 1e-4
-ABSENT = -1e9  # the score of a translation that is missing in `n_best`
 
 
 def form(outputs: Outputs, rows: int) -> Iterator[str]:

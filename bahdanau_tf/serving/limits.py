@@ -51,8 +51,8 @@ class Limits:
 class CutReading(NamedTuple):
     """What is read of texts within limits.
 
-    Of each word only the first 256 bytes are read, since it may be copied for each unknown word of
-    a translation. Invalid UTF-8 is U+FFFD, since a server writes strings into JSON without a check.
+    Of each word only the first 256 bytes are returned, since it may be copied for each unknown word
+    of a translation. Invalid UTF-8 in it is U+FFFD: a server writes strings into JSON unchecked.
     """
 
     reading: Reading

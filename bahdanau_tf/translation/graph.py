@@ -25,7 +25,7 @@ from bahdanau_tf.search import (
 )
 from bahdanau_tf.search.beam import sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
-from bahdanau_tf.search.selections import ABSENT
+from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor reads it, too
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer

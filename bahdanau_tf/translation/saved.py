@@ -59,7 +59,8 @@ def write_translator(directory: str | os.PathLike[str], graph: TranslationGraph)
             "wanted a new folder, or one that `save` wrote, to replace"
         )
     with files.replaced_directory(directory) as aside:
-        keras.saving.save_model(graph.model, aside / MODEL)
+        model: Any = graph.model  # by its own `save`, which a subclass may override
+        model.save(aside / MODEL)
         for number, text in enumerate(graph.source_texts):
             text.save(aside / _source_folder(number))
         graph.target_text.save(aside / "target")
