@@ -11,7 +11,7 @@ from bahdanau_tf.system import imports
 
 __version__ = "0.3.0"
 
-_homes = imports.read_names(__name__, f"{__file__.removesuffix('.py')}.pyi")
+_homes = imports.read_names(__name__, "__init__.pyi")
 __all__ = sorted(name for name, home in _homes.items() if home)
 
 imports.register(

@@ -141,8 +141,10 @@ def measure_training() -> None:
     )
     try:
         _, messages = process.communicate(timeout=FLAGS.time_limit)
-    except subprocess.TimeoutExpired:
+    except BaseException as error:  # its session hears no Ctrl-C
         os.killpg(process.pid, signal.SIGKILL)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
         _, messages = process.communicate()
     seconds = time.perf_counter() - started
     log = Path(FLAGS.model_dir) / "log.jsonl"

@@ -291,6 +291,7 @@ def test_the_pairs_of_skipped_updates_are_written(files, tmp_path, skipping, cap
     err = capsys.readouterr().err
     assert err.count("was skipped, its loss or gradient is not finite") == 2
     assert "\nupdate 13 was skipped" in err
+    assert "words/s   skipped      rate" in err  # a column, once there are some
 
 
 def test_training_stops_after_a_number_in_a_row_and_resumes(files, tmp_path, skipping):

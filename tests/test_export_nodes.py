@@ -345,9 +345,10 @@ import tensorflow as tf
 import tensorflow_text
 with tf.compat.v1.Session(graph=tf.Graph()) as session:
     model = tf.compat.v1.saved_model.load(session, ["serve"], sys.argv[1])
-    signature = model.signature_def["n_best"]
-    outputs = {key: x.name for key, x in signature.outputs.items()}
-    session.run(outputs, {signature.inputs["text"].name: ["the cat"]})
+    for name in ("serving_default", "greedy", "n_best"):
+        signature = model.signature_def[name]
+        outputs = {key: x.name for key, x in signature.outputs.items()}
+        session.run(outputs, {signature.inputs["text"].name: ["the cat"]})
 """
 
 

@@ -15,6 +15,7 @@ from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import SIDES
+from bahdanau_tf.options.training import with_keywords
 from bahdanau_tf.training import loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -136,6 +137,7 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"model_dir": ""}, "fit: model_dir is empty, wanted a folder"),
         ({"dev_pairs": -1}, "dev_pairs is -1, wanted 0 or more"),
         ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
+        ({"sampled_epochs": 2}, "sampled_epochs is not used with sample_subwords=False"),
         ({"risk_samples": 4}, "risk_samples needs init_from"),
         ({"dev": [("a",)]}, "fit: dev has a .*, wanted pairs"),
         ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),
@@ -152,3 +154,15 @@ def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> 
 def test_a_text_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="source is missing"):
         bahdanau_tf.fit(model_dir=tmp_path / "model")
+
+
+def test_a_recipe_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="recipe is 'soup'"):
+        bahdanau_tf.fit(["a"], ["b"], model_dir=tmp_path / "model", recipe="soup")
+    assert not (tmp_path / "model").exists()
+
+
+def test_messages_have_keywords_in_place_of_flags() -> None:
+    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source"
+    wanted = 'units=8 and tokenizer="bpe". With joint=False, dev'
+    assert with_keywords(message) == wanted

@@ -629,6 +629,8 @@ REFUSED = {
     "LSTMCell: units is True": lambda: layers.LSTMCell(True),
     "WordEmbedding: embedding_dim is '4'": lambda: layers.WordEmbedding(9, "4"),
     "MaxoutReadout: vocabulary_size is '9'": lambda: layers.MaxoutReadout("9", 4),
+    "TanhReadout: units is -1": lambda: layers.TanhReadout(9, -1),
+    "WordEmbedding: embedding_dim is 0": lambda: layers.WordEmbedding(9, 0),
     "TanhReadout: factor_units is '2'": lambda: layers.TanhReadout(9, 4, factor_units="2"),
     r"DotAttention: the cell's units \(4\).*annotations \(8": lambda: layers.DotAttention().build(
         *shapes(4, 8)

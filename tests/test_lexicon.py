@@ -14,18 +14,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
-from toys import translated
+from toys import english, french, translated
 
-from bahdanau_tf import (
-    Decoding,
-    Ensemble,
-    RNNEncDec,
-    RNNSearch,
-    SubwordTokenizer,
-    Translator,
-    Vocabulary,
-    WordTokenizer,
-)
+from bahdanau_tf import Decoding, Ensemble, RNNEncDec, RNNSearch, SubwordTokenizer, Translator
 from bahdanau_tf.commands import lexicon as lexicon_command
 from bahdanau_tf.commands.lexicon import first_ids
 from bahdanau_tf.commands.main import main
@@ -33,17 +24,13 @@ from bahdanau_tf.translation import Lexicon, Translated, learn_lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "unheard"]
 FIRST = 5  # of 12 target words: [PAD] [UNK] [END] le chat
 SOURCE_SIZE, TARGET_SIZE = 11, 12
 
 
 def make_translator(seed: int = 7, lexicon: Lexicon | None = None, **options: Any) -> Translator:
-    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
-    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    source, target = english(), french()
     model = RNNSearch(SOURCE_SIZE, TARGET_SIZE, units=8, embedding_dim=6, maxout_units=6, **options)
     randomized(model, seed, scale=0.7)
     decoding = Decoding(max_length=6)

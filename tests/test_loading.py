@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import tensorflow as tf
 from comparisons import all_close, all_equal
 from oracle import randomized
-from processes import run_python
+from processes import output_of, run_python
 
 import bahdanau_tf
 from bahdanau_tf import layers, losses, models, optimizers
@@ -282,6 +283,16 @@ def test_every_registered_class_is_public() -> None:
         if name.startswith(prefix)
     }
     assert registered <= set(bahdanau_tf.__all__)
+
+
+def test_the_package_is_imported_from_an_archive(tmp_path: Path) -> None:
+    folder = Path(bahdanau_tf.__file__).parents[1]
+    archive = shutil.make_archive(str(tmp_path / "package"), "zip", folder, "bahdanau_tf")
+    script = "import bahdanau_tf as bt; print(bt.__file__, bt.text.__all__[0], *bt.__all__)"
+    output = output_of("-c", script, PYTHONPATH=archive)
+    path, first, *names = output.split()
+    assert path.startswith(archive)
+    assert (first, names) == (bahdanau_tf.text.__all__[0], bahdanau_tf.__all__)
 
 
 def test_another_backend_is_refused_in_one_line() -> None:

@@ -137,7 +137,11 @@ def install(tmp_path, monkeypatch) -> Callable[..., tuple[list[str], int]]:
         text = source(cell).replace('WHEEL = ""', f"WHEEL = {wheel!r}", 1)
         # IPython fills the braces of a `%` line in, as an f-string does.
         text = re.sub(r"%pip install (.*)", r"pip(rf'\1')", text)
-        exec(text, {"pip": pip})
+        try:
+            exec(text, {"pip": pip})
+        except SystemExit:
+            assert (installed, len(dialogs)) == ([], int(uploads is not None))
+            raise
         return installed, len(dialogs)
 
     return run_cell

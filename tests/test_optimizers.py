@@ -450,3 +450,16 @@ def test_warmup_linear_decay_rises_stays_and_falls() -> None:
         assert float(again(step)) == float(rate(step))
     rate = WarmupLinearDecay(2.0, 100)  # the default of `Recipe`: to 2 % of the peak
     assert float(rate(tf.constant(100))) == pytest.approx(0.04)
+
+
+def test_the_config_of_a_schedule_has_its_arguments_only() -> None:
+    """Those of a subclass with an attribute of its own load, too."""
+
+    class Counting(WarmupLinearDecay):
+        calls = 0
+
+    rate = Counting(1.0, 100, 10)
+    rate.calls = 1
+    config = rate.get_config()
+    assert {*config} == {*WarmupLinearDecay(1.0, 100, 10).get_config()}
+    assert Counting.from_config(config).get_config() == config

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from toys import ENGLISH, FRENCH, SPECIAL, english, french, toy_translator
+from toys import ENGLISH, FRENCH, SPECIAL, english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import (
     Decoding,
@@ -225,10 +225,6 @@ PREFIXED = ["Le chat", "le", "l'Zyx voit", "", "un chien rouge"]
 WORDS = [["Le", "chat"], [], ["l'", "Zyx", "voit"], [], ["un", "chien", "rouge"]]
 
 
-def whole(translation: Translation) -> list[Translation]:
-    return [translation, *translation.alternatives]
-
-
 def check(translation: Translation, text: str, words: list[str]) -> None:
     """The text begins with the prefix, and offsets cut the tokens out of it."""
     assert translation.text.startswith(text)
@@ -252,16 +248,18 @@ def test_translations_begin_with_the_prefix(translator):
         if not best.source:
             assert best == Translation("")
             continue
-        assert len({tuple(x.tokens) for x in whole(best)}) == 5
-        for translation in whole(best):
+        assert len({tuple(x.tokens) for x in with_alternatives(best)}) == 5
+        for translation in with_alternatives(best):
             check(translation, text, words)
             assert "[UNK]" not in translation.text
-    behind = [x.tokens[len(WORDS[2]) :] for x in whole(translations[2])]
+    behind = [x.tokens[len(WORDS[2]) :] for x in with_alternatives(translations[2])]
     assert any("ELSE" in tokens for tokens in behind)
 
 
 def test_scores_include_the_words_of_the_prefix(translator):
-    ranked = whole(translator.translate("a dog.", n_best(translator), prefixes="le Zyx"))
+    ranked = with_alternatives(
+        translator.translate("a dog.", n_best(translator), prefixes="le Zyx")
+    )
     targets = []
     for x in ranked:
         ids = translator.target_text.vocabulary.ids(tf.constant(x.tokens))
@@ -392,7 +390,7 @@ def test_the_words_of_a_prefix_are_added_to_the_shortlist():
         constraints=[only_after(rouge, 0)],  # no word follows padding
     )
     for row, (best, text, words) in enumerate(zip(translations, PREFIXED, WORDS, strict=True)):
-        for translation in whole(best) if best.source else []:
+        for translation in with_alternatives(best) if best.source else []:
             check(translation, text, words)
             assert {*translation.tokens} <= {"le", "chat", *words}
             assert translation.tokens.count("rouge") == (row == 4)

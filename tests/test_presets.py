@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib import resources
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -97,8 +98,14 @@ def test_recipes_have_the_papers_numbers(name: str) -> None:
 
 def test_adadelta_has_the_papers_constants() -> None:
     optimizer = make_optimizer(Recipe.from_preset("rnnsearch-50"), 100)
-    assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
+    assert (optimizer.rho, optimizer.epsilon, optimizer.max_norm) == (0.95, 1e-6, 1.0)
     assert float(optimizer.learning_rate) == 1.0
+
+
+def test_sgd_has_the_papers_constants() -> None:
+    optimizer = make_optimizer(Recipe.from_preset("sutskever-2014"), 100)
+    assert isinstance(optimizer, keras.optimizers.SGD)
+    assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
 
 
 class Letters:

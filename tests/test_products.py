@@ -149,7 +149,8 @@ def test_products_are_rounded_if_asked_or_if_it_is_faster(monkeypatch, dtype, ow
     assert step.product_dtype(recipe, SimpleNamespace(compute_dtype=own)) == wanted
 
 
-def test_training_reports_rounding_and_saves_float32(files, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_training_reports_rounding_and_saves_float32(files, tmp_path, monkeypatch, capsys, dtype):
     asked = []
 
     def spy(model: Any, optimizer: Any, *others: Any) -> Any:
@@ -158,10 +159,11 @@ def test_training_reports_rounding_and_saves_float32(files, tmp_path, monkeypatc
 
     monkeypatch.setattr(loop, "train_step", spy)
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
-    recipe = replace(RECIPE, updates=1, product_dtype="bfloat16")
+    recipe = replace(RECIPE, updates=1, product_dtype=dtype)
     train(letters.restarted(), files, recipe, tmp_path)
-    assert asked == ["bfloat16"]
-    assert "products are rounded to bfloat16" in capsys.readouterr().err
+    assert asked == [dtype]
+    reports = "products are rounded to" in capsys.readouterr().err
+    assert reports == (dtype != "float32")
     best = Translator.load(tmp_path / "best")
     assert {w.dtype for w in best.model.trainable_variables} == {"float32"}
 

@@ -34,7 +34,7 @@ def test_attention_in_a_quantized_model_is_not_quantized(tmp_path: Path) -> None
     inputs = [random.normal(size=size).astype("float32") for size in ((2, 5, 4), (2, 3))]
     model = functional()
     weights, scores = (x.numpy() for x in model(inputs))
-    with pytest.warns(UserWarning, match="not quantized, since the attention"):
+    with pytest.warns(UserWarning, match="BahdanauAttention: .*not quantized"):
         model.quantize("int8")
     policy = model.get_layer("scores").dtype_policy
     assert policy.quantization_mode == "int8"

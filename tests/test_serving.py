@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
-from toys import ENGLISH, FRENCH, SPECIAL, toy_model
+from toys import ENGLISH, FRENCH, SPECIAL, toy_model, with_alternatives
 
 import bahdanau_tf
 from bahdanau_tf import (
@@ -148,10 +148,6 @@ def inputs_of(signature: str, rows: Sequence[Any]) -> list[Sequence[Any]]:
     return [rows, rows[::-1]] if signature in INPUTS else [rows]
 
 
-def all_of(translation: Translation) -> list[Translation]:
-    return [translation, *translation.alternatives]
-
-
 def decoded(values: np.ndarray) -> list[str]:
     return [value.decode() for value in values.tolist()]
 
@@ -176,8 +172,8 @@ def test_translations_equal_those_of_the_translator(served, expected):
         assert best["translation"][row].decode() == wanted.text
         assert best["score"][row] == pytest.approx(wanted.score, abs=1e-4)
         assert best["truncated"][row] != wanted.finished
-        texts = [x.text for x in all_of(wanted)]
-        scores = [x.score for x in all_of(wanted)]
+        texts = [x.text for x in with_alternatives(wanted)]
+        scores = [x.score for x in with_alternatives(wanted)]
         missing = 3 - len(texts)
         assert decoded(ranked["translations"][row]) == texts + [""] * missing
         np.testing.assert_allclose(ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4)
@@ -189,7 +185,7 @@ def test_finished_says_which_translations_have_ended(served, expected):
     """Finished ones come first; within each kind the best first."""
     outputs = served("n_best", SHORT)
     for row, wanted in enumerate(expected):
-        flags = [x.finished for x in all_of(wanted)]
+        flags = [x.finished for x in with_alternatives(wanted)]
         finished = outputs["finished"][row]
         assert finished.tolist() == flags + [False] * (3 - len(flags))
         for kind in (True, False):

@@ -103,9 +103,9 @@ def case(request) -> Case:
     return Case(translator.model, x, y, wanted, traced.steps)
 
 
-def translator_of(model: Any, source: Any = SOURCE) -> Translator:
+def translator_of(model: Any) -> Translator:
     randomized(model, scale=0.6)
-    return Translator(model, source, TARGET, Decoding(max_length=9))
+    return Translator(model, SOURCE, TARGET, Decoding(max_length=9))
 
 
 @pytest.fixture(scope="module")

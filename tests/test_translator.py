@@ -632,9 +632,10 @@ def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
     assert translator.translate(["Oslo"])[0].text == "Oslo"
     assert len(traced) == 1
     translator.dictionary = Dictionary({"Ana": "Anna", "Oslo": "Christiania"})
+    assert texts() == ["Anna sees Christiania", "Anna"]
     translator.source_texts = (WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=True),)
     assert texts() == ["Christiania sees Anna", "Anna"]
-    assert len(traced) == 2
+    assert len(traced) == 3
 
 
 def test_a_dictionary_is_saved_with_the_translator(tmp_path, translator):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from oracle import randomized
 
 from bahdanau_tf import Decoding, RNNSearch, Translator, Vocabulary, WordTokenizer
+from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.graph import Translated, TranslationGraph
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
@@ -24,6 +25,11 @@ def english(**options: Any) -> WordTokenizer:
 
 def french(**options: Any) -> WordTokenizer:
     return WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr", **options)
+
+
+def with_alternatives(translation: Translation) -> list[Translation]:
+    """A translation and the others of its n-best list."""
+    return [translation, *translation.alternatives]
 
 
 def toy_model(

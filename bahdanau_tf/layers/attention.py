@@ -277,7 +277,8 @@ class _Projection(keras.layers.Dense):
     def quantize(self, *args: object, **kwargs: object) -> None:
         """Is refused: Keras' `Model.quantize` then warns and leaves it out."""
         raise NotImplementedError(
-            f"{self.path} is not quantized, since the attention reads its kernel as it is"
+            f"BahdanauAttention: {self.path} is not quantized, since the attention reads its "
+            "kernel as it is"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import keras
 import tensorflow as tf
@@ -12,7 +12,7 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     """The base class: a dataclass, whose fields are its config."""
 
     def get_config(self) -> dict[str, object]:
-        return {**vars(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

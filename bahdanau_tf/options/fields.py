@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,23 +39,6 @@ def as_flag(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
     return f"--{name}={value}"
-
-
-# The keywords of `fit` for the flags that are named otherwise.
-_KEYWORDS = {"train_source": "source", "train_target": "target", "dev_source": "dev"}
-
-
-def with_keywords(message: str) -> str:
-    """A message that names flags, for a user in Python: --units=8 becomes units=8."""
-
-    def keyword(match: re.Match[str]) -> str:
-        name, value = match.groups()
-        name = _KEYWORDS.get(name, name)
-        if value is None or re.fullmatch(r"[-+.\de]+", value):
-            return f"{name}{'' if value is None else f'={value}'}"
-        return f'{name}="{value}"'
-
-    return re.sub(r"(?<![\w-])--(\w+)(?:=([^\s,;:)]+))?", keyword, message)
 
 
 @dataclass(frozen=True)

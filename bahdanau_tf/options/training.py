@@ -45,6 +45,24 @@ KINDS: Mapping[str, type] = MappingProxyType(
     | {"dev_pairs": int, "init_from": str, "added_words": int}
 )
 
+# The keywords of `fit` for the flags that are named otherwise.
+_KEYWORDS = {"train_source": "source", "train_target": "target", "dev_source": "dev"}
+
+
+def with_keywords(message: str) -> str:
+    """A message that names flags, for a user in Python: --units=8 becomes units=8."""
+
+    def keyword(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        name = _KEYWORDS.get(name, name)
+        positive = name.removeprefix("no")
+        if value is None:
+            is_negated = name not in KINDS and KINDS.get(positive) is bool
+            return f"{positive}=False" if is_negated else name
+        return f"{name}={value}" if re.fullmatch(r"[-+.\de]+", value) else f'{name}="{value}"'
+
+    return re.sub(r"(?<![\w-])--(\w+)(?:=([^\s,;:)]*[^\s,;:).]))?", keyword, message)
+
 
 class TrainingOptions(NamedTuple):
     """The options of a training."""

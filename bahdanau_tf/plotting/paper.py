@@ -134,7 +134,8 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
         try:
             figure.savefig(path, dpi=150, bbox_inches="tight")
         except OSError as error:  # a full disk is reported without a name
-            error.filename = error.filename or os.fspath(path)
+            if error.errno and error.filename is None:
+                error.filename = os.fspath(path)
             raise
 
 

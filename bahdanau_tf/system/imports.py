@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import ast
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ def read_names(package: str, file: str) -> dict[str, str]:
 
     Returns the module of each name, relative to the package; that of a public module is "".
     """
-    body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    body = ast.parse(pkgutil.get_data(package, file) or b"").body
     if file.endswith(".py"):
         body = [statement for node in body if isinstance(node, ast.If) for statement in node.body]
     return {
@@ -144,8 +144,7 @@ def imported(module: str, what: str) -> ModuleType:
             "its folder to PYTHONPATH if you trust it"
         ) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything
-        what = f"{what}, but {module} cannot be imported"
-        raise blamed(error, what) from error
+        raise blamed(error, f"{what}, but {module} cannot be imported") from error
 
 
 def blamed(error: BaseException, what: str) -> ValueError:
@@ -158,8 +157,7 @@ def blamed(error: BaseException, what: str) -> ValueError:
     # Without Keras' appendices, on one line.
     text = re.split("Arguments received|Full object config", str(error))[0]
     words = re.sub(r"\x1b\[\d*m", "", text).split()
-    name = type(error).__name__
-    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+    return ValueError(f"ModelOptions: {what}: {type(error).__name__}: {' '.join(words)}")
 
 
 def is_shortage(error: BaseException) -> bool:

@@ -227,8 +227,9 @@ def _opened(path: AnyPath | None) -> Iterator[BinaryIO]:
 
 
 def _lines(text: BinaryIO, path: AnyPath | None) -> Iterator[bytes]:
+    name = _name(path)
     for number, line in enumerate(iter(lambda: end_of_line(text), b""), 1):
-        check_line(len(line), number, _name(path))
+        check_line(len(line), number, name)
         yield line
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from bahdanau_tf.text.words import WordTokenizer as WordTokenizer
 
-_homes = imports.read_names(__name__, __file__)
+_homes = imports.read_names(__name__, "__init__.py")
 __all__ = sorted(["load_text", *_homes])
 
 
@@ -40,6 +40,7 @@ def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordToken
     from bahdanau_tf.text.tokenizer import read_settings
     from bahdanau_tf.text.words import WordTokenizer
 
+    directory = os.fspath(directory)
     try:
         name, checksum, config = read_settings(directory)
         classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}

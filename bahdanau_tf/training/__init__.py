@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.training.step import train_step as train_step
     from bahdanau_tf.training.texts import TrainingFiles as TrainingFiles
 
-_homes = imports.read_names(__name__, __file__)
+_homes = imports.read_names(__name__, "__init__.py")
 __all__ = sorted(["Recipe", *_homes])
 
 

@@ -220,6 +220,7 @@ COLUMNS = {
     "step": "update",
     "epoch": "epoch",
     "words_per_second": "words/s",
+    "skipped_updates": "skipped",
     "learning_rate": "rate",
     "train_loss": "train loss",
     "dev_loss": "dev loss",
@@ -241,7 +242,8 @@ class Logger(RunCallback):
         }
         names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
         record |= {ours: logs[name] for ours, name in names.items() if name in logs}
-        run.line.row({COLUMNS[name]: record[name] for name in COLUMNS if name in record})
+        shown = [n for n in COLUMNS if n in record and (record[n] or n != "skipped_updates")]
+        run.line.row({COLUMNS[name]: record[name] for name in shown})
         self._warn_of_low_bleu()
         record["seconds"] = run.pace.seconds
         record["device"] = describe_device()

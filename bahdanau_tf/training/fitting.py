@@ -22,7 +22,6 @@ from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_colum
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import Recipe, training
-from bahdanau_tf.options.fields import with_keywords
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
@@ -71,7 +70,7 @@ class History:
     model_dir: str
 
 
-@worded(with_keywords)
+@worded(training.with_keywords)
 def fit(
     source: Text | Pairs | None = None,
     target: Text | None = None,
@@ -131,6 +130,8 @@ def fit(
         raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(kinds)}")
     if minutes is not None:
         options["minutes"] = minutes
+    if isinstance(recipe, str) and recipe not in training.recipe_names():
+        raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {training.recipe_names()}")
     if model_dir == "":
         raise ValueError("fit: model_dir is empty, wanted a folder")
     kept = ""
@@ -171,8 +172,6 @@ def _request(
         values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
         user_options = values | user_options
     elif recipe is not None:
-        if recipe not in training.recipe_names():
-            raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {training.recipe_names()}")
         with resources.as_file(training.RECIPES.joinpath(f"{recipe}.flags")) as file:
             of_recipe = training.read_options(file, (*training.TEXTS, "corpus"))
         name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in training.KINDS}

@@ -18,13 +18,7 @@ import keras
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.training import KINDS
-from bahdanau_tf.system.files import (
-    full_disk_named,
-    read_versioned,
-    remove_leftovers,
-    takes_lock,
-    write_atomically,
-)
+from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
@@ -415,8 +409,10 @@ def locked(model_dir: Path) -> Iterator[None]:
             )
         try:
             file.truncate(0)
-            with full_disk_named(file.name):
+            try:
                 os.write(file.fileno(), f"{os.getpid()}\n".encode())
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, file.name) from error
             _held[place] = thread
             yield
         except BaseException:
