@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from comparisons import all_close, all_equal
 from oracle import randomized
-from processes import output_of, run_python
+from processes import run_python
 
 import bahdanau_tf
 from bahdanau_tf import layers, losses, models, optimizers
@@ -289,7 +289,7 @@ def test_the_package_is_imported_from_an_archive(tmp_path: Path) -> None:
     folder = Path(bahdanau_tf.__file__).parents[1]
     archive = shutil.make_archive(str(tmp_path / "package"), "zip", folder, "bahdanau_tf")
     script = "import bahdanau_tf as bt; print(bt.__file__, bt.text.__all__[0], *bt.__all__)"
-    output = output_of("-c", script, PYTHONPATH=archive)
+    output = run_python("-c", script, cwd=tmp_path, PYTHONPATH=archive).stdout
     path, first, *names = output.split()
     assert path.startswith(archive)
     assert (first, names) == (bahdanau_tf.text.__all__[0], bahdanau_tf.__all__)
