@@ -25,7 +25,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.flags import Group, Modules, Threads, is_given, require
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.training import KINDS, TEXTS
+from bahdanau_tf.options.training import KINDS, TEXTS, absolute
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.training.request import Request, recall_texts
@@ -56,8 +56,9 @@ class _Files(OptionGroup):
         "does not exist"
     )
     init_from: str | None = option(
-        "folder of a trained model, that of an earlier training or a saved translator, with "
-        "whose weights and tokenizers a new training begins; a copy is kept in --model_dir"
+        "a trained model with whose weights and tokenizers a new training begins: the folder of an "
+        "earlier training or of a saved translator, or the name of one that comes with the "
+        "package; a copy is kept in --model_dir"
     )
     recipe: str | None = option(
         "name of a file of flags in the package, such as multi30k-en-fr or paper; later flags "
@@ -117,8 +118,7 @@ def request_of(flags: absl_flags.FlagValues) -> Request:
         for name, path in recall_texts(model_dir).items():
             flags[name].value = path
     if flags.init_from:
-        # A run that resumes may have another current folder.
-        flags["init_from"].value = str(Path(flags.init_from).absolute())
+        flags["init_from"].value = absolute(flags.init_from)
     folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus

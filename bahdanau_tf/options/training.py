@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing
 from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +20,7 @@ from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.files import write_atomically
 
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
+PRETRAINED = resources.files("bahdanau_tf").joinpath("pretrained")
 FILE = "train.flags"
 TEXTS_FILE = "texts.flags"
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
@@ -97,6 +99,18 @@ def recipe_names() -> list[str]:
     """The names of the recipes, which are files of flags in the package."""
     names = (entry.name for entry in RECIPES.iterdir())
     return sorted(name.removesuffix(".flags") for name in names if name.endswith(".flags"))
+
+
+def pretrained_names() -> list[str]:
+    """The names of the translators that come with the package, which are folders in it."""
+    return sorted(entry.name for entry in PRETRAINED.iterdir() if entry.is_dir())
+
+
+def absolute(init_from: str | os.PathLike[str]) -> str:
+    """The path for a run that resumes in another current folder; a pretrained one's name stays."""
+    if init_from in pretrained_names() and not os.path.exists(init_from):
+        return os.fspath(init_from)
+    return str(Path(init_from).absolute())
 
 
 def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:

@@ -176,7 +176,7 @@ def _request(
             of_recipe = training.read_options(file, (*training.TEXTS, "corpus"))
         name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in training.KINDS}
     if user_options.get("init_from"):
-        user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
+        user_options["init_from"] = training.absolute(user_options["init_from"])
     if "dev_source" in texts:
         user_options["dev_source"] = texts["dev_source"]
     return Request(texts, folder, user_options, name, defaults)
