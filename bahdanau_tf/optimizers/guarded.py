@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import keras
 import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
+
+if TYPE_CHECKING:
+    from typing import Unpack  # new in Python 3.11
 
 Variable: TypeAlias = "keras.Variable | tf.Variable"
 
