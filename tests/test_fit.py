@@ -193,6 +193,6 @@ def test_a_recipe_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_messages_have_keywords_in_place_of_flags() -> None:
-    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source"
-    wanted = 'units=8 and tokenizer="bpe". With joint=False, dev'
+    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source; --modules=a"
+    wanted = "units=8 and tokenizer=\"bpe\". With joint=False, dev; modules=['a']"
     assert with_keywords(message) == wanted

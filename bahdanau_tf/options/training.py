@@ -73,6 +73,8 @@ def with_keywords(message: str) -> str:
         name, value = match.groups()
         name = _KEYWORDS.get(name, name)
         positive = name.removeprefix("no")
+        if name == "modules" and value:
+            return f"{name}={value.split(',')!r}"
         if value is None:
             is_negated = name not in KINDS and KINDS.get(positive) is bool
             return f"{positive}=False" if is_negated else name

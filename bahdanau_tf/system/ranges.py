@@ -80,9 +80,9 @@ def check_some(owner: type, values: Mapping[str, object], ranges: Mapping[str, R
 
 
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
-    """A hint for a wrong name: the names like it, or else those that contain it."""
+    """A hint for a wrong name: the names that contain it, or else those that are like it."""
     longer = sorted(other for other in names if len(name) > 2 and name in other)
-    like = get_close_matches(name, names) or longer
+    like = longer or get_close_matches(name, names)
     return f" (did you mean {' or '.join(before + other for other in like)}?)" if like else ""
 
 
