@@ -153,7 +153,7 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unit": 8}, r"fit: there is no option 'unit' .did you mean units"),
+        ({"unit": 8}, r"fit: there is no option 'unit' .did you mean .* or units"),
         ({"units": "16"}, "ModelOptions: units is '16', wanted a whole number, 1 to 100,000"),
         ({"dev": 0.1}, "fit: dev is 0.1, wanted .source, target., a table"),
         ({"callbacks": [print]}, "fit: callbacks is .*print.*, wanted a list of objects of keras"),

@@ -133,9 +133,9 @@ def fit(
         names = ["dev=(source, target)"] if name.startswith("dev_") else sorted(training.KINDS)
         hint = did_you_mean(name, names)
         raise ValueError(f"fit: there is no option {name!r}{hint}, wanted {sorted(training.KINDS)}")
-    keywords = {"source": source, "target": target, "dev": dev, "model_dir": model_dir}
-    keywords |= {"recipe": recipe, "tensorboard": tensorboard, "threads": threads}
-    _check_keywords(keywords | {"modules": modules})
+    keywords: dict[str, object] = {"source": source, "target": target, "dev": dev}
+    keywords |= {"model_dir": model_dir, "recipe": recipe, "tensorboard": tensorboard}
+    _check_keywords(keywords | {"threads": threads, "modules": modules})
     check_callbacks("fit", callbacks)
     if minutes is not None:
         options["minutes"] = minutes
@@ -236,7 +236,7 @@ def _texts(
         raise ValueError(f"fit: dev is {dev!r}, wanted {_KEYWORDS['dev'][1]}")
     texts: dict[str, str] = {}
     for name, (first, second) in (("train", (source, target)), ("dev", both)):
-        both_sides = {"source": first, "target": second}
+        both_sides: dict[str, Any] = {"source": first, "target": second}
         sides = {side: text for side, text in both_sides.items() if text is not None}
         paths = {side: x for side, x in sides.items() if isinstance(x, str | os.PathLike)}
         texts |= {f"{name}_{side}": os.fspath(path) for side, path in paths.items()}
@@ -256,9 +256,9 @@ def _texts(
     return texts
 
 
-def _columns(name: str, pairs: Sequence[Any]) -> dict[str, Sequence[object]]:
+def _columns(name: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
     """The sides of pairs of sentences."""
-    sides: dict[str, list[object]] = {side: [] for side in SIDES}
+    sides: dict[str, list[Any]] = {side: [] for side in SIDES}
     for pair in pairs:
         is_row = isinstance(pair, Iterable) and not isinstance(pair, str | Mapping)
         row = tuple(pair) if is_row else ()
