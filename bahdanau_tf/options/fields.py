@@ -9,12 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bahdanau_tf.system.ranges import (
-    Range,
-    check_some,
-    check_values,
-    did_you_mean as did_you_mean,
-)
+from bahdanau_tf.system.ranges import Range, check_some, check_values, did_you_mean as did_you_mean
 
 
 def option(
