@@ -14,7 +14,7 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.options.fields import similar
+from bahdanau_tf.options.fields import did_you_mean
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.text import Dictionary, Tokenizer
@@ -239,7 +239,7 @@ class Translator:
         for name in options.keys() - {*names}:
             raise ValueError(
                 f"Translator.translate: {name} is not an option of Decoding"
-                f"{similar(name, names)}, wanted one of {', '.join(names)}"
+                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
             )
         decoding = replace(decoding, **options)
         return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
