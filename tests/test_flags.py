@@ -319,7 +319,7 @@ def test_flags_that_would_be_ignored_or_fail_are_refused(train_refused, text, fl
         ("units=1e9", "flag --units=1e9: wanted a whole number"),
         ("epochs=many", "flag --epochs=many: wanted a number"),
         ("epochs=0", "--epochs is 0.0, wanted more than 0 and at most 1,000,"),
-        ("dropout=1", "mean: --annotation_dropout, --embedding_dropout, --re"),
+        ("dropout=1", "mean --annotation_dropout or --embedding_dropout or --re"),
         ("flagfile=/nofile", "train: Unable to open flagfile: [Errno 2]"),
     ],
 )

@@ -201,6 +201,7 @@ def test_training_stopped_by_a_signal_equals_uninterrupted_training(
         shorter = replace(WHOLE, epochs=2.5)
         first = train(restarted(), files, shorter, tmp_path)
     assert (first.stopped_by, first.steps) == ("signal", stop_after)
+    assert first.signal == signal.SIGTERM
     resumed = restarted()
     result = train(resumed, files, WHOLE, tmp_path)
     assert (result.stopped_by, result.steps) == ("epochs", 30)
