@@ -45,7 +45,9 @@ def test_int8_is_within_half_a_step_of_the_weights(tmp_path, model_class):
         np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-9)
     translations = [translation.text for translation in loaded.translate(SENTENCES)]
     loaded.save(tmp_path / "float")
-    assert translations == [x.text for x in Translator.load(tmp_path / "float").translate(SENTENCES)]
+    assert translations == [
+        x.text for x in Translator.load(tmp_path / "float").translate(SENTENCES)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_weights_of_another_model_are_refused(tmp_path):
         model = RNNSearch(english().vocabulary_size, french().vocabulary_size, units=units)
         Translator(model, english(), french()).save(tmp_path / str(units), int8=True)
     (tmp_path / "5" / "weights.npz").replace(tmp_path / "4" / "weights.npz")
-    with pytest.raises(ValueError, match="Translator.load: .*model.json"):
+    with pytest.raises(ValueError, match=r"Translator\.load: .*model\.json"):
         Translator.load(tmp_path / "4")
 
 

@@ -112,8 +112,8 @@ def fit(
         modules: Modules of your own with classes that the training in `model_dir` names; they are
             run, so name only those that you trust.
         **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
-            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder or name of a trained model
-            that is trained further, and `added_words`, the number of words that it learns.
+            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder or the name of a
+            trained model to train further, and `added_words`, the number of words that it learns.
 
     Returns:
         The translator with the best model. Its `history` is a `History`.
