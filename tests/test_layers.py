@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from conformance import CASES
+from conformance import CASES, normal
 from oracle import (
     ACTIVATIONS,
     ATTENTIONS,
@@ -36,10 +36,6 @@ MAKE_CELLS = {
     **{owner.__name__: lambda n=N, owner=owner: owner(n) for owner in CELLS},
 }
 cells = pytest.mark.parametrize("make_cell", MAKE_CELLS.values(), ids=MAKE_CELLS)
-
-
-def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
 def lengths_mask(*lengths: int, time: int = T) -> np.ndarray:

@@ -27,6 +27,7 @@ from bahdanau_tf.training.run import make_optimizer
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture
+pytestmark = pytest.mark.usefixtures("eager_search")
 
 DROPOUT = 0.03  # learning succeeds, and still depends on its random numbers
 # Evaluations, and so checkpoints, are within epochs, which have 10 updates.

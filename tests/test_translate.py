@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from comparisons import offsets_of
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import files
@@ -80,20 +81,10 @@ class Shouter:
             log_prob=-2.0 * (n + rank),
             finished=finished,
             source_tokens=words,
-            source_offsets=places(line, words),
-            target_offsets=places(" ".join(tokens), tokens),
+            source_offsets=offsets_of(line, words),
+            target_offsets=offsets_of(" ".join(tokens), tokens),
             weights=weights if self.attention else None,
         )
-
-
-def places(text: str, words: list[str]) -> list[tuple[int, int]]:
-    """The offsets of words in a text, in bytes."""
-    offsets, end = [], 0
-    for word in words:
-        start = text.encode().index(word.encode(), end)
-        end = start + len(word.encode())
-        offsets.append((start, end))
-    return offsets
 
 
 @pytest.fixture
