@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -301,15 +300,7 @@ def left(path: Path) -> None:
     ],
     ids=["twelve", "same", "japanese", "korean", "tokenized", "long"],
 )
-def test_any_text_gets_tokenizers_and_a_model(
-    calls: list[Call],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    source: list[str],
-    target: list[str],
-    pack: Callable[[Path], None],
-    said: str,
-) -> None:
+def test_any_text_gets_tokenizers_and_a_model(calls, tmp_path, capsys, source, target, pack, said):
     """All is prepared as it would be for a training."""
     for name, lines in (("source", source), ("target", target)):
         (tmp_path / name).write_text("".join(f"{x}\n" for x in lines), "utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -66,7 +65,7 @@ every_cell = pytest.mark.parametrize("name", CELLS)
 
 
 @every_cell
-def test_an_encoder_equals_keras_rnn(name: str) -> None:
+def test_an_encoder_equals_keras_rnn(name):
     encoder = layers.BidirectionalEncoder(CELLS[name]())
     words = normal(B, T, M)
     encoder.build((None, None, M))
@@ -120,7 +119,7 @@ def carry(cell: Any, theirs: Any, *context_kernel: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("order", [*STEP_ORDERS, "conditional"])
-def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
+def test_a_decoder_with_keras_gru_equals_one_with_ours(order):
     words, first, state = normal(B, T, M), normal(B, M), normal(B, N)
     glimpses, steps = [], []
     for decoder in decoders(order):
@@ -157,9 +156,7 @@ def model_of(name: str, **options: Any) -> Any:
 
 
 @every_cell
-def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(name, tmp_path):
     model = randomized(model_of(name))
     target = np.array([[2, 3, 5, 1], [4, 1, 7, 8], [1, 6, 2, 3]], "int32")
     batch = {"source": tf.constant(IDS), "target": tf.constant(target)}
@@ -177,7 +174,7 @@ def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(
     close(loaded(batch), wanted.numpy(), 1e-6)
 
 
-def test_any_cell_and_any_score_give_alignments() -> None:
+def test_any_cell_and_any_score_give_alignments():
     """They replace the alignment history of an AttentionWrapper."""
 
     class Distance(layers.Attention):
@@ -262,6 +259,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_errors_name_argument_class_and_what_was_wanted(words: str) -> None:
+def test_errors_name_argument_class_and_what_was_wanted(words):
     with pytest.raises(ValueError, match=words):
         REFUSED[words]()

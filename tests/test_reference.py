@@ -48,7 +48,7 @@ def cost_of(original: reference.OriginalFiles, arrays: dict, batch: tuple) -> fl
     return reference.cross_entropy(out.logits, *batch[2:])
 
 
-def test_single_sentences_equal_the_original(original: reference.OriginalFiles) -> None:
+def test_single_sentences_equal_the_original(original):
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     for i in range(12):
@@ -70,7 +70,7 @@ def test_single_sentences_equal_the_original(original: reference.OriginalFiles) 
             close(out.annotations[0], wanted["annotations"], 1e-6)
 
 
-def test_a_padded_batch_equals_the_original(original: reference.OriginalFiles) -> None:
+def test_a_padded_batch_equals_the_original(original):
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     batch = batch_of(file)
@@ -89,9 +89,7 @@ def test_a_padded_batch_equals_the_original(original: reference.OriginalFiles) -
         close(annotations, file["batch_annotations"], 1e-6)
 
 
-def test_central_differences_equal_the_original_gradients(
-    original: reference.OriginalFiles,
-) -> None:
+def test_central_differences_equal_the_original_gradients(original):
     """Of each tensor: its largest entry, two others, a random direction."""
     arrays = {name: value.astype(np.float64) for name, value in original.load("params").items()}
     gradients = original.load("grad")
@@ -113,7 +111,7 @@ def test_central_differences_equal_the_original_gradients(
             assert error < 2e-6 * largest * direction.size**0.5 + 1e-6, name
 
 
-def test_clipping_and_adadelta_equal_the_original(original: reference.OriginalFiles) -> None:
+def test_clipping_and_adadelta_equal_the_original(original):
     train = original.load("train")
     gradients = original.load("grad")
     exact = {k: v.astype(np.float64) for k, v in gradients.items()}
@@ -141,7 +139,7 @@ def test_clipping_and_adadelta_equal_the_original(original: reference.OriginalFi
         close(mean_step, squares[f"Edx2/{name}"], 1e-11)
 
 
-def test_consecutive_adadelta_updates_equal_keras() -> None:
+def test_consecutive_adadelta_updates_equal_keras():
     """Several updates equal those of Keras' Adadelta."""
     optimizer = keras.optimizers.Adadelta(1.0, rho=0.95, epsilon=1e-6)
     variable = keras.Variable([1.0, -2.0])
@@ -153,7 +151,7 @@ def test_consecutive_adadelta_updates_equal_keras() -> None:
     close(variable.numpy(), value, 1e-6)
 
 
-def test_costs_during_training_equal_the_original(original: reference.OriginalFiles) -> None:
+def test_costs_during_training_equal_the_original(original):
     batch = batch_of(original.load("forward"))
     costs = original.load("train")
     wanted = [*costs["cost_before_update"][:2], costs["cost_after5"]]
@@ -164,7 +162,7 @@ def test_costs_during_training_equal_the_original(original: reference.OriginalFi
 
 
 @pytest.mark.parametrize("file", ["beam", "beam_word0"])
-def test_beam_search_equals_the_original(original: reference.OriginalFiles, file: str) -> None:
+def test_beam_search_equals_the_original(original, file):
     arrays = original.load("params")
     sentences = original.load("forward")
     runs = original.load(file)
@@ -221,7 +219,7 @@ def keras_step(cell: keras.Layer, p: dict, gates: str, *tensors) -> list:
     return [np.asarray(t) for t in cell(tensors[0], tensors[1:])[1]]
 
 
-def test_cells_equal_those_of_keras() -> None:
+def test_cells_equal_those_of_keras():
     random = np.random.default_rng(0)
     x, h, memory = random.normal(size=(3, 4, 5))
     gru = random_cell("_z,_r,", 5, 5)
@@ -242,7 +240,7 @@ def test_cells_equal_those_of_keras() -> None:
         close(actual, array, 1e-6)
 
 
-def test_gru_with_negated_update_gate_equals_the_textbooks() -> None:
+def test_gru_with_negated_update_gate_equals_the_textbooks():
     """1 - σ(a) = σ(-a): the two conventions for z are equivalent."""
     p = random_cell("_z,_r,", 3, 4, c=2)
     negated = p | {k: -p[k] for k in ("W_z", "U_z", "C_z", "b_z")}
@@ -259,7 +257,7 @@ def test_gru_with_negated_update_gate_equals_the_textbooks() -> None:
         (reference.tanh_step, ""),
     ],
 )
-def test_a_context_equals_a_concatenated_input(step: Callable, gates: str) -> None:
+def test_a_context_equals_a_concatenated_input(step, gates):
     """[y ; c] [W ; C] = y W + c C."""
     p = random_cell(gates, 3, 4, c=2)
     joined = {k: v for k, v in p.items() if k[0] != "C"} | {
@@ -273,7 +271,7 @@ def test_a_context_equals_a_concatenated_input(step: Callable, gates: str) -> No
     close(reference.output(of_both), reference.output(both), 1e-12)
 
 
-def test_unroll_ignores_padding_in_both_directions() -> None:
+def test_unroll_ignores_padding_in_both_directions():
     p = random_cell("_z,_r,", 3, 4)
     inputs = np.random.default_rng(4).normal(size=(2, 5, 3))
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
@@ -289,7 +287,7 @@ def test_unroll_ignores_padding_in_both_directions() -> None:
         close(outputs[0, 3:], np.stack([zero[0] if reverse else h[0]] * 2), 1e-12)
 
 
-def test_scores_equal_their_equations() -> None:
+def test_scores_equal_their_equations():
     random = np.random.default_rng(5)
     s, h = random.normal(size=4), random.normal(size=(3, 4))
     p = {
@@ -317,14 +315,14 @@ def test_scores_equal_their_equations() -> None:
         close(context[0], alpha @ h, 1e-12)
 
 
-def test_a_row_of_padding_has_equal_weights() -> None:
+def test_a_row_of_padding_has_equal_weights():
     random = np.random.default_rng(6)
     s, h = random.normal(size=(1, 4)), random.normal(size=(1, 3, 4))
     _, weights = reference.dot_attention(s, h, np.zeros((1, 3)), {})
     close(weights, np.full((1, 3), 1 / 3), 1e-12)
 
 
-def test_readouts_equal_their_equations() -> None:
+def test_readouts_equal_their_equations():
     random = np.random.default_rng(7)
     s, y, c = (random.normal(size=(1, size)) for size in (3, 2, 4))
     p = {
@@ -376,7 +374,7 @@ def small_model() -> dict:
 
 
 @pytest.mark.parametrize("order", ["appendix", "main-text"])
-def test_step_orders_equal_the_papers_equations(order: str) -> None:
+def test_step_orders_equal_the_papers_equations(order):
     """Two target words, with the steps as printed in the paper."""
     p = small_model()
     x, ones = np.array([[3, 5, 8]]), np.ones((1, 3))
@@ -393,14 +391,14 @@ def test_step_orders_equal_the_papers_equations(order: str) -> None:
         s = new
 
 
-def test_an_unknown_step_order_is_refused() -> None:
+def test_an_unknown_step_order_is_refused():
     ones = np.ones((1, 1))
     ids = ones.astype(int)
     with pytest.raises(ValueError, match="order is 'reversed', wanted"):
         reference.rnnsearch(small_model(), ids, ones, ids, ones, order="reversed")
 
 
-def test_a_second_encoder_layer_reads_the_first() -> None:
+def test_a_second_encoder_layer_reads_the_first():
     """The second layer reads the first layer's annotations."""
     p = small_model()
     gates = "_i,_f,_c,_o"
