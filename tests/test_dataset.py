@@ -16,7 +16,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -146,21 +145,6 @@ def test_batches_contain_padded_ids_and_weights_as_keras_expects(few):
     cells = sum(tf.size(rows).numpy() for batch in batches for rows in batch[0].values())
     assert statistics.tokens == tokens
     assert statistics.padding_share == pytest.approx(1 - tokens / cells)
-
-
-def test_keras_fit_accepts_the_dataset(few):
-    source, target = (keras.Input([None], name=n) for n in SIDES)
-    read = keras.layers.Embedding(400, 4)(source)
-    vectors = keras.layers.Embedding(400, 4)(target)
-    vectors += keras.ops.mean(read, axis=1, keepdims=True)
-    model = keras.Model({"source": source, "target": target}, keras.layers.Dense(400)(vectors))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, run_eagerly=True)
-    dataset = make_dataset(few.paths, Numbers(), Numbers())
-    count = tf.data.experimental.assert_cardinality(measure(dataset).batches)
-    dataset = dataset.apply(count)
-    history = model.fit(dataset, validation_data=dataset, shuffle=False, verbose=0)
-    assert np.isfinite(history.history["val_loss"]).all()
 
 
 # Which pairs come in which order.

@@ -433,12 +433,11 @@ def test_decoder_equals_the_reference(make_cell, context, order):
             close(actual, np.stack(column, 1))
     # `step`, one word at a time, gives the same.
     state = tf.nest.map_structure(lambda t: t[:, None], decoder.initial_state(states, memory))
-    step = tf.function(decoder.step, reduce_retracing=True, autograph=False)
     memory = decoder.step_memory(memory, readout_term=tf.identity)
     previous = first
     for i in range(embedded.shape[1]):
         is_first = tf.fill([B, 1], i == 0)
-        now, state = step(tf.constant(previous[:, None]), is_first, state, memory)
+        now, state = decoder.step(tf.constant(previous[:, None]), is_first, state, memory)
         if now.weights is not None:
             now = now._replace(weights=now.weights[:, 0])
         for at_once, whole in zip(now, glimpse, strict=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import reference
@@ -77,18 +76,6 @@ def test_clipping_and_adadelta_equal_the_original(original):
         close(value, after[name], 2e-7)
         close(mean_square, squares[f"Eg2/{name}"], 1e-8)
         close(mean_step, squares[f"Edx2/{name}"], 1e-11)
-
-
-def test_consecutive_adadelta_updates_equal_keras():
-    """Several updates equal those of Keras' Adadelta."""
-    optimizer = keras.optimizers.Adadelta(1.0, rho=0.95, epsilon=1e-6)
-    variable = keras.Variable([1.0, -2.0])
-    value = np.array([1.0, -2.0])
-    squares: tuple = ()
-    for gradient in ([0.5, -0.1], [0.2, 0.4], [-0.3, 0.0]):
-        optimizer.apply([keras.ops.array(gradient)], [variable])
-        value, *squares = reference.adadelta(value, np.array(gradient), *squares)
-    close(variable.numpy(), value, 1e-6)
 
 
 def random_cell(gates: str, m: int, n: int, c: int = 0) -> dict:

@@ -278,15 +278,6 @@ def test_unfinished_hypotheses_are_returned_if_none_finishes():
         assert_same(hypotheses(result, row), wanted)
 
 
-def test_finished_hypotheses_come_before_unfinished_ones():
-    table = Table(seed=5, vocabulary=4, length=3)
-    table.logits[:, :, EOS] -= 6.0
-    result = run(table, 6, n_best=6)
-    finished = result.finished.numpy().astype(int)
-    assert 0 < finished.sum() < finished.size
-    assert (np.diff(finished, axis=1) <= 0).all()
-
-
 def test_places_without_a_hypothesis_are_empty():
     result = run(Table(seed=1, vocabulary=2, length=1), 7, n_best=7)
     np.testing.assert_array_equal(result.lengths[0], [1, 1, 0, 0, 0, 0, 0])

@@ -224,13 +224,6 @@ def test_a_bad_flag_is_reported_in_one_line(flags, tmp_path, capfd, change, sent
     assert (tmp_path / "out.fr").read_text() == "old\n"
 
 
-@pytest.mark.parametrize("name", ["source", "in_domain_target", "output_source", "pairs"])
-def test_a_missing_flag_is_named(flags, capfd, name):
-    del flags[name]
-    assert select(flags) == 2
-    assert f"--{name} is missing" in capfd.readouterr().err
-
-
 # The n-gram model, compared with a plain implementation and by hand -----------
 
 
