@@ -542,24 +542,6 @@ def test_of_a_large_text_a_sample_is_counted(tmp_path, monkeypatch):
     assert fitting(lengths, len(corpus), 1).startswith("about 50.0 % of 100 ")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"max_length": 0}, "max_length is 0"),
-        ({"max_words": 0}, "max_words is 0"),
-        ({"pool_batches": -1}, "pool_batches is -1"),
-        ({"token_budget": 0}, "token_budget is 0"),
-        ({"shuffle": "twice"}, "shuffle is 'twice'"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**32}, "seed is 4294967296"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(ValueError, match=f"^Batching: {message}, wanted"):
-        Batching(**options)
-
-
 def test_a_batching_cannot_be_changed():
     """It is a default argument, shared by all calls."""
     with pytest.raises(FrozenInstanceError):

@@ -12,6 +12,7 @@ import threading
 from dataclasses import replace
 from importlib import import_module, resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
 from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
+from bahdanau_tf.options.recipe import Batching
+from bahdanau_tf.serving import Limits
 from bahdanau_tf.training.run import make_optimizer
 
 RECIPES = sorted(
@@ -299,6 +302,23 @@ def test_python_values_of_another_kind_are_refused(owner, name, value, wanted):
     said = re.escape(f"{name} is {value!r}, wanted {wanted}")
     with pytest.raises(ValueError, match=said):
         owner(**{name: value})
+
+
+RANGES: dict[Any, dict[str, Any]] = {
+    Decoding: {"beam_size": 0, "n_best": 6, "alpha": -1.0, "max_length_ratio": 0.0, "max_length": 0}
+    | {"min_length_ratio": 3.5, "beta": -0.1, "no_repeated_ngrams": -1, "unknown": "drop"},
+    Recipe: {"optimizer": "lion", "schedule": "lunar", "epochs": 0, "patience": 0},
+    Batching: {"batch_size": 0, "max_length": 0, "max_words": 0, "pool_batches": -1}
+    | {"token_budget": 0, "shuffle": "twice", "seed": 2**32},
+    Limits: {"max_source_length": 1, "max_target_length": 0, "n_best": -1},
+}
+
+
+@pytest.mark.parametrize("owner", RANGES)
+def test_python_values_out_of_range_are_refused(owner):
+    for name, value in RANGES[owner].items():
+        with pytest.raises(ValueError, match=f"^{owner.__name__}: {name} is {value!r}, wanted"):
+            owner(**{name: value})
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -751,8 +771,6 @@ def test_an_error_that_nobody_foresaw_is_told(tmp_path):
 
 def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
     """Choices and defaults that are written twice are equal."""
-    from bahdanau_tf.serving import Limits
-
     flags = defined_flags("export")
     for name in ("max_source_length", "max_target_length"):
         assert flags[name].default == getattr(Limits, name)

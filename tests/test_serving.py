@@ -412,14 +412,6 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     assert read([]) == []
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)]
-)
-def test_limits_name_a_bad_option(option, value):
-    with pytest.raises(ValueError, match=f"Limits: {option} is {value}"):
-        Limits(**{option: value})
-
-
 def test_export_refuses_more_translations_than_the_beam(translator, tmp_path):
     with pytest.raises(ValueError, match="n_best is 6, wanted at most"):
         translator.export(tmp_path, n_best=6)

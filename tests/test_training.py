@@ -359,21 +359,6 @@ def test_a_newer_format_is_refused(tmp_path):
         check_settings(path, {"a": 1})
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("optimizer", "lion"),
-        ("schedule", "lunar"),
-        ("batch_size", 0),
-        ("epochs", 0),
-        ("patience", 0),
-    ],
-)
-def test_recipe_names_a_bad_option(option, value):
-    with pytest.raises(ValueError, match=f": {option} is {value!r}, wanted"):
-        Recipe(**{option: value})
-
-
 def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     """A Keras user's `fit` on `make_dataset` equals our own loop."""
     theirs = letters.make_translator(dropout=DROPOUT)
