@@ -27,8 +27,6 @@ Parameters are nested dicts of arrays:
 An absent bias is zero, and so is a term whose matrix is absent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

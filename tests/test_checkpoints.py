@@ -1,7 +1,5 @@
 """`Checkpoints`: damaged files, a full disk, files of other models."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator

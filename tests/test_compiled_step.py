@@ -1,7 +1,5 @@
 """The training step of the GPU benchmark equals that of training."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from pathlib import Path

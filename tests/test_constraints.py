@@ -1,7 +1,5 @@
 """Constraints against their definitions in plain Python, and in a search."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

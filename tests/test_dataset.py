@@ -1,7 +1,5 @@
 """`make_dataset` and `stream_batches`: contents, order, resuming, errors."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import itertools

@@ -1,7 +1,5 @@
 """`bahdanau-tf evaluate`: one or several systems, compared with sacreBLEU."""
 
-from __future__ import annotations
-
 import json
 import random
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The files of export/: clients, configuration, web page, stand-in server."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import importlib

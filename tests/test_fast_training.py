@@ -1,7 +1,5 @@
 """Gradients written by hand, compared with plain loops and full logits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is measured of a text, and the rules by which `train` chooses what fits it."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

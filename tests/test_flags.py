@@ -1,7 +1,5 @@
 """Flags: which are accepted, and which are refused before any work begins."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

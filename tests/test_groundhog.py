@@ -5,8 +5,6 @@ need it skip if it is absent. The others use models with random weights and the 
 file.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Cells of Keras and of users in encoders, decoders and models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

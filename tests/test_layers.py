@@ -1,7 +1,5 @@
 """Every layer compared with the NumPy reference, eagerly and in graphs."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lexicons and shortlists: learning, search, files, the command, errors."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Keras models load where nothing of the package was imported before."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

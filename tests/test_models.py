@@ -1,7 +1,5 @@
 """Whole models: compared with the NumPy reference, decoded, saved, sized."""
 
-from __future__ import annotations
-
 import functools
 import re
 from functools import partial

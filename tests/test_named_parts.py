@@ -1,7 +1,5 @@
 """Scores and cells that a user names on the command line."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -4,8 +4,6 @@ Libraries of ../shared/gpu stand in for those of a GPU: TensorFlow places and
 copies as with a GPU, and nothing is computed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`TrainingPlan.prepare`: everything is checked before a file is written."""
 
-from __future__ import annotations
-
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -5,8 +5,6 @@ it skip if it is absent. `test_groundhog.py` compares the package with the same 
 `test_layers.py` its cells with those of Keras.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """n-best lists: format, reranking, choice of the weight, the command."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ The "model" is a table with random logits and attention weights for each row and
 that no regularity helps the search.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

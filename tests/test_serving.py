@@ -1,7 +1,5 @@
 """Exports: signatures, limits, unusual input, batches, ops, `examine`."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Training folders: interruptions, damaged files, changed settings, locks."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """All cores are used, with the results of one."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """WordTokenizer: Moses' rules, inverse, offsets, vocabulary, files."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

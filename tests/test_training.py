@@ -1,7 +1,5 @@
 """Training: it learns, stops, and resumes exactly where it stopped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """`bahdanau-tf translate` with a fake translator that needs no time."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
