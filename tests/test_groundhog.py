@@ -23,7 +23,6 @@ import reference
 import tensorflow as tf
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
@@ -281,53 +280,6 @@ def test_every_beam_search_equals_the_original(original, sources):
         lengths = np.array([len(t) for t in result.tokens])
         best = int(np.argmin(result.costs / lengths))
         assert best == runs["run_best_normalized"][run]
-
-
-def word0_step(model: Any) -> Callable:
-    """The step of the original program, where index 0 may be a word.
-
-    In our models id 0 is padding and means "no word yet". The original program also leaves the
-    previous word out of the readout after index 0, but updates the state with it; so here a flag
-    in the state marks the first step.
-    """
-
-    def step(ids: tf.Tensor, state: Any, memory: Any) -> tuple:
-        inner, begun = state
-        is_word = (ids != 0)[..., None]
-        embedded = model.target_embedding(ids)
-        glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
-        hidden = model.readout.hidden(
-            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.context
-        )
-        logits = model.readout.logits(hidden)
-        logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
-        return logits, (inner, tf.ones_like(begun)), None
-
-    return compiled(step)
-
-
-def test_searches_that_generate_index_zero_equal_the_original(original):
-    runs = original.load("beam_word0")
-    bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
-    step = word0_step(original.imported(original.load("params") | bias))
-    met = 0
-    for run, number in enumerate(runs["run_src"]):
-        source = original.sentence(number)["x"]
-        memory, state = original.encode(row(source))
-        result = groundhog.original_beam_search(
-            partial(step, memory=memory),
-            (state, tf.zeros([1], tf.int32)),
-            start_id=0,
-            eos_id=END,
-            max_length=3 * len(source),
-            beam_size=int(runs["run_n_samples"][run]),
-            min_length=int(runs["run_minlen"][run]),
-        )
-        tokens, costs = run_hypotheses(runs, run)
-        assert result.tokens == tokens
-        close(result.costs, costs, 1e-4)
-        met += sum(hypothesis.count(0) for hypothesis in tokens)
-    assert met > 0
 
 
 def markov_step(log_probs: np.ndarray) -> Callable:

@@ -196,45 +196,28 @@ def test_any_cell_and_any_score_give_alignments():
     assert glimpse.weights.shape == [B, 5, T]
 
 
-def search(**parts: Any) -> Any:
-    sizes = {"units": 4, "embedding_dim": 3, "maxout_units": 2}
-    return models.RNNSearch(K, K, **{**sizes, **parts})
+@pytest.mark.parametrize(
+    ("name", "part", "said"),
+    [
+        ("attention", keras.layers.AdditiveAttention(), "attention is Add.*, wanted a subclass"),
+        ("attention", "additive", "attention is 'additive', wanted a layer or the name"),
+        ("attention", layers.BahdanauAttention, "the class BahdanauAttention itself, not an inst"),
+        ("encoder", keras.layers.Bidirectional(keras.layers.GRU(4)), "wanted an encoder such as"),
+        ("encoder", layers.BidirectionalEncoder, "the class BidirectionalEncoder itself, not"),
+        ("cell", layers.GRUCell, "AttentionDecoder: cell is the class GRUCell itself, not an"),
+        ("cell", keras.layers.GRUCell, "cell is the class GRUCell itself, not an instance"),
+        ("cell", keras.layers.Dense(4), "AttentionDecoder: cell is Dense, wanted a cell such as"),
+        ("cell", keras.layers.GRU(4), "cell is GRU, wanted a cell such as GRUCell"),
+        ("readout", keras.layers.Dense(K), "RNNSearch: readout is Dense, wanted a subclass of R"),
+        ("bridge", keras.layers.Dense(4), "RNNSearch: bridge is Dense, wanted a subclass of Br"),
+    ],
+)
+def test_parts_of_another_kind_are_refused(name, part, said):
+    with pytest.raises(ValueError, match=said):
+        models.RNNSearch(K, K, units=4, embedding_dim=3, maxout_units=2, **{name: part})
 
 
 REFUSED = {
-    "AttentionDecoder: attention is AdditiveAttention, wanted a subclass of Attention": lambda: (
-        search(attention=keras.layers.AdditiveAttention())
-    ),
-    "RNNSearch: encoder is Bidirectional, wanted an encoder such as": lambda: search(
-        encoder=keras.layers.Bidirectional(keras.layers.GRU(4))
-    ),
-    "RNNSearch: encoder is the class BidirectionalEncoder itself, not": lambda: search(
-        encoder=layers.BidirectionalEncoder
-    ),
-    "attention is the class BahdanauAttention itself, not an instance": lambda: search(
-        attention=layers.BahdanauAttention
-    ),
-    "RNNSearch: attention is 'additive', wanted a layer or the name": lambda: search(
-        attention="additive"
-    ),
-    "AttentionDecoder: cell is the class GRUCell itself, not an": lambda: search(
-        cell=layers.GRUCell
-    ),
-    "AttentionDecoder: cell is the class GRUCell itself, not an instance": lambda: search(
-        cell=keras.layers.GRUCell
-    ),
-    "RNNSearch: readout is Dense, wanted a subclass of Readout": lambda: search(
-        readout=keras.layers.Dense(K)
-    ),
-    "RNNSearch: bridge is Dense, wanted a subclass of Bridge": lambda: search(
-        bridge=keras.layers.Dense(4)
-    ),
-    "AttentionDecoder: cell is Dense, wanted a cell such as GRUCell": lambda: search(
-        cell=keras.layers.Dense(4)
-    ),
-    "AttentionDecoder: cell is GRU, wanted a cell such as GRUCell": lambda: search(
-        cell=keras.layers.GRU(4)
-    ),
     "BidirectionalEncoder: cell is Dense, wanted a cell": lambda: layers.BidirectionalEncoder(
         keras.layers.Dense(4)
     ),
