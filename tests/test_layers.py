@@ -593,72 +593,53 @@ def test_a_stack_of_different_sizes_can_have_state_dropout():
 # Errors.
 
 
-def shapes(n: int, c: int) -> list[Any]:
-    return [(None, n), [(None, None, c)]]
+@pytest.mark.parametrize(
+    ("owner", "arguments", "said"),
+    [
+        (layers.GRUCell, (0,), "units is 0"),
+        (layers.GRUCell, (2.5,), "units is 2.5, wanted a whole"),
+        (layers.LSTMCell, (True,), "units is True"),
+        (layers.StackedCells, ([],), "cells is empty"),
+        (layers.BidirectionalEncoder, (layers.GRUCell(2), 0), "layers is 0"),
+        (layers.BahdanauAttention, (0,), "units is 0"),
+        (layers.BahdanauAttention, ("8",), "units is '8', wanted a whole number, at least"),
+        (layers.LocationAttention, (5, 0), "filters is 0"),
+        (layers.MonotonicAttention, (5, layers.LocationAttention(5)), "content is Location"),
+        (layers.MonotonicAttention, (5, layers.FixedContext()), "content is FixedContext, wanted"),
+        (layers.WordEmbedding, (9, "4"), "embedding_dim is '4'"),
+        (layers.WordEmbedding, (9, 0), "embedding_dim is 0"),
+        (layers.MaxoutReadout, ("9", 4), "vocabulary_size is '9'"),
+        (layers.MaxoutReadout, (9, 4, None, ("stat",)), r"terms is \['stat'\]"),
+        (layers.TanhReadout, (9, -1), "units is -1"),
+        (layers.TanhReadout, (9, 4, "2"), "factor_units is '2'"),
+        (layers.AttentionDecoder, (layers.GRUCell(2), None, "late"), "step_order is 'late', w"),
+        (layers.ConditionalDecoder, (layers.GRUCell(2),), "attention is None, wanted an attention"),
+    ],
+)
+def test_arguments_that_no_layer_takes_are_refused(owner, arguments, said):
+    with pytest.raises(ValueError, match=f"{owner.__name__}: {said}"):
+        owner(*arguments)
 
 
-REFUSED = {
-    "GRUCell: units is 0": lambda: layers.GRUCell(0),
-    "StackedCells: cells is empty": lambda: layers.StackedCells([]),
-    "BidirectionalEncoder: layers is 0": lambda: layers.BidirectionalEncoder(
-        layers.GRUCell(2), layers=0
-    ),
-    "BahdanauAttention: units is 0": lambda: layers.BahdanauAttention(0),
-    "BahdanauAttention: units is '8', wanted a whole number, at least": lambda: (
-        layers.BahdanauAttention("8")
-    ),
-    "LocationAttention: filters is 0": lambda: layers.LocationAttention(5, filters=0),
-    "MonotonicAttention: content is LocationAttention, wanted": lambda: layers.MonotonicAttention(
-        5, layers.LocationAttention(5)
-    ),
-    "MonotonicAttention: content is FixedContext, wanted": lambda: layers.MonotonicAttention(
-        5, layers.FixedContext()
-    ),
-    "GRUCell: units is 2.5, wanted a whole": lambda: layers.GRUCell(2.5),
-    "LSTMCell: units is True": lambda: layers.LSTMCell(True),
-    "WordEmbedding: embedding_dim is '4'": lambda: layers.WordEmbedding(9, "4"),
-    "MaxoutReadout: vocabulary_size is '9'": lambda: layers.MaxoutReadout("9", 4),
-    "TanhReadout: units is -1": lambda: layers.TanhReadout(9, -1),
-    "WordEmbedding: embedding_dim is 0": lambda: layers.WordEmbedding(9, 0),
-    "TanhReadout: factor_units is '2'": lambda: layers.TanhReadout(9, 4, factor_units="2"),
-    r"DotAttention: the cell's units \(4\).*annotations \(8": lambda: layers.DotAttention().build(
-        *shapes(4, 8)
-    ),
-    r"MaxoutReadout: terms is \['stat'\]": lambda: layers.MaxoutReadout(9, 4, terms=("stat",)),
-    r"TanhReadout: terms is \['context'\], wanted one that": lambda: layers.TanhReadout(
-        9, 4, terms=("context",)
-    ).build((None, 5), (None, 3), None),
-    r"tied embeddings units \(4\) and embedding_dim \(3\)": lambda: layers.MaxoutReadout(
-        9, 4, tied=True
-    ).build((None, 5), (None, 3), None),
-    r"tied embeddings factor_units \(5\) and embedding_dim \(3\)": lambda: layers.TanhReadout(
-        9, 4, factor_units=5, tied=True
-    ).build((None, 5), (None, 3), None),
-    r"tied embeddings terms \(5\) and embedding_dim \(3\)": lambda: layers.LinearReadout(
-        9, terms=("state",), tied=True
-    ).build((None, 5), (None, 3), None),
-    r"embedding_dim \(3\) and the encoder's units \(6\)": lambda: layers.SentenceBridge(N, M).build(
-        ENCODED_SHAPE
-    ),
-    r"encoder's states \(sizes \[6\]\).*cell's \(sizes \[6, 6\]\)": lambda: layers.CopyBridge(
-        [N, N], M
-    ).build(ENCODED_SHAPE),
-    "BackwardBridge: bridge.*encoder=BidirectionalEncoder": lambda: layers.BackwardBridge(
-        N, M
-    ).build(ENCODED_SHAPE._replace(backward_states=())),
-    "AttentionDecoder: step_order is 'late', wanted one of": lambda: layers.AttentionDecoder(
-        layers.GRUCell(2), None, "late"
-    ),
-    "ConditionalDecoder: attention is None, wanted an attention layer": lambda: (
-        layers.ConditionalDecoder(layers.GRUCell(2))
-    ),
-}
+READ = (None, 5), (None, 3), None  # by a readout
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_errors_name_what_was_given_and_wanted(words):
-    with pytest.raises(ValueError, match=words):
-        REFUSED[words]()
+@pytest.mark.parametrize(
+    ("layer", "shapes", "said"),
+    [
+        (layers.DotAttention(), [(None, 4), [(None, None, 8)]], r"units \(4\).*annotations \(8"),
+        (layers.TanhReadout(9, 4, terms=("context",)), READ, r"terms is \['context'\], wanted one"),
+        (layers.MaxoutReadout(9, 4, tied=True), READ, r"units \(4\) and embedding_dim \(3\)"),
+        (layers.TanhReadout(9, 4, 5, tied=True), READ, r"factor_units \(5\) and embedding_dim \(3"),
+        (layers.LinearReadout(9, terms=("state",), tied=True), READ, r"terms \(5\) and embedding"),
+        (layers.SentenceBridge(N, M), [ENCODED_SHAPE], r"dim \(3\) and the encoder's units \(6\)"),
+        (layers.CopyBridge([N, N], M), [ENCODED_SHAPE], r"sizes \[6\]\).*cell's \(sizes \[6, 6\]"),
+        (layers.BackwardBridge(N, M), [ENCODED_SHAPE._replace(backward_states=())], "encoder=Bid"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(layer, shapes, said):
+    with pytest.raises(ValueError, match=f"{type(layer).__name__}: .*{said}"):
+        layer.build(*shapes)
 
 
 def test_a_size_may_be_a_number_of_numpy():
