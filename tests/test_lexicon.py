@@ -356,7 +356,6 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monke
         ("--words=0", "--words is 0, wanted 1 to 10,000"),
         ("--frequent=2", "among the first 2"),
         ("--frequent=-1", "--frequent is -1, wanted 1 to"),
-        ("--model_dir=", "--model_dir is empty"),
     ],
 )
 def test_a_bad_flag_is_reported_in_one_line(folder, capfd, flag, complaint):

@@ -353,7 +353,6 @@ def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "--source is missing"),
         (["--source=s", "--dev_source=d"], "--dev_input, --dev_reference"),
         (
             ["--source=s", "--weight=0.1", "--dev_source=d", "--dev_input=d", "--dev_reference=d"],

@@ -530,9 +530,6 @@ def test_a_changed_folder_is_refused(tmp_path):
     settings.write_text('{"class": "X", "checksum": "", "config": {}}')
     with pytest.raises(ValueError, match=r"^load_text: .* holds a 'X'"):
         load_text(tmp_path)
-    settings.write_text("{}")
-    with pytest.raises(ValueError, match=r"^load_text: .* lacks a class"):
-        load_text(tmp_path)
 
 
 def test_an_unknown_normalization_is_refused():
