@@ -126,8 +126,8 @@ def test_the_file_of_flags_means_the_same(trained):
     flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
     asked = request_of(flags)
     assert asked.choose(TYPICAL) == []
-    text, model, recipe, dev_pairs, *_ = asked.options()
-    assert (text.joint, model.units, dev_pairs) == (True, 8, 22)
+    text, model, recipe, start = asked.options()
+    assert (text.joint, model.units, start.dev_pairs) == (True, 8, 22)
     assert (model.maxout_units, model.tie_embeddings) == (8, True)
     settings = (trained.folder / "training.json").read_text()
     for name, value in asdict(recipe).items():

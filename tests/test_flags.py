@@ -271,7 +271,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--units=1e9"], "flag --units=1e9: wanted a whole number"),
         (["--epochs=many"], "flag --epochs=many: wanted a number"),
         (["--epochs=0"], "--epochs is 0.0, wanted more than 0 and at most 1,000,"),
-        (["--dropout=1"], "mean: --annotation_dropout, --embedding_dropout, --re"),
+        (["--dropout=1"], "mean --annotation_dropout or --embedding_dropout or --re"),
         (["--flagfile=/nofile"], "train: Unable to open flagfile: [Errno 2]"),
     ],
 )

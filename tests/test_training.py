@@ -25,7 +25,6 @@ from bahdanau_tf.training.run import make_optimizer
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture
-pytestmark = pytest.mark.usefixtures("eager_search")
 
 DROPOUT = 0.03  # learning succeeds, and still depends on its random numbers
 # Evaluations, and so checkpoints, are within epochs, which have 10 updates.
@@ -200,6 +199,7 @@ def test_training_stopped_by_a_signal_equals_uninterrupted_training(
         shorter = replace(WHOLE, epochs=2.5)
         first = train(restarted(), files, shorter, tmp_path)
     assert (first.stopped_by, first.steps) == ("signal", stop_after)
+    assert first.signal == signal.SIGTERM
     resumed = restarted()
     result = train(resumed, files, WHOLE, tmp_path)
     assert (result.stopped_by, result.steps) == ("epochs", 30)

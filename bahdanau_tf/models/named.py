@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from typing import Any
 
 import keras
@@ -18,6 +17,7 @@ from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage
+from bahdanau_tf.system.ranges import did_you_mean
 
 LAYERS = "bahdanau_tf.layers"
 _CLASSES: dict[str, type[EncoderDecoder]] = {
@@ -134,11 +134,9 @@ def _class(field: str, name: str) -> type:
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
-        like = " or ".join(get_close_matches(last, classes))
-        hint = f" (did you mean {like}?)" if like else ""
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{hint}; wanted a class of {LAYERS} or module.Class"
+            f"{last!r}{did_you_mean(last, classes)}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.system.ranges import Range, check_some, check_values, did_you_mean as did_you_mean
 
 
 def option(
@@ -66,8 +66,17 @@ class OptionGroup:
         cls.__doc__ = f"{before.rstrip()}\n\n{attributes}\n\n{section}{after}".rstrip() + "\n"
 
     def __post_init__(self) -> None:
-        fields = dataclasses.fields(self)
-        check_values(self, **{f.name: within for f in fields if (within := f.metadata["within"])})
+        check_values(self, **self._ranges())
+
+    @classmethod
+    def _ranges(cls) -> dict[str, Range]:
+        fields = dataclasses.fields(cls)
+        return {f.name: within for f in fields if (within := f.metadata["within"])}
+
+    @classmethod
+    def check(cls, values: Mapping[str, object]) -> None:
+        """Raises a ValueError unless each option among `values` is allowed, apart from others."""
+        check_some(cls, values, cls._ranges())
 
     def unused(self) -> dict[str, str]:
         """The options that have no effect, and the flag that is the reason."""

@@ -22,6 +22,7 @@ from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_loc
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
+from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
 FORMAT_VERSION = 1
@@ -71,6 +72,13 @@ class Change(NamedTuple):
     def called(self) -> str:
         """How a user calls the setting."""
         return f"--{self.name}" if self.name in KINDS else self.name
+
+    @property
+    def note(self) -> str:
+        """The sentence for an option that a training may change."""
+        is_limit = self.name in ("updates", "minutes")
+        before, after = (f"{x}{' (no limit)' * (is_limit and x == 0)}" for x in self[1:])
+        return f"--{self.name} is {after} from now on, it was {before}"
 
     def refusal(self, folder: Path) -> ValueError:
         """The error for a setting that a training cannot change."""
@@ -337,9 +345,7 @@ class ModelFolder:
         notes = []
         for change in changes(self._file, self._settings):
             if change.name in FREE:
-                notes.append(
-                    f"--{change.name} is {change.after} from now on, it was {change.before}"
-                )
+                notes.append(change.note)
             # Without a best model none was selected on a dev set.
             elif change.name not in (DEV_TEXT, DEV_TOKENIZER) or self.best.exists():
                 raise change.refusal(self.path)
@@ -378,7 +384,7 @@ class ModelFolder:
     def save_best(self, translator: Translator) -> None:
         """Replaces the best model; if it cannot be written, the previous one is kept."""
         with explain_write_errors(self.best):
-            translator.save(self.best)
+            write_translator(self.best, translator.graph)
 
 
 LOCK = "training.lock"

@@ -2,7 +2,7 @@
 
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.translation.graph import Translated, TranslationGraph
-from bahdanau_tf.translation.result import Scored, Translation
+from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.shortlist import Lexicon, learn_lexicon
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "Translated",
     "Translation",
     "TranslationGraph",
+    "Translations",
     "learn_lexicon",
 ]
