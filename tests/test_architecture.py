@@ -1,7 +1,5 @@
 """The rules of BUILD.md that a program can check, on the imported package."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect
