@@ -1,10 +1,9 @@
 """Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
 
-The SavedModel takes strings and returns strings; it includes beam search, with
-the beam size and penalties given here. It is reloaded in a new process and
-compared with the model before it gets its number, so a server never loads one
-that differs. The results are written to standard error, the folder to standard
-output. If there is a difference, the exit code is 1, and nothing is exported.
+The SavedModel takes strings and returns strings; it includes beam search, with the beam size and
+penalties given here. It is reloaded in a new process and compared with the model before it gets its
+number, so a server never loads one that differs. The results are written to standard error, the
+folder to standard output. If there is a difference, the exit code is 1, and nothing is exported.
 """
 
 from __future__ import annotations

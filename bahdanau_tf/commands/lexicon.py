@@ -1,11 +1,10 @@
 """Learns a lexicon from the attention of a trained model.
 
-For each source word it keeps the target words that attend to it most, in the
-pairs of --source and --target; the training pairs suit best. Pairs of more than
-50 tokens are left out. The lexicon is written beside the best model of
---model_dir as lexicon.npz, where translate, evaluate and export find it for
---shortlist: they then score only the first words of the vocabulary and those of
-the lexicon.
+For each source word it keeps the target words that attend to it most, in the pairs of --source and
+--target; the training pairs suit best. Pairs of more than 50 tokens are left out. The lexicon is
+written beside the best model of --model_dir as lexicon.npz, where translate, evaluate and export
+find it for --shortlist: they then score only the first words of the vocabulary and those of the
+lexicon.
 """
 
 from __future__ import annotations

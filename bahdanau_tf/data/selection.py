@@ -53,9 +53,8 @@ class WordList:
 class _Level(NamedTuple):
     """The n-grams of one length, as a level of a trie.
 
-    The number of an n-gram is its index in `keys`; its history is the n-gram without the last
-    word. Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for
-    those.
+    The number of an n-gram is its index in `keys`; its history is the n-gram without the last word.
+    Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for those.
     In the equation of `NGramModel`, `share` is the first term, float64 [G + 1], and `rest` the
     factor of the shorter n-gram's probability for each history, float64 [H + 1].
     """

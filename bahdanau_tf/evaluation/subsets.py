@@ -65,8 +65,7 @@ def known_sentences(
     """Finds the sentences that have only words that all models know.
 
     Args:
-        translators: Objects with the tokenizers of each model, as `source_texts` and
-            `target_text`.
+        translators: Objects with the tokenizers of each model, as `source_texts` and `target_text`.
         sources: The source sentences.
         references: Their translations, whose words are checked, too.
 

@@ -162,9 +162,8 @@ def seconds_per_epoch(facts: Facts, options: Options) -> float:
     takes twice as many again. Those of the output are faster. With `risk_samples` so many
     translations are drawn of each pair.
 
-    `options` has "units" and the vocabulary sizes; about the machine the number
-    of "cores" (default 1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu"
-    (default false).
+    `options` has "units" and the vocabulary sizes; about the machine the number of "cores" (default
+    1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu" (default false).
     """
     units: int = max(1, min(options["units"], 10**6))  # not checked yet
     rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]
