@@ -44,7 +44,7 @@ _DEFINE: dict[type, Callable[..., object]] = {
 class Group(NamedTuple):
     """The flags of a command under one heading of its help."""
 
-    owner: type[DataclassInstance]  # each of its fields is a flag
+    owner: type[OptionGroup]  # each of its fields is a flag
     heading: str = ""  # the name of the class if empty
     without: Collection[str] = ()  # fields that are not flags
     optional: Collection[str] = ()  # fields that this command does not require
@@ -57,12 +57,11 @@ class Group(NamedTuple):
 
     def define(self, flags: absl_flags.FlagValues) -> None:
         """Defines the flags."""
-        hints = typing.get_type_hints(self.owner)
+        hints, texts = typing.get_type_hints(self.owner), self.owner.texts()
         heading = self.heading or self.owner.__name__.strip("_")
         into: Any = {"flag_values": flags, "module_name": heading}
         for field in self.fields:
-            name, hint = field.name, hints[field.name]
-            text = field.metadata["text"]
+            name, hint, text = field.name, hints[field.name], texts[field.name]
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
