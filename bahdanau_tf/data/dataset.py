@@ -33,9 +33,7 @@ MEASURED = 20_000  # pairs that are looked at; all of a text that has no more
 MOST_PAIRS = 0.9  # the share of the pairs for which a limit is advised
 
 
-def longer_sides(
-    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer
-) -> np.ndarray:
+def longer_sides(corpus: ParallelCorpus, *texts: Tokenizer) -> np.ndarray:
     """int64 [pairs]: the tokens of the longer side, 0 if a side has none.
 
     Of a large text it is a sample, evenly spread. The end symbol does not count.
@@ -45,7 +43,7 @@ def longer_sides(
     for sides in corpus.read_in_chunks(rows):
         source, target = (
             text.tokenize(tf.constant(lines)).row_lengths().numpy() - 1
-            for text, lines in zip((source_text, target_text), sides, strict=True)
+            for text, lines in zip(texts, sides, strict=True)
         )
         longer = np.maximum(source, target)
         lengths.append(np.where(np.minimum(source, target) > 0, longer, 0))
@@ -82,8 +80,8 @@ def advice(lengths: np.ndarray, max_length: int) -> str:
 QUIET = 0.05  # seconds without a step after which we assume there are no more
 PATIENCE = 10.0  # seconds to wait for that at most
 
-Arguments = ParamSpec("Arguments")
-Item = TypeVar("Item")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _Steps:
@@ -99,7 +97,7 @@ class _Steps:
         self._begun = self._running = 0
         self._over = False
 
-    def take(self, items: Iterator[Item]) -> Item:
+    def take(self, items: Iterator[T]) -> T:
         """The next item; raises StopIteration after the last one and after `end`."""
         with self._lock:
             self._begun += 1
@@ -129,13 +127,11 @@ _STEPS = _Steps()
 atexit.register(_STEPS.end)
 
 
-def until_exit(
-    generator: Callable[Arguments, Iterator[Item]],
-) -> Callable[Arguments, Iterator[Item]]:
+def until_exit(generator: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
     """Makes a generator fit for `tf.data.Dataset.from_generator`."""
 
     @functools.wraps(generator)
-    def steps(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Item]:
+    def steps(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         items = iter(generator(*args, **kwargs))
         with suppress(StopIteration):
             while True:
@@ -282,7 +278,7 @@ class _Stream:
         )
         return (
             chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
-            .rebatch(self.batching.pool_size)
+            .rebatch(self.batching.batch_size * self.batching.pool_batches)
             .enumerate()
             .flat_map(
                 lambda number, pool: self.batches(pool, epoch, tf.where(number == 0, batch, 0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from bahdanau_tf.system.ranges import Range, check_some, check_values, did_you_mean as did_you_mean
+from bahdanau_tf.system.ranges import Range, check_values, did_you_mean as did_you_mean
 
 # An entry of a docstring's list, whose further lines are indented.
 _TEXT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -62,12 +62,10 @@ class OptionGroup:
     """The base of a dataclass of options."""
 
     def __post_init__(self) -> None:
-        check_values(self, **self._ranges())
-
-    @classmethod
-    def _ranges(cls) -> dict[str, Range]:
-        fields = dataclasses.fields(cls)
-        return {f.name: within for f in fields if (within := f.metadata.get("within"))}
+        self.check(vars(self))
+        for name, value in [*vars(self).items()]:
+            if hasattr(value, "item"):  # NumPy's numbers become Python's, which JSON can hold
+                object.__setattr__(self, name, value.item())
 
     @classmethod
     def texts(cls) -> dict[str, str]:
@@ -80,7 +78,9 @@ class OptionGroup:
     @classmethod
     def check(cls, values: Mapping[str, object]) -> None:
         """Raises a ValueError unless each option among `values` is allowed, apart from others."""
-        check_some(cls, values, cls._ranges())
+        fields = dataclasses.fields(cls)
+        ranges = {f.name: within for f in fields if (within := f.metadata.get("within"))}
+        check_values(cls, values, ranges)
 
     def unused(self) -> dict[str, str]:
         """The options that have no effect, and the flag that is the reason."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.system.ranges import Range
 
 _COUNT = Range(0, 10**9)
+_POSITIVE = Range(1, 10**9)
 _FEW = Range(1, 10**6)
+_SHARE = Range(0, 1, below_high=True)
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
@@ -26,10 +28,7 @@ SCHEDULES = {
     "halved": "HalvedEveryHalfEpoch(rate, steps_per_epoch)",
     "plateau": "",
 }
-_OF_SCHEDULES = (
-    *("rate", "total", "warmup_steps", "after_warmup"),
-    *("constant_share", "steps_per_epoch"),
-)
+_NAMES = ("rate", "total", "warmup_steps", "after_warmup", "constant_share", "steps_per_epoch")
 
 
 class Name(NamedTuple):
@@ -61,7 +60,7 @@ class ScheduleCall(NamedTuple):
         raise ValueError(
             f"Recipe: schedule is {schedule!r}, wanted one of {sorted(SCHEDULES)}, or a class "
             "of keras.optimizers.schedules, such as ExponentialDecay(rate, total, 0.02), with "
-            f"numbers and names of {_OF_SCHEDULES}"
+            f"numbers and names of {_NAMES}"
         )
 
     @property
@@ -72,45 +71,28 @@ class ScheduleCall(NamedTuple):
 
 
 def _value(node: ast.expr) -> object:
-    if isinstance(node, ast.Name) and node.id in _OF_SCHEDULES:
+    if isinstance(node, ast.Name) and node.id in _NAMES:
         return Name(node.id)
     return ast.literal_eval(node)
 
 
 @dataclass(frozen=True)
-class Batching:
+class Batching(OptionGroup):
     """How sentence pairs become batches: the options of `Recipe` of these names.
 
     Here None stands for no limit of `max_length` and `max_words`.
     """
 
-    batch_size: int = 80
-    max_length: int | None = 50
-    pool_batches: int = 20
+    batch_size: int = setting(80, _FEW)
+    max_length: int | None = setting(50, _FEW)
+    pool_batches: int = setting(20, _FEW)
     shuffle_pool: bool = False
-    token_budget: int | None = None
+    token_budget: int | None = setting(None, _POSITIVE)
     shuffle: Literal["none", "once", "each_epoch"] = "once"
-    seed: int = 0
+    seed: int = setting(0, Range(0, 2**32, below_high=True))
     sample_subwords: bool = False
-    sampled_epochs: int | None = None
-    max_words: int | None = None
-
-    def __post_init__(self) -> None:
-        check_values(
-            self,
-            batch_size=_FEW,
-            max_length=_FEW,
-            pool_batches=_FEW,
-            token_budget=Range(1, 10**9),
-            seed=Range(0, 2**32, below_high=True),
-            sampled_epochs=Range(0, 10**9),
-            max_words=_FEW,
-        )
-
-    @property
-    def pool_size(self) -> int:
-        """Sentence pairs in a pool."""
-        return self.batch_size * self.pool_batches
+    sampled_epochs: int | None = setting(None, _COUNT)
+    max_words: int | None = setting(None, _FEW)
 
 
 @dataclass(frozen=True)
@@ -207,22 +189,20 @@ class Recipe(OptionGroup):
     schedule: str = "constant"
     warmup_steps: int = setting(200, _COUNT)
     constant_share: float = setting(0.5, Range(0, 1))
-    plateau: int = setting(3, Range(1, _COUNT.high), kw_only=True)
+    plateau: int = setting(3, _POSITIVE, kw_only=True)
     max_norm: float = setting(1.0, Range(0, 1e9, above_low=True))
-    max_skipped: int = setting(10, Range(1, _COUNT.high), kw_only=True)
-    average: float = setting(0.0, Range(0, 1, below_high=True), kw_only=True)
+    max_skipped: int = setting(10, _POSITIVE, kw_only=True)
+    average: float = setting(0.0, _SHARE, kw_only=True)
     product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = setting(
         "float32", kw_only=True
     )
     jit_compile: Literal["auto", "on", "off"] = setting("off", kw_only=True)
-    label_smoothing: float = setting(
-        0.0, Range(0, 1, below_high=True), used_if={"risk_samples": [0]}
-    )
+    label_smoothing: float = setting(0.0, _SHARE, used_if={"risk_samples": [0]})
     risk_samples: int = setting(0, Range(0, 1000), kw_only=True)
     divisor: float = setting(1.0, Range(0, 1e9, above_low=True))
     batch_size: int = Batching.batch_size
     token_budget: int | None = setting(Batching.token_budget, kw_only=True)
-    accumulate: int = setting(1, Range(1, _COUNT.high), kw_only=True)
+    accumulate: int = setting(1, _POSITIVE, kw_only=True)
     max_length: int = setting(Batching.max_length or 0, _COUNT)
     max_words: int = setting(Batching.max_words or 0, _COUNT, kw_only=True)
     pool_batches: int = Batching.pool_batches
@@ -237,9 +217,9 @@ class Recipe(OptionGroup):
     minutes: float = setting(0.0, Range(0, 1e6), kw_only=True)
     evaluate_every: int = setting(0, _COUNT)
     monitor: Literal["bleu", "loss"] = setting("bleu", kw_only=True)
-    patience: int = setting(10, Range(1, _COUNT.high))
+    patience: int = setting(10, _POSITIVE)
     tokenize: str | None = setting(kw_only=True)
-    keep: int = setting(2, Range(1, _COUNT.high), kw_only=True)
+    keep: int = setting(2, _POSITIVE, kw_only=True)
     seed: int = 1
     deterministic: bool = setting(False, kw_only=True)
 

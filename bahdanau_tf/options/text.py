@@ -19,12 +19,6 @@ _TWO_LETTERS = (
     "sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
 
-
-def is_language_code(code: str) -> bool:
-    """Whether it is a code of ISO 639-1, or has the form of ISO 639-3."""
-    return code in _TWO_LETTERS.split() or bool(re.fullmatch("[a-z]{3}", code))
-
-
 _SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
 _SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
 _WORDS = {"tokenizer": ["word"]}
@@ -68,7 +62,8 @@ class TextOptions(OptionGroup):
         super().__post_init__()
         for name in ("source_language", "target_language"):
             code = getattr(self, name)
-            if code is not None and not is_language_code(code):
+            is_listed = code is None or code in _TWO_LETTERS.split()
+            if not (is_listed or re.fullmatch("[a-z]{3}", code)):  # the form of ISO 639-3
                 raise ValueError(
                     f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
                     "ja, without a country"

@@ -100,11 +100,7 @@ class TrainingOptions(NamedTuple):
             values = vars(self.text) | vars(self.model) | values
             unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
         values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
-        return {
-            name: value
-            for name, value in values.items()
-            if name not in unused and value is not None
-        }
+        return {n: v for n, v in values.items() if n not in unused and v is not None}
 
 
 def recipe_names() -> list[str]:
