@@ -43,9 +43,7 @@ class Quotes(NamedTuple):
         opens = must_open | tf.gather(spaces, places)
         opened = before(opens, False) & ~new_row
         expected = must_open | ~(must_close | opened)
-        return cls(
-            is_mark, _scattered(opens, places, is_mark), _scattered(expected, places, is_mark)
-        )
+        return cls(is_mark, _placed(opens, places, is_mark), _placed(expected, places, is_mark))
 
     @classmethod
     def that_are_signed(
@@ -73,7 +71,7 @@ class Quotes(NamedTuple):
         last = tf.cumsum(tf.cast(settled, tf.int32)) - 1
         last = tf.gather(tf.where(settled)[:, 0], last)
         opens = tf.gather(opens, last) == ((number - last) % 2 == 0)
-        opens = _scattered(opens, places, is_mark)
+        opens = _placed(opens, places, is_mark)
         return cls(is_mark, opens, opens)
 
     @classmethod
@@ -99,14 +97,12 @@ def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tenso
     return places, must_open, must_close, is_first(tf.gather(rows, places))
 
 
-def _scattered(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:
+def _placed(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:
     none = tf.zeros_like(is_mark)
     return tf.tensor_scatter_nd_update(none, places[:, None], values)
 
 
-def spaces_by_rule(
-    words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language
-) -> tf.Tensor:
+def by_rule(words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language) -> tf.Tensor:
     """Before which unsigned words the rule puts a space: bool [N]; True at the first of a row.
 
     The rule for quotation marks depends on the spaces of the text, bool [N].
