@@ -74,13 +74,8 @@ def _description(corpus: Corpus, data_dir: Path) -> str:
     there = folder.is_dir() and not missing_files(corpus, folder)
     sizes = [download.size for download in corpus.downloads]
     over = "" if all(sizes) else "over "
-    paragraphs = [
-        corpus.summary,
-        f"splits: {', '.join(corpus.splits)}",
-        f"licence: {corpus.licence}",
-        f"citation: {corpus.citation}",
-        f"homepage: {corpus.homepage}",
-    ]
+    paragraphs = [corpus.summary, f"splits: {', '.join(corpus.splits)}"]
+    paragraphs += [f"{n}: {getattr(corpus, n)}" for n in ("licence", "citation", "homepage")]
     lines = [
         f"{corpus.name} ({'-'.join(corpus.languages)}"
         + (f", {over}{sum(sizes) / 1e6:,.1f} MB to fetch" if any(sizes) else "")

@@ -91,8 +91,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     if _has_model(flags):
         common.check_model(flags)
     else:
-        common.refuse(flags, ["output"], "without --model_dir")
-        common.refuse_without_model(flags)
+        groups = flags.flags_by_module_dict()
+        of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
+        common.refuse(flags, ["output", *of_model], "without --model_dir")
 
 
 def _name_and_path(value: str) -> tuple[str, str]:
@@ -165,9 +166,7 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
         )
 
 
-def _translate(
-    translator: Translator, sources: Sequence[str], output: str | None
-) -> list[Translation]:
+def _translate(translator: Translator, sources: list[str], output: str | None) -> list[Translation]:
     """Translates, reports progress, and writes the translations to a file."""
     start = time.monotonic()
     line = ProgressLine(len(sources))

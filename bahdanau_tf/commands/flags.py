@@ -312,10 +312,3 @@ def check_search(flags: absl_flags.FlagValues) -> None:
     from_flags(flags, Decoding)
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
-
-
-def refuse_without_model(flags: absl_flags.FlagValues) -> None:
-    """Raises if flags of model or search are given without a model."""
-    groups = flags.flags_by_module_dict()
-    names = [flag.name for flag in groups["Model"] + groups["Search"]]
-    refuse(flags, names, "without --model_dir")

@@ -79,9 +79,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             f"{first} words: the lexicon will be empty and --shortlist useless; wanted fewer"
         )
     batches = make_dataset(corpus, translator.source_text, translator.target_text, shuffle="none")
-    lexicon = learn_lexicon(
-        translator.model, _with_progress(batches, len(corpus)), flags.words, first
-    )
+    lexicon = learn_lexicon(translator.model, _reported(batches, len(corpus)), flags.words, first)
     lexicon.save(folder / LEXICON)
     print(
         f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
@@ -104,7 +102,7 @@ def first_ids(text: Tokenizer, words: int) -> int:
     return ids[min(words, len(ids)) - 1] + 1
 
 
-def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
+def _reported(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
     progress = ProgressLine(pairs)
     done = 0
     for batch in batches:

@@ -55,10 +55,8 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation.long_lines import LinesTranslated
     from bahdanau_tf.translator import Translator
 
-CHANGE_NO_LINE = (
-    *("output", "shard", "threads", "batch_size", "window"),
-    *("flagfile", "help", "traceback"),
-)
+# Flags that change no line.
+HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "help", "traceback")
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
@@ -159,7 +157,7 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
 
 def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
     """What the contents of the part of --shard depend on, by flag."""
-    values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
+    values = {n: flags[n].value for n in flags if n not in HARMLESS}
     for name in ("input", "prefixes"):
         if (path := flags[name].value) is not None:
             digest = hashlib.sha256()
