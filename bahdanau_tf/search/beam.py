@@ -209,9 +209,7 @@ def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
 
 
-def _numbers(
-    seed: int | tf.Tensor, state: Nest, max_length: int | tf.Tensor, count: int
-) -> tf.Tensor:
+def _numbers(seed: int | tf.Tensor, state: Nest, limit: int | tf.Tensor, count: int) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 
     Each row has its own sequence, of which the first T numbers are taken, so that neither the other
@@ -221,7 +219,7 @@ def _numbers(
     seeds = tf.cast(seed, tf.int64)
     if not seeds.shape.rank:
         seeds = tf.stack([tf.fill([batch], seeds), tf.range(batch)], axis=1)
-    longest = tf.maximum(tf.reduce_max(max_length), 1)
+    longest = tf.maximum(tf.reduce_max(limit), 1)
     numbers = tf.map_fn(
         lambda seed: tf.random.stateless_uniform([longest, count], seed),
         tf.pad(seeds, [[0, 1], [0, 0]]),  # `map_fn` fails on an empty batch
@@ -238,8 +236,7 @@ def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     below = tf.gather(numbers[:, history.step], history.rows) * total
     # The next smaller float32, by an op that exports may have.
     below = tf.minimum(below, total * (1 - 2**-24))
-    words = tf.searchsorted(
-        tf.reshape(sums, [-1, shape[2]]), tf.reshape(below, [-1, 1]), side="right"
-    )
+    sums, below = tf.reshape(sums, [-1, shape[2]]), tf.reshape(below, [-1, 1])
+    words = tf.searchsorted(sums, below, side="right")
     # Where logits are NaN the hypothesis is dropped, but it needs a valid id.
     return tf.reshape(tf.minimum(words, shape[2] - 1), shape[:2])

@@ -289,13 +289,11 @@ class Derivation:
             pieces += self.relative_clause(referent)
         return referent, pieces
 
-    def article(
-        self, determiner: Determiner, noun: Noun, negated: Verb | None = None
-    ) -> list[Piece]:
+    def article(self, word: Determiner, noun: Noun, negated: Verb | None = None) -> list[Piece]:
         """A determiner; `un`, `des` of a negated verb's object become `de`."""
-        english = determiner.english
+        english = word.english
         feminine = noun.gender == "f"
-        form = determiner.feminine if feminine else determiner.masculine
+        form = word.feminine if feminine else word.masculine
         if negated and not negated.tail and english in ("a", "some"):
             form = "de"
         if negated and english == "some":
