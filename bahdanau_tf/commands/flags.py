@@ -61,7 +61,8 @@ class Group(NamedTuple):
         heading = self.heading or self.owner.__name__.strip("_")
         into: Any = {"flag_values": flags, "module_name": heading}
         for field in self.fields:
-            name, hint, text = field.name, hints[field.name], texts[field.name]
+            name, hint = field.name, hints[field.name]
+            text = texts.get(name, "")  # `python -OO` keeps no docstrings
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
