@@ -209,7 +209,7 @@ def make_dataset(
     batching = Batching(**options)
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
-    stream = _Stream(corpus, source_text, target_text, batching)
+    stream = _Stream(corpus, [source_text, target_text], batching)
     epochs = itertools.count()
     epoch = tf.data.Dataset.from_generator(
         until_exit(lambda: iter([next(epochs)])), output_signature=tf.TensorSpec([], tf.int64)
@@ -231,22 +231,16 @@ def stream_batches(
     never stopped. Batches are those of `make_dataset`; a position is four int64 []; lines are
     numbered from 0, int64 [B]. A corpus without a pair of an allowed length raises a ValueError.
     """
-    stream = _Stream(corpus, source_text, target_text, batching)
+    stream = _Stream(corpus, [source_text, target_text], batching)
     return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
 
 
 class _Stream:
     """The steps from line numbers to batches."""
 
-    def __init__(
-        self,
-        corpus: ParallelCorpus,
-        source_text: Tokenizer,
-        target_text: Tokenizer,
-        batching: Batching,
-    ) -> None:
+    def __init__(self, corpus: ParallelCorpus, texts: list[Tokenizer], batching: Batching) -> None:
         self.corpus = corpus
-        self.texts = source_text, target_text
+        self.texts = texts
         words = any(isinstance(text, WordTokenizer) for text in self.texts)
         if batching.sample_subwords and words:
             raise ValueError(
@@ -311,15 +305,10 @@ class _Stream:
         return rows
 
     def _fitting(
-        self,
-        places: tf.Tensor,
-        lines: tf.Tensor,
-        source: tf.Tensor,
-        target: tf.Tensor,
-        epoch: tf.Tensor,
+        self, places: tf.Tensor, lines: tf.Tensor, x: tf.Tensor, y: tf.Tensor, epoch: tf.Tensor
     ) -> Pool:
         """Tokenises a chunk and keeps the pairs of an allowed length."""
-        sides = list(zip(self.texts, (source, target), strict=True))
+        sides = list(zip(self.texts, (x, y), strict=True))
         usual = [text.tokenize(strings) for text, strings in sides]
         both = tf.stack([rows.row_lengths() for rows in usual])
         fits = tf.reduce_all(both > 1, 0)
@@ -327,7 +316,7 @@ class _Stream:
         if self.batching.max_length is not None:
             fits &= lengths - 1 <= self.batching.max_length
         if self.batching.max_words is not None:
-            fits &= count_words(source) <= self.batching.max_words
+            fits &= count_words(x) <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
         ids = usual
         if self.batching.sample_subwords:

@@ -180,10 +180,7 @@ def make(owner: type[T], values: Mapping[str, Any]) -> T:
 
 
 def write_options(
-    path: Path,
-    choices: Sequence[Choice],
-    user_options: Collection[str],
-    values: Mapping[str, object],
+    path: Path, choices: Sequence[Choice], user_options: Collection[str], values: Mapping[str, Any]
 ) -> None:
     """Writes all options of a training: those chosen, with reasons, those given, the rest.
 

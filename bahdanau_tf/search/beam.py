@@ -84,16 +84,9 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
+    select = partial(selections.best_of_all, constraints=constraints, beam_size=beam_size)
     search = Search(
-        step=step,
-        select=partial(selections.best_of_all, constraints=constraints, beam_size=beam_size),
-        start_id=start_id,
-        eos_id=eos_id,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        places=beam_size,
-        n_best=n_best,
-        shrink=shrink,
+        step, select, start_id, eos_id, length_penalty, coverage_penalty, beam_size, n_best, shrink
     )
     return search.run(state, memory, max_length, starts=1)
 
@@ -190,14 +183,7 @@ def sample(
         return Continuations(log_probs, parents, tokens)
 
     search = Search(
-        step=step,
-        select=select,
-        start_id=start_id,
-        eos_id=eos_id,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        places=n_samples,
-        n_best=n_samples,
+        step, select, start_id, eos_id, length_penalty, coverage_penalty, n_samples, n_samples
     )
     return search.run(state, memory, max_length, starts=n_samples)
 

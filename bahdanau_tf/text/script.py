@@ -15,10 +15,7 @@ from collections.abc import Iterable, Sequence
 _UNSPACED = {
     "kana": ("HIRAGANA", "KATAKANA"),
     "han": ("CJK", "IDEOGRAPHIC", "BOPOMOFO"),
-    "other": (
-        *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "TAI", "NEW"),
-        *("JAVANESE", "BALINESE"),
-    ),
+    "other": ("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "TAI", "NEW", "JAVANESE", "BALINESE"),
 }
 _BY_LANGUAGE = {
     **dict.fromkeys(("zh", "yue", "cmn"), "han"),

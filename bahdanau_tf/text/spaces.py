@@ -24,21 +24,16 @@ class Quotes(NamedTuple):
 
     @classmethod
     def that_stand(
-        cls,
-        words: tf.Tensor,
-        spaces: tf.Tensor,
-        close: tf.Tensor,
-        rows: tf.Tensor,
-        language: Language,
+        cls, words: tf.Tensor, spaces: tf.Tensor, close: tf.Tensor, rows: tf.Tensor, rules: Language
     ) -> Quotes:
         """The marks of a text with these spaces before its words.
 
         A mark opens after a space, a bracket or the start of its row. `close` says where the rule
         puts no space before a word, apart from quotation marks.
         """
-        if not language.quotes:
+        if not rules.quotes:
             return cls._by_turns(words, rows)
-        is_mark = tf.strings.regex_full_match(words, language.quotes)
+        is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         opens = must_open | tf.gather(spaces, places)
         opened = before(opens, False) & ~new_row
@@ -53,15 +48,15 @@ class Quotes(NamedTuple):
         apart: tf.Tensor,
         close: tf.Tensor,
         rows: tf.Tensor,
-        language: Language,
+        rules: Language,
     ) -> Quotes:
         """The marks of signed words, without their signs; unsigned marks follow the rule.
 
         The sign of a `joined` word forbids a space before it, that of an `apart` one demands it.
         """
-        if not language.quotes:
+        if not rules.quotes:
             return cls._by_turns(words, rows)
-        is_mark = tf.strings.regex_full_match(words, language.quotes)
+        is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         joined, apart = tf.gather(joined, places), tf.gather(apart, places)
         settled = joined | apart | must_open | must_close | new_row
@@ -102,23 +97,23 @@ def _placed(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tens
     return tf.tensor_scatter_nd_update(none, places[:, None], values)
 
 
-def by_rule(words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language) -> tf.Tensor:
+def by_rule(words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, rules: Language) -> tf.Tensor:
     """Before which unsigned words the rule puts a space: bool [N]; True at the first of a row.
 
     The rule for quotation marks depends on the spaces of the text, bool [N].
     """
-    close = tf.strings.regex_full_match(_pairs(words), language.close)
-    quotes = Quotes.that_stand(words, spaces, close, rows, language)
-    return _spaces(words, close, quotes, rows, language)
+    close = tf.strings.regex_full_match(_pairs(words), rules.close)
+    quotes = Quotes.that_stand(words, spaces, close, rows, rules)
+    return _spaces(words, close, quotes, rows, rules)
 
 
 def _spaces(
-    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, language: Language
+    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, rules: Language
 ) -> tf.Tensor:
     close |= quotes.is_mark & ~quotes.expected
     close |= before(quotes.opens, False)
-    if language.suffixes:
-        suffix = tf.strings.regex_full_match(words, language.suffixes)
+    if rules.suffixes:
+        suffix = tf.strings.regex_full_match(words, rules.suffixes)
         close |= suffix & before(quotes.is_mark & ~quotes.opens, False)
     return ~close | is_first(rows)
 
@@ -134,7 +129,7 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(words, f"^[{JOINED}{APART}](.)", r"\1", replace_global=False)
 
 
-def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool) -> tf.Tensor:
+def between(words: tf.Tensor, rows: tf.Tensor, rules: Language, no_break: bool) -> tf.Tensor:
     """What is written before each word, signed or not: a space or nothing, string [N].
 
     With `no_break`, spaces may be no-break spaces.
@@ -143,12 +138,12 @@ def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: boo
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
     apart = tf.strings.regex_full_match(words, f"{APART}.+")
     pairs = _pairs(plain)
-    close = tf.strings.regex_full_match(pairs, language.close)
-    quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, language)
-    ruled = _spaces(plain, close, quotes, rows, language)
+    close = tf.strings.regex_full_match(pairs, rules.close)
+    quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, rules)
+    ruled = _spaces(plain, close, quotes, rows, rules)
     character = tf.constant(" ")
     if no_break:
-        held = tf.strings.regex_full_match(pairs, language.no_break)
+        held = tf.strings.regex_full_match(pairs, rules.no_break)
         character = tf.where(held, "\N{NO-BREAK SPACE}", character)
     return tf.where(((ruled & ~joined) | apart) & ~is_first(rows), character, "")
 
