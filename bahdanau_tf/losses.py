@@ -145,11 +145,8 @@ class TokenCrossentropy(keras.losses.Loss):
         return total
 
     def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "label_smoothing": self.label_smoothing,
-            "divisor": self.divisor,
-        }
+        own = {"label_smoothing": self.label_smoothing, "divisor": self.divisor}
+        return {**super().get_config(), **own}
 
 
 def _words_nll(
@@ -191,15 +188,13 @@ def _words_nll(
             rows, more = chunk(i, here, rows)
             return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
 
-        rows = tf.TensorArray(
-            features.dtype, size=chunks, infer_shape=False, element_shape=[None, features.shape[1]]
-        )
+        shape = [None, features.shape[1]]
+        rows = tf.TensorArray(features.dtype, size=chunks, infer_shape=False, element_shape=shape)
         # The first chunk runs outside the loop: a single chunk needs no sums
         # of the kernel's size that begin at zero.
         rows, sums = chunk(tf.constant(0), slice(size), rows)
-        _, rows, sums = tf.while_loop(
-            lambda i, *_: i < chunks, body, (tf.constant(1), rows, sums), parallel_iterations=1
-        )
+        start = tf.constant(1), rows, sums
+        _, rows, sums = tf.while_loop(lambda i, *_: i < chunks, body, start, parallel_iterations=1)
         total, for_kernel, for_bias = sums
         gradients = rows.concat(), for_kernel, for_bias
 

@@ -112,13 +112,9 @@ def _steps(
     if not ids.size:
         return []
     rows, gates = zip(*_walk(model, ids, *model.encode(source)), strict=True)
-    seen = _Rows(
-        *(
-            None if column[0] is None else tf.concat(column, axis=0)
-            for column in zip(*rows, strict=True)
-        )
-    )
-    shares = _contributions(model, seen, ids)
+    columns_of_rows = zip(*rows, strict=True)
+    seen = _Rows(*(None if x[0] is None else tf.concat(x, axis=0) for x in columns_of_rows))
+    shares = _terms(model, seen, ids)
     term = None if seen.context is None else model.readout.context_term(seen.context)
     hidden = model.readout.hidden(seen.state, seen.previous, term)
     logits = model.output_weights().logits(model.readout.features(hidden))
@@ -273,9 +269,7 @@ def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tupl
             yield (name, Gate(float(opened.mean()), float(np.linalg.norm(opened))))
 
 
-def _contributions(
-    model: EncoderDecoder, seen: _Rows, ids: np.ndarray
-) -> list[Contributions] | None:
+def _terms(model: EncoderDecoder, seen: _Rows, ids: np.ndarray) -> list[Contributions] | None:
     """The terms of each word's logit; None for a readout of another kind.
 
     The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the larger unit of
@@ -294,17 +288,11 @@ def _contributions(
     if type(readout) is LinearReadout:
         terms = readout.used_terms
         ends = np.cumsum([values[term].shape[1] for term in terms])
-        blocks = np.split(rows, ends[:-1], axis=1)
-        shares = {
-            term: (values[term] * block).sum(1) for term, block in zip(terms, blocks, strict=True)
-        }
+        blocks = zip(terms, np.split(rows, ends[:-1], axis=1), strict=True)
+        shares = {term: (values[term] * block).sum(1) for term, block in blocks}
     elif type(readout) is MaxoutReadout:
         kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
-        added = {
-            term: values[term] @ _array(matrix)
-            for term, matrix in kernels.items()
-            if matrix is not None
-        }
+        added = {term: values[term] @ _array(x) for term, x in kernels.items() if x is not None}
         added["bias"] = np.tile(_array(readout.bias), [len(ids), 1])
         pairs = sum(added.values()).reshape(*rows.shape, 2)
         is_larger = np.stack([pairs[..., 0] >= pairs[..., 1]] * 2, -1)

@@ -167,7 +167,7 @@ class Streamed(NamedTuple):
 def streamed(request, tmp_path_factory):
     lines = of_any_length(tmp_path_factory.mktemp("few"), 110)
     corpus = ParallelCorpus(*lines.paths)
-    stream = _Stream(corpus, Numbers(), Numbers(), request.param)
+    stream = _Stream(corpus, [Numbers(), Numbers()], request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "CHUNK", 27)  # so that pools span several chunks
         elements = itertools.takewhile(lambda e: e[1].epoch < 3, stream.epochs(Position()))
@@ -204,7 +204,7 @@ def test_each_pool_is_sorted_by_length_as_in_the_paper(streamed):
 def test_shuffle_is_a_permutation_of_the_whole_corpus(lines, corpus):
     def orders(shuffle: str, seed: int = 0) -> list[list[int]]:
         batching = Batching(shuffle=shuffle, seed=seed)
-        stream = _Stream(corpus, Numbers(), Numbers(), batching)
+        stream = _Stream(corpus, [Numbers(), Numbers()], batching)
         return [stream.order(epoch).tolist() for epoch in range(3)]
 
     pairs = [i for i, pair in enumerate(lines.pairs) if all(pair)]

@@ -33,7 +33,7 @@ from bahdanau_tf.options.fitted import (
     subwords,
     updates_per_epoch,
 )
-from bahdanau_tf.options.training import values_of
+from bahdanau_tf.options.training import StartOptions, values_of
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -522,7 +522,7 @@ def test_recipes_name_all_that_would_be_chosen(name):
 
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
     options = request_of(flags_of("--recipe=paper")).options()
-    assert options[:4] == (TextOptions(), ModelOptions(), Recipe(), 0)
+    assert options[:4] == (TextOptions(), ModelOptions(), Recipe(), StartOptions())
 
 
 ENGLISH = [f"The {n} dogs of house {n % 7} do not sleep." for n in range(300)]

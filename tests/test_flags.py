@@ -103,7 +103,8 @@ def test_help_has_groups_and_every_flag(command, capsys, monkeypatch):
     groups = [row for row in said.split("\n") if row and row[-1] == ":"]
     assert "Every command:" in groups
     assert len(groups) >= 2
-    for name in defined_flags(command):
+    for name, flag in defined_flags(command)._flags().items():
+        assert flag.help
         assert re.search(rf"--({name}=|\[no\]{name}\s)", said)
     assert max(map(len, said.split("\n"))) <= 80
     assert "Raises:" not in said  # of the docstring that describes the flags

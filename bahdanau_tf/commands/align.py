@@ -58,15 +58,13 @@ def run(flags: absl_flags.FlagValues) -> None:
     ):
         for window in files.windows(pairs, flags.window):
             sources, targets = map(list, zip(*window, strict=True))
-            alignments = translator.align(sources, targets, flags.batch_size)
-            for pair in alignments:
+            aligned = translator.align(sources, targets, flags.batch_size)
+            for pair in aligned:
                 is_json = flags.format == "json"
                 output.write(files.json_line(pair, True) if is_json else f"{pair.pharaoh}\n")
             output.flush()
             one_sided = [
-                n
-                for n, pair in enumerate(alignments)
-                if bool(pair.tokens) != bool(pair.source_tokens)
+                n for n, x in enumerate(aligned) if bool(x.tokens) != bool(x.source_tokens)
             ]
             counter.report("words on one side only", one_sided)
             counter.advance(len(window))

@@ -9,9 +9,8 @@ side of each split, such as train.en; `train` reads them by name:
     bahdanau-tf train --data_dir=.../NAME --model_dir=model
         --train_source=train.en --train_target=train.fr
 
-A recipe for a corpus names them itself. If a download breaks off, running the
-command again continues it. A file that was downloaded by hand is used if it is
-in --data_dir.
+A recipe for a corpus names them itself. If a download breaks off, running the command again
+continues it. A file that was downloaded by hand is used if it is in --data_dir.
 """
 
 from __future__ import annotations
@@ -75,13 +74,8 @@ def _description(corpus: Corpus, data_dir: Path) -> str:
     there = folder.is_dir() and not missing_files(corpus, folder)
     sizes = [download.size for download in corpus.downloads]
     over = "" if all(sizes) else "over "
-    paragraphs = [
-        corpus.summary,
-        f"splits: {', '.join(corpus.splits)}",
-        f"licence: {corpus.licence}",
-        f"citation: {corpus.citation}",
-        f"homepage: {corpus.homepage}",
-    ]
+    paragraphs = [corpus.summary, f"splits: {', '.join(corpus.splits)}"]
+    paragraphs += [f"{n}: {getattr(corpus, n)}" for n in ("licence", "citation", "homepage")]
     lines = [
         f"{corpus.name} ({'-'.join(corpus.languages)}"
         + (f", {over}{sum(sizes) / 1e6:,.1f} MB to fetch" if any(sizes) else "")

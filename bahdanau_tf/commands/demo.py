@@ -114,13 +114,8 @@ def _train(folder: Path, epochs: float) -> Translator:
     from bahdanau_tf.training import TrainingFiles, TrainingPlan, train
     from bahdanau_tf.translator import Translator
 
-    files = TrainingFiles(
-        *(
-            str(folder / "data" / f"{split}.{language}")
-            for split in ("train", "dev")
-            for language in ("en", "fr")
-        )
-    )
+    names = ("train.en", "train.fr", "dev.en", "dev.fr")
+    files = TrainingFiles(*(str(folder / "data" / name) for name in names))
     model = ModelOptions(
         units=128,
         embedding_dim=128,

@@ -1,17 +1,15 @@
 """Writes training text whose targets are translations by a model or ensemble.
 
-A model that is trained on them learns what the ensemble does (sequence-level
-knowledge distillation, Kim and Rush 2016, arXiv 1606.07947). The folder
---out_dir gets source.txt and target.txt for `train`: the pairs of the training
-text and, after each, its source with the translation. --nobeside writes the
-translations only. --closest takes the hypothesis of the beam that is closest to
-the reference, by chrF, not the best one ("interpolation").
+A model that is trained on them learns what the ensemble does (sequence-level knowledge
+distillation, Kim and Rush 2016, arXiv 1606.07947). The folder --out_dir gets source.txt and
+target.txt for `train`: the pairs of the training text and, after each, its source with the
+translation. --nobeside writes the translations only. --closest takes the hypothesis of the beam
+that is closest to the reference, by chrF, not the best one ("interpolation").
 
-Pairs with an empty side are left out, and so are translations that are empty or
-were cut off at the length limit. Unknown words are forbidden unless --unknown
-says otherwise, since a model would learn [UNK] as a word. An interrupted run
-starts from the beginning: translate a large text in parts and join the results.
-Text of an earlier run in --out_dir is replaced once the new text is complete.
+Pairs with an empty side are left out, and so are translations that are empty or were cut off at the
+length limit. Unknown words are forbidden unless --unknown says otherwise, since a model would learn
+[UNK] as a word. An interrupted run starts from the beginning: translate a large text in parts and
+join the results. Text of an earlier run in --out_dir is replaced once the new text is complete.
 """
 
 from __future__ import annotations

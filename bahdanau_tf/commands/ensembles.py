@@ -1,9 +1,8 @@
 """Scores single models and ensembles: Table 1 of Sutskever et al. 2014.
 
---reversed names models of one kind, with different seeds, that read the source
-from its last word to its first (in the paper, deep LSTMs); --forward names a
-model that reads it from left to right. Rows that need more models than are
-given show "not run".
+--reversed names models of one kind, with different seeds, that read the source from its last word
+to its first (in the paper, deep LSTMs); --forward names a model that reads it from left to right.
+Rows that need more models than are given show "not run".
 """
 
 from __future__ import annotations

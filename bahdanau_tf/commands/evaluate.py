@@ -1,20 +1,17 @@
 """Scores a model, and other systems' output, against references.
 
-With --model_dir the lines of --source are translated. Each
---hypotheses=NAME=FILE, which may be repeated, is another system's output. The
-scores are sacreBLEU's, printed with signatures. Unless --tokenize is given,
-BLEU uses the tokenizer that fits the script of the references: 13a for text
-with spaces between words, zh for Chinese, ja-mecab for Japanese if it is
-installed, none for other text without spaces that is tokenized, and char for
-Japanese without ja-mecab, for Thai and for other scripts without spaces.
+With --model_dir the lines of --source are translated. Each --hypotheses=NAME=FILE, which may be
+repeated, is another system's output. The scores are sacreBLEU's, printed with signatures. Unless
+--tokenize is given, BLEU uses the tokenizer that fits the script of the references: 13a for text
+with spaces between words, zh for Chinese, ja-mecab for Japanese if it is installed, none for other
+text without spaces that is tokenized, and char for Japanese without ja-mecab, for Thai and for
+other scripts without spaces.
 
-Several systems make a table: the first of --metrics with the margin of its 95 %
-bootstrap interval, p, the probability of a difference from the first row as
-large as this by chance (paired bootstrap), and the other metrics. With --source
-the first metric is also printed by source length, in tokens of the model or,
-without a model, in words; with a model also for the sentences that have no word
-unknown to it, in source or reference. The paper forbids unknown words there:
---unknown=forbid.
+Several systems make a table: the first of --metrics with the margin of its 95 % bootstrap interval,
+p, the probability of a difference from the first row as large as this by chance (paired bootstrap),
+and the other metrics. With --source the first metric is also printed by source length, in tokens of
+the model or, without a model, in words; with a model also for the sentences that have no word
+unknown to it, in source or reference. The paper forbids unknown words there: --unknown=forbid.
 """
 
 from __future__ import annotations
@@ -94,8 +91,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     if _has_model(flags):
         common.check_model(flags)
     else:
-        common.refuse(flags, ["output"], "without --model_dir")
-        common.refuse_without_model(flags)
+        groups = flags.flags_by_module_dict()
+        of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
+        common.refuse(flags, ["output", *of_model], "without --model_dir")
 
 
 def _name_and_path(value: str) -> tuple[str, str]:
@@ -168,9 +166,7 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
         )
 
 
-def _translate(
-    translator: Translator, sources: Sequence[str], output: str | None
-) -> list[Translation]:
+def _translate(translator: Translator, sources: list[str], output: str | None) -> list[Translation]:
     """Translates, reports progress, and writes the translations to a file."""
     start = time.monotonic()
     line = ProgressLine(len(sources))

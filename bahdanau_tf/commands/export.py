@@ -1,10 +1,9 @@
 """Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
 
-The SavedModel takes strings and returns strings; it includes beam search, with
-the beam size and penalties given here. It is reloaded in a new process and
-compared with the model before it gets its number, so a server never loads one
-that differs. The results are written to standard error, the folder to standard
-output. If there is a difference, the exit code is 1, and nothing is exported.
+The SavedModel takes strings and returns strings; it includes beam search, with the beam size and
+penalties given here. It is reloaded in a new process and compared with the model before it gets its
+number, so a server never loads one that differs. The results are written to standard error, the
+folder to standard output. If there is a difference, the exit code is 1, and nothing is exported.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 
-_LENGTH = Range(2, 10**6)
+_SIZE = Range(2, 10**6)
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,10 @@ class _Exported(OptionGroup):
         "base folder; the model is written to a numbered folder in it", required=True
     )
     max_source_length: int = option(
-        "number of tokens read of a sentence, end symbol included; the rest is cut off",
-        128,
-        _LENGTH,
+        "number of tokens read of a sentence, end symbol included; the rest is cut off", 128, _SIZE
     )
     max_target_length: int = option(
-        "number of tokens of the longest translation, end symbol included", 128, _LENGTH
+        "number of tokens of the longest translation, end symbol included", 128, _SIZE
     )
     half_weights: bool = option(
         "whether weights are rounded to float16, which halves the size", False

@@ -135,9 +135,7 @@ def json_line(translation: Translation, alignments: bool) -> str:
         values["source_tokens"] = translation.source_tokens
         values["source_offsets"] = translation.source_offsets
     if translation.alternatives:
-        values["alternatives"] = [
-            _hypothesis(other, alignments) for other in translation.alternatives
-        ]
+        values["alternatives"] = [_hypothesis(x, alignments) for x in translation.alternatives]
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 

@@ -44,7 +44,7 @@ _DEFINE: dict[type, Callable[..., object]] = {
 class Group(NamedTuple):
     """The flags of a command under one heading of its help."""
 
-    owner: type[DataclassInstance]  # each of its fields is a flag
+    owner: type[OptionGroup]  # each of its fields is a flag
     heading: str = ""  # the name of the class if empty
     without: Collection[str] = ()  # fields that are not flags
     optional: Collection[str] = ()  # fields that this command does not require
@@ -57,12 +57,12 @@ class Group(NamedTuple):
 
     def define(self, flags: absl_flags.FlagValues) -> None:
         """Defines the flags."""
-        hints = typing.get_type_hints(self.owner)
+        hints, texts = typing.get_type_hints(self.owner), self.owner.texts()
         heading = self.heading or self.owner.__name__.strip("_")
         into: Any = {"flag_values": flags, "module_name": heading}
         for field in self.fields:
             name, hint = field.name, hints[field.name]
-            text = field.metadata["text"]
+            text = texts.get(name, "")  # `python -OO` keeps no docstrings
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
@@ -313,10 +313,3 @@ def check_search(flags: absl_flags.FlagValues) -> None:
     from_flags(flags, Decoding)
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
-
-
-def refuse_without_model(flags: absl_flags.FlagValues) -> None:
-    """Raises if flags of model or search are given without a model."""
-    groups = flags.flags_by_module_dict()
-    names = [flag.name for flag in groups["Model"] + groups["Search"]]
-    refuse(flags, names, "without --model_dir")

@@ -1,8 +1,7 @@
 """The text of `--help`, and completion in a shell.
 
-argcomplete needs an argparse parser, so the flags, which are absl's, are added
-to one. absl's own `argparse_flags` is not used: it lacks the choices of a flag
-and, outside the main module, its help.
+argcomplete needs an argparse parser, so the flags, which are absl's, are added to one. absl's own
+`argparse_flags` is not used: it lacks the choices of a flag and, outside the main module, its help.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Learns a lexicon from the attention of a trained model.
 
-For each source word it keeps the target words that attend to it most, in the
-pairs of --source and --target; the training pairs suit best. Pairs of more than
-50 tokens are left out. The lexicon is written beside the best model of
---model_dir as lexicon.npz, where translate, evaluate and export find it for
---shortlist: they then score only the first words of the vocabulary and those of
-the lexicon.
+For each source word it keeps the target words that attend to it most, in the pairs of --source and
+--target; the training pairs suit best. Pairs of more than 50 tokens are left out. The lexicon is
+written beside the best model of --model_dir as lexicon.npz, where translate, evaluate and export
+find it for --shortlist: they then score only the first words of the vocabulary and those of the
+lexicon.
 """
 
 from __future__ import annotations
@@ -80,9 +79,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             f"{first} words: the lexicon will be empty and --shortlist useless; wanted fewer"
         )
     batches = make_dataset(corpus, translator.source_text, translator.target_text, shuffle="none")
-    lexicon = learn_lexicon(
-        translator.model, _with_progress(batches, len(corpus)), flags.words, first
-    )
+    lexicon = learn_lexicon(translator.model, _reported(batches, len(corpus)), flags.words, first)
     lexicon.save(folder / LEXICON)
     print(
         f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
@@ -105,7 +102,7 @@ def first_ids(text: Tokenizer, words: int) -> int:
     return ids[min(words, len(ids)) - 1] + 1
 
 
-def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
+def _reported(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
     progress = ProgressLine(pairs)
     done = 0
     for batch in batches:

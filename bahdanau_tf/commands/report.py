@@ -1,14 +1,12 @@
 """Writes the paper's tables and figures for any corpus as one HTML page.
 
---quick trains on the built-in corpus, within 15 minutes on two cores:
-RNNencdec and RNNsearch on sentences of up to 15 and of up to 30 words, a
-forward and a reversed LSTM. --full trains more and larger systems, with up to
-two hours each, on the built-in corpus or on --train_source, --train_target,
---dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to
-30 and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and
-five reversed LSTMs, or only --train_systems. A system that is not finished after
-its --minutes is stopped and reported as it is; running the command again
-resumes it, and does not train finished systems again.
+--quick trains on the built-in corpus, within 15 minutes on two cores: RNNencdec and RNNsearch on
+sentences of up to 15 and of up to 30 words, a forward and a reversed LSTM. --full trains more and
+larger systems, with up to two hours each, on the built-in corpus or on --train_source,
+--train_target, --dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to 30
+and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and five reversed LSTMs,
+or only --train_systems. A system that is not finished after its --minutes is stopped and reported
+as it is; running the command again resumes it, and does not train finished systems again.
 
 --system names a trained model and --hypotheses another system's translations;
 both may be repeated and combined with --quick or --full. A system named like

@@ -1,9 +1,8 @@
 """Selects the pairs of a large corpus most similar to those of a small one.
 
-Pairs are scored by bilingual cross-entropy difference (Axelrod, He and Gao,
-2011): n-gram models of the in-domain text against models of a random sample
-of the corpus. The best --pairs are written in the order of the corpus, one
-sentence per line. Files may be plain or .gz, UTF-8.
+Pairs are scored by bilingual cross-entropy difference (Axelrod, He and Gao, 2011): n-gram models of
+the in-domain text against models of a random sample of the corpus. The best --pairs are written in
+the order of the corpus, one sentence per line. Files may be plain or .gz, UTF-8.
 """
 
 from __future__ import annotations

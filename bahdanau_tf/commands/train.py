@@ -1,17 +1,14 @@
 """Trains a model on parallel text files, plain or .gz, one sentence per line.
 
-The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
-the best model, by --monitor on the dev set. Running the same command again
-resumes from the last checkpoint, and so does one with --model_dir alone: texts
-and flags that are not given are those of before.
+The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best", the best model, by
+--monitor on the dev set. Running the same command again resumes from the last checkpoint, and so
+does one with --model_dir alone: texts and flags that are not given are those of before.
 
-Flags marked [from the text] are chosen so that they fit the text, its number of
-pairs, lengths and scripts, unless they are given. What was chosen is printed,
-with reasons. With --recipe nothing is chosen: flags that are not in the recipe
-have the values after "recipe:", the paper's. With --init_from, a trained model
-and its tokenizers are trained further on another text. All flags of a training
-are in the file train.flags in --model_dir; it can be the --flagfile of another
-training.
+Flags marked [from the text] are chosen so that they fit the text, its number of pairs, lengths and
+scripts, unless they are given. What was chosen is printed, with reasons. With --recipe nothing is
+chosen: flags that are not in the recipe have the values after "recipe:", the paper's. With
+--init_from, a trained model and its tokenizers are trained further on another text. All flags of a
+training are in the file train.flags in --model_dir; it can be the --flagfile of another training.
 """
 
 from __future__ import annotations

@@ -4,16 +4,14 @@ Reads --input or standard input, writes --output or standard output; memory does
 not grow with the number of lines. Lines whose translation was cut off at the
 length limit are reported on standard error.
 
---format=text writes one line for each line. With --n_best, or --format=moses,
-each hypothesis has a line in Moses' format: sentence number from 0 |||
-translation ||| log-probability ||| score. --format=json writes for each line an
-object with source, text, score, log_prob, finished and, with --n_best,
-alternatives.
+--format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
+line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score.
+--format=json writes for each line an object with source, text, score, log_prob, finished and, with
+--n_best, alternatives.
 
---alignments adds ||| and the hard alignment to each line, as source-target
-token numbers from 0 as in 0-0 1-2; in JSON also the tokens, their byte offsets,
-and the soft alignment: a row for each target token and a column for each source
-token, both including the end symbol.
+--alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
+in 0-0 1-2; in JSON also the tokens, their byte offsets, and the soft alignment: a row for each
+target token and a column for each source token, both including the end symbol.
 
 Where ||| separates fields, a ||| in a translation is written as
 &#124;&#124;&#124;, as in Moses; rescore reads it back.
@@ -22,12 +20,11 @@ Where ||| separates fields, a ||| in a translation is written as
 of its translation, or nothing. With a model of words the last word of a prefix
 is complete; with one of sub-words it may be continued.
 
---shard=i/n translates the i-th of n parts of --input, for jobs on several
-processes or machines. With --output=out it writes out-i-of-n; joined in the
-order of their names, the n files are the translation of the whole. A file
-exists only when it is complete, and the command then leaves it as it is: run
-the same command again after a job was killed. A file that was made of other
-lines, by another model or with other flags is refused.
+--shard=i/n translates the i-th of n parts of --input, for jobs on several processes or machines.
+With --output=out it writes out-i-of-n; joined in the order of their names, the n files are the
+translation of the whole. A file exists only when it is complete, and the command then leaves it as
+it is: run the same command again after a job was killed. A file that was made of other lines, by
+another model or with other flags is refused.
 """
 
 from __future__ import annotations
@@ -58,10 +55,8 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation.long_lines import LinesTranslated
     from bahdanau_tf.translator import Translator
 
-CHANGE_NO_LINE = (
-    *("output", "shard", "threads", "batch_size", "window"),
-    *("flagfile", "help", "traceback"),
-)
+# Flags that change no line.
+HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "help", "traceback")
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
@@ -162,7 +157,7 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
 
 def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
     """What the contents of the part of --shard depend on, by flag."""
-    values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
+    values = {n: flags[n].value for n in flags if n not in HARMLESS}
     for name in ("input", "prefixes"):
         if (path := flags[name].value) is not None:
             digest = hashlib.sha256()

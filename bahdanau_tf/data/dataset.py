@@ -33,9 +33,7 @@ MEASURED = 20_000  # pairs that are looked at; all of a text that has no more
 MOST_PAIRS = 0.9  # the share of the pairs for which a limit is advised
 
 
-def longer_sides(
-    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer
-) -> np.ndarray:
+def longer_sides(corpus: ParallelCorpus, *texts: Tokenizer) -> np.ndarray:
     """int64 [pairs]: the tokens of the longer side, 0 if a side has none.
 
     Of a large text it is a sample, evenly spread. The end symbol does not count.
@@ -45,7 +43,7 @@ def longer_sides(
     for sides in corpus.read_in_chunks(rows):
         source, target = (
             text.tokenize(tf.constant(lines)).row_lengths().numpy() - 1
-            for text, lines in zip((source_text, target_text), sides, strict=True)
+            for text, lines in zip(texts, sides, strict=True)
         )
         longer = np.maximum(source, target)
         lengths.append(np.where(np.minimum(source, target) > 0, longer, 0))
@@ -82,8 +80,8 @@ def advice(lengths: np.ndarray, max_length: int) -> str:
 QUIET = 0.05  # seconds without a step after which we assume there are no more
 PATIENCE = 10.0  # seconds to wait for that at most
 
-Arguments = ParamSpec("Arguments")
-Item = TypeVar("Item")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _Steps:
@@ -99,7 +97,7 @@ class _Steps:
         self._begun = self._running = 0
         self._over = False
 
-    def take(self, items: Iterator[Item]) -> Item:
+    def take(self, items: Iterator[T]) -> T:
         """The next item; raises StopIteration after the last one and after `end`."""
         with self._lock:
             self._begun += 1
@@ -129,13 +127,11 @@ _STEPS = _Steps()
 atexit.register(_STEPS.end)
 
 
-def until_exit(
-    generator: Callable[Arguments, Iterator[Item]],
-) -> Callable[Arguments, Iterator[Item]]:
+def until_exit(generator: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
     """Makes a generator fit for `tf.data.Dataset.from_generator`."""
 
     @functools.wraps(generator)
-    def steps(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Item]:
+    def steps(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         items = iter(generator(*args, **kwargs))
         with suppress(StopIteration):
             while True:
@@ -213,7 +209,7 @@ def make_dataset(
     batching = Batching(**options)
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
-    stream = _Stream(corpus, source_text, target_text, batching)
+    stream = _Stream(corpus, [source_text, target_text], batching)
     epochs = itertools.count()
     epoch = tf.data.Dataset.from_generator(
         until_exit(lambda: iter([next(epochs)])), output_signature=tf.TensorSpec([], tf.int64)
@@ -235,22 +231,16 @@ def stream_batches(
     never stopped. Batches are those of `make_dataset`; a position is four int64 []; lines are
     numbered from 0, int64 [B]. A corpus without a pair of an allowed length raises a ValueError.
     """
-    stream = _Stream(corpus, source_text, target_text, batching)
+    stream = _Stream(corpus, [source_text, target_text], batching)
     return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
 
 
 class _Stream:
     """The steps from line numbers to batches."""
 
-    def __init__(
-        self,
-        corpus: ParallelCorpus,
-        source_text: Tokenizer,
-        target_text: Tokenizer,
-        batching: Batching,
-    ) -> None:
+    def __init__(self, corpus: ParallelCorpus, texts: list[Tokenizer], batching: Batching) -> None:
         self.corpus = corpus
-        self.texts = source_text, target_text
+        self.texts = texts
         words = any(isinstance(text, WordTokenizer) for text in self.texts)
         if batching.sample_subwords and words:
             raise ValueError(
@@ -282,7 +272,7 @@ class _Stream:
         )
         return (
             chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
-            .rebatch(self.batching.pool_size)
+            .rebatch(self.batching.batch_size * self.batching.pool_batches)
             .enumerate()
             .flat_map(
                 lambda number, pool: self.batches(pool, epoch, tf.where(number == 0, batch, 0))
@@ -315,15 +305,10 @@ class _Stream:
         return rows
 
     def _fitting(
-        self,
-        places: tf.Tensor,
-        lines: tf.Tensor,
-        source: tf.Tensor,
-        target: tf.Tensor,
-        epoch: tf.Tensor,
+        self, places: tf.Tensor, lines: tf.Tensor, x: tf.Tensor, y: tf.Tensor, epoch: tf.Tensor
     ) -> Pool:
         """Tokenises a chunk and keeps the pairs of an allowed length."""
-        sides = list(zip(self.texts, (source, target), strict=True))
+        sides = list(zip(self.texts, (x, y), strict=True))
         usual = [text.tokenize(strings) for text, strings in sides]
         both = tf.stack([rows.row_lengths() for rows in usual])
         fits = tf.reduce_all(both > 1, 0)
@@ -331,7 +316,7 @@ class _Stream:
         if self.batching.max_length is not None:
             fits &= lengths - 1 <= self.batching.max_length
         if self.batching.max_words is not None:
-            fits &= count_words(source) <= self.batching.max_words
+            fits &= count_words(x) <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
         ids = usual
         if self.batching.sample_subwords:

@@ -53,9 +53,8 @@ class WordList:
 class _Level(NamedTuple):
     """The n-grams of one length, as a level of a trie.
 
-    The number of an n-gram is its index in `keys`; its history is the n-gram without the last
-    word. Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for
-    those.
+    The number of an n-gram is its index in `keys`; its history is the n-gram without the last word.
+    Number -1 stands for an unseen n-gram, so the last entries of `share` and `rest` are for those.
     In the equation of `NGramModel`, `share` is the first term, float64 [G + 1], and `rest` the
     factor of the shorter n-gram's probability for each history, float64 [H + 1].
     """
@@ -115,7 +114,7 @@ class NGramModel:
         histories_seen = 1
         for level, longer in itertools.zip_longest(grams, grams[1:]):
             length = len(self._levels) + 1
-            counts = _kneser_ney_counts(level, longer, ids, length)
+            counts = _kneser_ney(level, longer, ids, length)
             self._levels.append(_level(level.keys, counts, size, histories_seen))
             histories_seen = len(level.keys)
 
@@ -159,9 +158,7 @@ def _distinct(keys: np.ndarray) -> _Grams:
     return _Grams(distinct, places[first], counts, numbers)
 
 
-def _kneser_ney_counts(
-    grams: _Grams, longer: _Grams | None, ids: np.ndarray, length: int
-) -> np.ndarray:
+def _kneser_ney(grams: _Grams, longer: _Grams | None, ids: np.ndarray, length: int) -> np.ndarray:
     """int64 [G]: c of each n-gram, as defined in `NGramModel`."""
     counts = grams.counts
     begins = ids[grams.last - (length - 1)] == BEGIN

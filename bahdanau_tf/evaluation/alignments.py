@@ -39,9 +39,8 @@ def alignment_error_rate(
     section 5.
     """
     possible = [frozenset()] * len(sure) if possible is None else possible
-    check_counts(
-        "alignment_error_rate", {"alignments": alignments, "sure": sure, "possible": possible}
-    )
+    columns = {"alignments": alignments, "sure": sure, "possible": possible}
+    check_counts("alignment_error_rate", columns)
     hits = links = 0
     for a, s, p in zip(alignments, sure, possible, strict=True):
         hits += len(a & s) + len(a & (s | p))

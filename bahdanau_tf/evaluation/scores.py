@@ -105,10 +105,8 @@ def _chrf(options: ScoreOptions, word_order: int = 0) -> Metric:
 def _ter(options: ScoreOptions) -> Metric:
     from sacrebleu.metrics.ter import TER
 
-    by_character = options.tokenize in ("char", "ja-mecab", "zh")  # no spaces between words
-    return TER(
-        normalized=by_character, asian_support=by_character, case_sensitive=not options.lowercase
-    )
+    unspaced = options.tokenize in ("char", "ja-mecab", "zh")  # no spaces between words
+    return TER(normalized=unspaced, asian_support=unspaced, case_sensitive=not options.lowercase)
 
 
 class Kind(NamedTuple):
@@ -153,8 +151,7 @@ def score_corpus(
 
     Args:
         metric: A name in METRICS.
-        hypotheses: Translations, one string per sentence.
-        references: One reference per sentence.
+        hypotheses, references: As in `bleu`.
         options: How to score.
 
     Raises:
@@ -211,12 +208,10 @@ def signature_text(signature: Signature, nfc: bool) -> str:
     return signature.format() + ("|norm:NFC" if nfc else "")
 
 
-def _check_corpus(
-    function: str, name: str, hypotheses: Sequence[str], references: Sequence[str]
-) -> None:
-    check_counts(function, {name: hypotheses, "references": references})
-    if not len(hypotheses):
-        raise ValueError(f"{function}: there are no sentences to score.")
+def _check_corpus(owner: str, name: str, lines: Sequence[str], references: Sequence[str]) -> None:
+    check_counts(owner, {name: lines, "references": references})
+    if not len(lines):
+        raise ValueError(f"{owner}: there are no sentences to score.")
 
 
 def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None:

@@ -65,8 +65,7 @@ def known_sentences(
     """Finds the sentences that have only words that all models know.
 
     Args:
-        translators: Objects with the tokenizers of each model, as `source_texts` and
-            `target_text`.
+        translators: Objects with the tokenizers of each model, as `source_texts` and `target_text`.
         sources: The source sentences.
         references: Their translations, whose words are checked, too.
 
@@ -127,8 +126,7 @@ def bleu_by_length(
     """Computes BLEU for each bin of source length, as in the paper's Figure 2.
 
     Args:
-        hypotheses: Translations, one string per sentence.
-        references: One reference per sentence.
+        hypotheses, references: As in `bleu`.
         source_lengths: Number of words of each source sentence.
         width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so on. An empty
             sentence is in the first bin.
@@ -202,8 +200,7 @@ def bleu_by_rank(
     """Computes BLEU of sentences that are sorted by the rank of their words.
 
     Args:
-        hypotheses: Translations, one string per sentence.
-        references: One reference per sentence.
+        hypotheses, references: As in `bleu`.
         ranks: The mean frequency rank of each sentence's words; sentences of the same rank keep
             their order.
         count: Largest number of bins. All have the same number of sentences, except the last one,

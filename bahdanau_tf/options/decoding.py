@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.system.ranges import Range, check_range
 
 _FACTOR = Range(0, 1000)
@@ -23,80 +23,53 @@ class Decoding(OptionGroup):
 
     Lengths count tokens, end symbols included.
 
+    Attributes:
+        beam_size: K, the number of hypotheses kept; 1 is greedy search.
+        n_best: Number of translations returned for each sentence, best first; with sampling the
+            number of draws.
+        alpha: α of the length penalty ((5 + |y|) / 6)^α; with 0 translations are ranked by
+            log p(y | x) alone, as in the paper.
+        beta: β of the coverage penalty, for models with attention; 0 for none.
+        min_length_ratio: Shortest translation, in tokens per source token.
+        max_length_ratio: Longest translation, in tokens per source token; 3 as in the original
+            code.
+        max_length: Longest translation in tokens, for any source.
+        no_repeated_ngrams: No n-gram of this length occurs twice; 0 for no such limit.
+        unknown: Treatment of unknown words: "keep" writes [UNK], "forbid" never produces one,
+            "replace" writes the dictionary's translation of the source word with the largest
+            weight, or that word itself.
+        shortlist: Whether to score only the frequent words and those that the lexicon has for the
+            words of the sentence: faster, and nearly the same translations.
+        shrink: Whether the beam gets narrower by one with each finished hypothesis, as in the
+            original code; search then stops earlier.
+        sampling: Whether translations are drawn word by word, without beam search. The draws depend
+            only on the sentence, the seed and n_best; alpha and beta only score and rank them.
+        temperature: Words are drawn from softmax(logits / temperature).
+        top_k: Words are drawn from the k most probable ones; 0 for all.
+        top_p: Words are then drawn from the smallest set whose total probability is at least p.
+        seed: Seed of the draws.
+
     Raises:
         ValueError: A value is out of range, or would have no effect because
             of `sampling`. The message has the name and the value.
     """
 
-    beam_size: int = option(
-        "K, the number of hypotheses kept; 1 is greedy search.",
-        5,
-        Range(1, 10_000),
-        used_if=_SEARCHED,
-    )
-    n_best: int = option(
-        "Number of translations returned for each sentence, best first; with sampling the "
-        "number of draws.",
-        1,
-        Range(1, 10_000),
-    )
-    alpha: float = option(
-        "α of the length penalty ((5 + |y|) / 6)^α; with 0 translations are ranked by "
-        "log p(y | x) alone, as in the paper.",
-        1.0,
-        _FACTOR,
-    )
-    beta: float = option(
-        "β of the coverage penalty, for models with attention; 0 for none.", 0.0, _FACTOR
-    )
-    min_length_ratio: float = option("Shortest translation, in tokens per source token.", 0.0)
-    max_length_ratio: float = option(
-        "Longest translation, in tokens per source token; 3 as in the original code.",
-        3.0,
-        _POSITIVE,
-    )
-    max_length: int = option("Longest translation in tokens, for any source.", 200, Range(1, 10**6))
-    no_repeated_ngrams: int = option(
-        "No n-gram of this length occurs twice; 0 for no such limit.", 0, Range(0, 100)
-    )
-    unknown: Literal["keep", "forbid", "replace"] = option(
-        'Treatment of unknown words: "keep" writes [UNK], "forbid" never produces one, '
-        '"replace" writes the dictionary\'s translation of the source word with the largest '
-        "weight, or that word itself.",
-        "keep",
-    )
-    shortlist: bool = option(
-        "Whether to score only the frequent words and those that the lexicon has for the "
-        "words of the sentence: faster, and nearly the same translations.",
-        False,
-    )
-    shrink: bool = option(
-        "Whether the beam gets narrower by one with each finished hypothesis, as in the "
-        "original code; search then stops earlier.",
-        False,
-        used_if=_SEARCHED,
-    )
-    sampling: bool = option(
-        "Whether translations are drawn word by word, without beam search. The draws depend "
-        "only on the sentence, the seed and n_best; alpha and beta only score and rank them.",
-        False,
-    )
-    temperature: float = option(
-        "Words are drawn from softmax(logits / temperature).", 1.0, _POSITIVE, used_if=_DRAWN
-    )
-    top_k: int = option(
-        "Words are drawn from the k most probable ones; 0 for all.",
-        0,
-        Range(0, 10**9),
-        used_if=_DRAWN,
-    )
-    top_p: float = option(
-        "Words are then drawn from the smallest set whose total probability is at least p.",
-        1.0,
-        Range(0, 1, above_low=True),
-        used_if=_DRAWN,
-    )
-    seed: int = option("Seed of the draws.", 0, Range(0, 2**31 - 1), used_if=_DRAWN)
+    beam_size: int = setting(5, Range(1, 10_000), used_if=_SEARCHED)
+    n_best: int = setting(1, Range(1, 10_000))
+    alpha: float = setting(1.0, _FACTOR)
+    beta: float = setting(0.0, _FACTOR)
+    min_length_ratio: float = 0.0
+    max_length_ratio: float = setting(3.0, _POSITIVE)
+    max_length: int = setting(200, Range(1, 10**6))
+    no_repeated_ngrams: int = setting(0, Range(0, 100))
+    unknown: Literal["keep", "forbid", "replace"] = "keep"
+    shortlist: bool = False
+    shrink: bool = setting(False, used_if=_SEARCHED)
+    sampling: bool = False
+    temperature: float = setting(1.0, _POSITIVE, used_if=_DRAWN)
+    top_k: int = setting(0, Range(0, 10**9), used_if=_DRAWN)
+    top_p: float = setting(1.0, Range(0, 1, above_low=True), used_if=_DRAWN)
+    seed: int = setting(0, Range(0, 2**31 - 1), used_if=_DRAWN)
 
     def __post_init__(self) -> None:
         super().__post_init__()

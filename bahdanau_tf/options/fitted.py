@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bahdanau_tf.options.model import ModelOptions
@@ -89,14 +88,12 @@ CHOSEN = (
 )
 
 
-def fitted(
-    facts: Facts, user_options: Options, rules: Sequence[Rule] | None = None
-) -> list[Choice]:
+def fitted(facts: Facts, user_options: Options, rules: Sequence[Rule] = ()) -> list[Choice]:
     """Chooses the options that the user did not set, consistent with those.
 
     `user_options` has the latter by the names of their flags, "dev_source" and
     "dev_lines" if there is a dev text, and what `seconds_per_epoch` reads about
-    the machine. `rules` are in order; None stands for `RULES`.
+    the machine. `rules` are in order; () stands for `RULES`.
     """
     options, choices = dict(user_options), []
     for rule in rules or RULES:
@@ -162,9 +159,8 @@ def seconds_per_epoch(facts: Facts, options: Options) -> float:
     takes twice as many again. Those of the output are faster. With `risk_samples` so many
     translations are drawn of each pair.
 
-    `options` has "units" and the vocabulary sizes; about the machine the number
-    of "cores" (default 1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu"
-    (default false).
+    `options` has "units" and the vocabulary sizes; about the machine the number of "cores" (default
+    1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu" (default false).
     """
     units: int = max(1, min(options["units"], 10**6))  # not checked yet
     rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]
@@ -208,10 +204,8 @@ def limits(facts: Facts, options: Options) -> tuple[float, float]:
     is_free = "epochs" in options or updates or options.get("deterministic")
     fewer = math.sqrt(MEASURED / facts.pairs)
     epochs = float(round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100)))
-    return (
-        options.get("epochs", ANY if updates else epochs),
-        options.get("minutes", 0.0 if is_free else float(MINUTES)),
-    )
+    minutes = 0.0 if is_free else float(MINUTES)
+    return options.get("epochs", ANY if updates else epochs), options.get("minutes", minutes)
 
 
 def fitting(facts: Facts, options: Options) -> float:
@@ -517,9 +511,7 @@ def updates_between(facts: Facts, options: Options) -> float:
     return max(min(wanted, tenth), quick, 1)
 
 
-RULES: tuple[Rule, ...] = (
-    *(_tokens, _vocabulary, _model, _updates, _time, _dropout, _length, _dev_text),
-)
+RULES = (_tokens, _vocabulary, _model, _updates, _time, _dropout, _length, _dev_text)
 
 # A model that is trained already.
 
@@ -527,14 +519,10 @@ RULES: tuple[Rule, ...] = (
 # 5 % made translations worse.
 SHARE, RISK_SHARE = 0.1, 0.015
 # Stands for the model when flags are checked before it is loaded.
-TYPICAL_MODEL: Options = MappingProxyType(
-    {
-        "tokenizer": "bpe",
-        "units": SMALL,
-        "source_vocabulary_size": 4000,
-        "target_vocabulary_size": 4000,
-    }
-)
+TYPICAL_MODEL: Options = {
+    **{"tokenizer": "bpe", "units": SMALL},
+    **dict.fromkeys(("source_vocabulary_size", "target_vocabulary_size"), 4000),
+}
 
 
 def fine_tuned(facts: Facts, user_options: Options, model: Options) -> list[Choice]:

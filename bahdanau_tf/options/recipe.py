@@ -7,11 +7,13 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
-from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.options.fields import OptionGroup, setting
+from bahdanau_tf.system.ranges import Range
 
 _COUNT = Range(0, 10**9)
+_POSITIVE = Range(1, 10**9)
 _FEW = Range(1, 10**6)
+_SHARE = Range(0, 1, below_high=True)
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
@@ -26,10 +28,7 @@ SCHEDULES = {
     "halved": "HalvedEveryHalfEpoch(rate, steps_per_epoch)",
     "plateau": "",
 }
-_OF_SCHEDULES = (
-    *("rate", "total", "warmup_steps", "after_warmup"),
-    *("constant_share", "steps_per_epoch"),
-)
+_NAMES = ("rate", "total", "warmup_steps", "after_warmup", "constant_share", "steps_per_epoch")
 
 
 class Name(NamedTuple):
@@ -61,7 +60,7 @@ class ScheduleCall(NamedTuple):
         raise ValueError(
             f"Recipe: schedule is {schedule!r}, wanted one of {sorted(SCHEDULES)}, or a class "
             "of keras.optimizers.schedules, such as ExponentialDecay(rate, total, 0.02), with "
-            f"numbers and names of {_OF_SCHEDULES}"
+            f"numbers and names of {_NAMES}"
         )
 
     @property
@@ -72,250 +71,157 @@ class ScheduleCall(NamedTuple):
 
 
 def _value(node: ast.expr) -> object:
-    if isinstance(node, ast.Name) and node.id in _OF_SCHEDULES:
+    if isinstance(node, ast.Name) and node.id in _NAMES:
         return Name(node.id)
     return ast.literal_eval(node)
 
 
 @dataclass(frozen=True)
-class Batching:
+class Batching(OptionGroup):
     """How sentence pairs become batches: the options of `Recipe` of these names.
 
     Here None stands for no limit of `max_length` and `max_words`.
     """
 
-    batch_size: int = 80
-    max_length: int | None = 50
-    pool_batches: int = 20
+    batch_size: int = setting(80, _FEW)
+    max_length: int | None = setting(50, _FEW)
+    pool_batches: int = setting(20, _FEW)
     shuffle_pool: bool = False
-    token_budget: int | None = None
+    token_budget: int | None = setting(None, _POSITIVE)
     shuffle: Literal["none", "once", "each_epoch"] = "once"
-    seed: int = 0
+    seed: int = setting(0, Range(0, 2**32, below_high=True))
     sample_subwords: bool = False
-    sampled_epochs: int | None = None
-    max_words: int | None = None
-
-    def __post_init__(self) -> None:
-        check_values(
-            self,
-            batch_size=_FEW,
-            max_length=_FEW,
-            pool_batches=_FEW,
-            token_budget=Range(1, 10**9),
-            seed=Range(0, 2**32, below_high=True),
-            sampled_epochs=Range(0, 10**9),
-            max_words=_FEW,
-        )
-
-    @property
-    def pool_size(self) -> int:
-        """Sentence pairs in a pool."""
-        return self.batch_size * self.pool_batches
+    sampled_epochs: int | None = setting(None, _COUNT)
+    max_words: int | None = setting(None, _FEW)
 
 
 @dataclass(frozen=True)
 class Recipe(OptionGroup):
     """How to train; the defaults are the paper's (appendix B.2).
 
+    Attributes:
+        optimizer: "adadelta", "adam" or "sgd".
+        learning_rate: The learning rate, or its peak if it changes; default: 1.0 with "adadelta",
+            0.001 with "adam" and 0.7 with "sgd".
+        schedule: "constant"; "linear", which warms up and falls from `constant_share` of the
+            training to 2 % at its end; "cosine", which warms up and falls to 2 % as half a cosine
+            (Loshchilov and Hutter); "inverse_sqrt", which warms up and falls with the square root
+            of the number of updates (Vaswani et al.); "halved", every half epoch after the fifth
+            (Sutskever et al.); "plateau", halved after every `plateau` evaluations without a better
+            model; or a class of keras.optimizers.schedules with its arguments, numbers or rate,
+            total (updates of the training), warmup_steps, after_warmup (the other updates),
+            constant_share and steps_per_epoch, such as "ExponentialDecay(rate, total, 0.02)".
+        warmup_steps: Number of updates until the peak of "linear", "cosine" and "inverse_sqrt";
+            with `minutes` a schedule with a total reaches it after a tenth of the training at the
+            latest.
+        constant_share: Share of the training after which "linear" falls.
+        plateau: Number of evaluations after which "plateau" halves the rate.
+        max_norm: Largest global norm of a batch's gradient.
+        max_skipped: Number of updates in a row whose loss or gradient is not finite, after which
+            training stops. Such updates are skipped, and their sentence pairs are written to the
+            file skipped.jsonl.
+        average: Decay a of the moving average of the weights, w̄ ← a w̄ + (1 - a) w after each
+            update; 0 for none. The average is what is evaluated and saved as the model. It covers
+            about 1 / (1 - a) updates, which should be a small part of the training.
+        product_dtype: dtype of matrix products in training: "float32"; "bfloat16" or "float16", to
+            which operands and results are rounded, with a scale of the loss for float16; "auto" for
+            bfloat16 if the device multiplies it faster. Everything else, and the saved model, stays
+            float32.
+        jit_compile: Whether XLA compiles the update: "on", "off", or "auto" for on one GPU, unless
+            the training takes less than ten minutes. The batches then have a few fixed shapes;
+            results differ by rounding and by the dropout that is drawn.
+        label_smoothing: ε of the loss.
+        risk_samples: Number of translations that are drawn of each sentence for minimum risk
+            training (Shen et al. 2016), after which the more probable ones have the higher BLEU; 0
+            for none, else 2 or more. A last stage: it starts with a trained model, at a low
+            learning rate, without label smoothing; with N translations an update takes N times as
+            long.
+        divisor: Divides the summed loss of a batch.
+        batch_size: Number of sentence pairs in a batch.
+        token_budget: Largest number of tokens on the longer side of a batch, padding included;
+            `batch_size` then only sets how many pairs are sorted together. Here and for
+            `max_length` sub-words are counted as without `sample_subwords`.
+        accumulate: Number of batches of an update, which uses the mean of their gradients, so that
+            only one batch is in memory. If the last batches of an epoch are too few for an update,
+            the first ones of the next epoch are added.
+        max_length: Longest sentence in tokens on either side, without the end symbol; longer pairs
+            are dropped; 0 for no limit.
+        max_words: Longest source sentence in words between spaces; longer pairs are dropped; 0:
+            none.
+        pool_batches: Number of batches whose pairs are sorted by length together (a pool).
+        shuffle_pool: Whether the batches of a pool come in random order, not the shortest ones
+            first.
+        shuffle: The order of the lines: "none" (that of the files), "once" (random, the same in all
+            epochs) or "each_epoch".
+        sample_subwords: Whether words are split into sub-words in a randomly drawn way in each
+            epoch.
+        sampled_epochs: Number of first epochs in which they are; default: all.
+        epochs: Number of passes over the corpus; the last update has whole batches, even if some
+            are of the next pass. Without a token budget dropped pairs count, too, so there are more
+            passes if many are dropped.
+        updates: Largest number of updates of all runs together; 0 for no limit. Training also ends
+            after the epochs.
+        minutes: Longest time of all runs together, evaluations included, each run from the end of
+            its first update, for which its graph is made; 0 for no limit. A schedule with a total,
+            such as linear, then falls with the time, if that ends before the epochs.
+        evaluate_every: Number of updates between evaluations on the dev set; 0 for once an epoch.
+        monitor: How the best model is selected on the dev set: "bleu", by the highest BLEU, and by
+            the lowest loss if BLEU is equal or below 1; or "loss", by the lowest loss per word.
+            `patience` and "plateau" count evaluations without a better model.
+        patience: Number of evaluations after which training stops, without a better model; with
+            "linear" counted from when the rate falls.
+        tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none for tokenized text;
+            default: by the target's language and script.
+        keep: Number of the last checkpoints that are kept. If the newest is damaged, training
+            resumes from the one before it.
+        seed: Seed of the weights, the shuffling and the dropout.
+        deterministic: Whether the same training gives the same weights bit for bit, even if it was
+            killed and resumed, on the same machine with the same number of threads, which it
+            reports and records. Until the process ends TensorFlow then replaces operations that are
+            not deterministic by slower ones.
+
     Raises:
         ValueError: A value is out of range.
     """
 
-    optimizer: Literal["adadelta", "adam", "sgd"] = option(
-        '"adadelta", "adam" or "sgd".', "adadelta"
+    optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
+    learning_rate: float | None = setting(None, Range(0, 100, above_low=True))
+    schedule: str = "constant"
+    warmup_steps: int = setting(200, _COUNT)
+    constant_share: float = setting(0.5, Range(0, 1))
+    plateau: int = setting(3, _POSITIVE, kw_only=True)
+    max_norm: float = setting(1.0, Range(0, 1e9, above_low=True))
+    max_skipped: int = setting(10, _POSITIVE, kw_only=True)
+    average: float = setting(0.0, _SHARE, kw_only=True)
+    product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = setting(
+        "float32", kw_only=True
     )
-    learning_rate: float | None = option(
-        'The learning rate, or its peak if it changes; default: 1.0 with "adadelta", 0.001 '
-        'with "adam" and 0.7 with "sgd".',
-        None,
-        Range(0, 100, above_low=True),
+    jit_compile: Literal["auto", "on", "off"] = setting("off", kw_only=True)
+    label_smoothing: float = setting(0.0, _SHARE, used_if={"risk_samples": [0]})
+    risk_samples: int = setting(0, Range(0, 1000), kw_only=True)
+    divisor: float = setting(1.0, Range(0, 1e9, above_low=True))
+    batch_size: int = Batching.batch_size
+    token_budget: int | None = setting(Batching.token_budget, kw_only=True)
+    accumulate: int = setting(1, _POSITIVE, kw_only=True)
+    max_length: int = setting(Batching.max_length or 0, _COUNT)
+    max_words: int = setting(Batching.max_words or 0, _COUNT, kw_only=True)
+    pool_batches: int = Batching.pool_batches
+    shuffle_pool: bool = Batching.shuffle_pool
+    shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
+    sample_subwords: bool = Batching.sample_subwords
+    sampled_epochs: int | None = setting(
+        Batching.sampled_epochs, used_if={"sample_subwords": [True]}, kw_only=True
     )
-    schedule: str = option(
-        '"constant"; "linear", which warms up and falls from `constant_share` of the training '
-        'to 2 % at its end; "cosine", which warms up and falls to 2 % as half a cosine '
-        '(Loshchilov and Hutter); "inverse_sqrt", which warms up and falls with the square '
-        'root of the number of updates (Vaswani et al.); "halved", every half epoch after the '
-        'fifth (Sutskever et al.); "plateau", halved after every `plateau` evaluations '
-        "without a better model; or a class of keras.optimizers.schedules with its arguments, "
-        "numbers or rate, total (updates of the training), warmup_steps, after_warmup (the "
-        'other updates), constant_share and steps_per_epoch, such as "ExponentialDecay(rate, '
-        'total, 0.02)".',
-        "constant",
-    )
-    warmup_steps: int = option(
-        'Number of updates until the peak of "linear", "cosine" and "inverse_sqrt"; with '
-        "`minutes` a schedule with a total reaches it after a tenth of the training at the latest.",
-        200,
-        _COUNT,
-    )
-    constant_share: float = option(
-        'Share of the training after which "linear" falls.', 0.5, Range(0, 1)
-    )
-    plateau: int = option(
-        'Number of evaluations after which "plateau" halves the rate.',
-        3,
-        Range(1, _COUNT.high),
-        kw_only=True,
-    )
-    max_norm: float = option(
-        "Largest global norm of a batch's gradient.", 1.0, Range(0, 1e9, above_low=True)
-    )
-    max_skipped: int = option(
-        "Number of updates in a row whose loss or gradient is not finite, after which "
-        "training stops. Such updates are skipped, and their sentence pairs are written to "
-        "the file skipped.jsonl.",
-        10,
-        Range(1, _COUNT.high),
-        kw_only=True,
-    )
-    average: float = option(
-        "Decay a of the moving average of the weights, w̄ ← a w̄ + (1 - a) w after each "
-        "update; 0 for none. The average is what is evaluated and saved as the model. It "
-        "covers about 1 / (1 - a) updates, which should be a small part of the training.",
-        0.0,
-        Range(0, 1, below_high=True),
-        kw_only=True,
-    )
-    product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = option(
-        'dtype of matrix products in training: "float32"; "bfloat16" or "float16", to which '
-        'operands and results are rounded, with a scale of the loss for float16; "auto" for '
-        "bfloat16 if the device multiplies it faster. Everything else, and the saved model, "
-        "stays float32.",
-        "float32",
-        kw_only=True,
-    )
-    jit_compile: Literal["auto", "on", "off"] = option(
-        'Whether XLA compiles the update: "on", "off", or "auto" for on one GPU, unless the '
-        "training takes less than ten minutes. The batches then have a few fixed shapes; results "
-        "differ by rounding and by the dropout that is drawn.",
-        "off",
-        kw_only=True,
-    )
-    label_smoothing: float = option(
-        "ε of the loss.", 0.0, Range(0, 1, below_high=True), used_if={"risk_samples": [0]}
-    )
-    risk_samples: int = option(
-        "Number of translations that are drawn of each sentence for minimum risk training (Shen et "
-        "al. 2016), after which the more probable ones have the higher BLEU; 0 for none, else 2 or "
-        "more. A last stage: it starts with a trained model, at a low learning rate, without label "
-        "smoothing; with N translations an update takes N times as long.",
-        0,
-        Range(0, 1000),
-        kw_only=True,
-    )
-    divisor: float = option(
-        "Divides the summed loss of a batch.", 1.0, Range(0, 1e9, above_low=True)
-    )
-    batch_size: int = option("Number of sentence pairs in a batch.", Batching.batch_size)
-    token_budget: int | None = option(
-        "Largest number of tokens on the longer side of a batch, padding included; "
-        "`batch_size` then only sets how many pairs are sorted together. Here and for "
-        "`max_length` sub-words are counted as without `sample_subwords`.",
-        Batching.token_budget,
-        kw_only=True,
-    )
-    accumulate: int = option(
-        "Number of batches of an update, which uses the mean of their gradients, so that only "
-        "one batch is in memory. If the last batches of an epoch are too few for an update, "
-        "the first ones of the next epoch are added.",
-        1,
-        Range(1, _COUNT.high),
-        kw_only=True,
-    )
-    max_length: int = option(
-        "Longest sentence in tokens on either side, without the end symbol; longer pairs are "
-        "dropped; 0 for no limit.",
-        Batching.max_length or 0,
-        _COUNT,
-    )
-    max_words: int = option(
-        "Longest source sentence in words between spaces; longer pairs are dropped; 0: none.",
-        Batching.max_words or 0,
-        _COUNT,
-        kw_only=True,
-    )
-    pool_batches: int = option(
-        "Number of batches whose pairs are sorted by length together (a pool).",
-        Batching.pool_batches,
-    )
-    shuffle_pool: bool = option(
-        "Whether the batches of a pool come in random order, not the shortest ones first.",
-        Batching.shuffle_pool,
-    )
-    shuffle: Literal["none", "once", "each_epoch"] = option(
-        'The order of the lines: "none" (that of the files), "once" (random, the same in all '
-        'epochs) or "each_epoch".',
-        Batching.shuffle,
-    )
-    sample_subwords: bool = option(
-        "Whether words are split into sub-words in a randomly drawn way in each epoch.",
-        Batching.sample_subwords,
-    )
-    sampled_epochs: int | None = option(
-        "Number of first epochs in which they are; default: all.",
-        Batching.sampled_epochs,
-        used_if={"sample_subwords": [True]},
-        kw_only=True,
-    )
-    epochs: float = option(
-        "Number of passes over the corpus; the last update has whole batches, even if some "
-        "are of the next pass. Without a token budget dropped pairs count, too, so there are "
-        "more passes if many are dropped.",
-        5.0,
-        Range(0, 1e6, above_low=True),
-    )
-    updates: int = option(
-        "Largest number of updates of all runs together; 0 for no limit. Training also ends "
-        "after the epochs.",
-        0,
-        _COUNT,
-        kw_only=True,
-    )
-    minutes: float = option(
-        "Longest time of all runs together, evaluations included, each run from the end of "
-        "its first update, for which its graph is made; 0 for no limit. A schedule with a total, "
-        "such as linear, then falls with the time, if that ends before the epochs.",
-        0.0,
-        Range(0, 1e6),
-        kw_only=True,
-    )
-    evaluate_every: int = option(
-        "Number of updates between evaluations on the dev set; 0 for once an epoch.", 0, _COUNT
-    )
-    monitor: Literal["bleu", "loss"] = option(
-        'How the best model is selected on the dev set: "bleu", by the highest BLEU, and by '
-        'the lowest loss if BLEU is equal or below 1; or "loss", by the lowest loss per word. '
-        '`patience` and "plateau" count evaluations without a better model.',
-        "bleu",
-        kw_only=True,
-    )
-    patience: int = option(
-        "Number of evaluations after which training stops, without a better model; with "
-        '"linear" counted from when the rate falls.',
-        10,
-        Range(1, _COUNT.high),
-    )
-    tokenize: str | None = option(
-        "sacreBLEU's tokenizer for the dev BLEU, such as char, or none for tokenized text; "
-        "default: by the target's language and script.",
-        kw_only=True,
-    )
-    keep: int = option(
-        "Number of the last checkpoints that are kept. If the newest is damaged, training "
-        "resumes from the one before it.",
-        2,
-        Range(1, _COUNT.high),
-        kw_only=True,
-    )
-    seed: int = option("Seed of the weights, the shuffling and the dropout.", 1)
-    deterministic: bool = option(
-        "Whether the same training gives the same weights bit for bit, even if it was killed "
-        "and resumed, on the same machine with the same number of threads, which it reports "
-        "and records. Until the process ends TensorFlow then replaces operations that are not "
-        "deterministic by slower ones.",
-        False,
-        kw_only=True,
-    )
+    epochs: float = setting(5.0, Range(0, 1e6, above_low=True))
+    updates: int = setting(0, _COUNT, kw_only=True)
+    minutes: float = setting(0.0, Range(0, 1e6), kw_only=True)
+    evaluate_every: int = setting(0, _COUNT)
+    monitor: Literal["bleu", "loss"] = setting("bleu", kw_only=True)
+    patience: int = setting(10, _POSITIVE)
+    tokenize: str | None = setting(kw_only=True)
+    keep: int = setting(2, _POSITIVE, kw_only=True)
+    seed: int = 1
+    deterministic: bool = setting(False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

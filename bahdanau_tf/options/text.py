@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.system.ranges import Range
 
 # ISO 639-1. The codes are ja and zh, not jp and cn.
@@ -19,12 +19,6 @@ _TWO_LETTERS = (
     "sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
 
-
-def is_language_code(code: str) -> bool:
-    """Whether it is a code of ISO 639-1, or has the form of ISO 639-3."""
-    return code in _TWO_LETTERS.split() or bool(re.fullmatch("[a-z]{3}", code))
-
-
 _SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
 _SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
 _WORDS = {"tokenizer": ["word"]}
@@ -34,50 +28,42 @@ _WORDS = {"tokenizer": ["word"]}
 class TextOptions(OptionGroup):
     """How text becomes ids.
 
+    Attributes:
+        tokenizer: "word", or the sub-words "bpe" or "unigram".
+        joint: Whether sub-words are learned from both languages together.
+        source_vocabulary_size: Number of ids of the source side, special symbols included; fewer if
+            the text has fewer words.
+        target_vocabulary_size: Number of ids of the target side; not used with --joint.
+        source_language: Code of the source language, such as en, whose rules split text into words
+            (not for sub-words); guessed from the training text if not given.
+        target_language: Code of the target language, such as fr; guessed, too.
+        lowercase: Whether text is converted to lower case.
+        reverse_source: Whether the source is read from its last word to its first, as by Sutskever
+            et al.
+        true_case: Whether a source line all in capitals is read as an ordinary sentence; other
+            lines stay as they are. If not given, yes, except for Turkish and Azeri, where I is the
+            capital of ı.
+
     Raises:
         ValueError: A value is out of range, or not a language code.
     """
 
-    tokenizer: Literal["word", "bpe", "unigram"] = option(
-        '"word", or the sub-words "bpe" or "unigram".', "word"
-    )
-    joint: bool = option(
-        "Whether sub-words are learned from both languages together.", False, used_if=_SUBWORDS
-    )
-    source_vocabulary_size: int = option(
-        "Number of ids of the source side, special symbols included; fewer if the text has "
-        "fewer words.",
-        30_001,
-        _SIZE,
-    )
-    target_vocabulary_size: int = option(
-        "Number of ids of the target side; not used with --joint.",
-        30_001,
-        _SIZE,
-        used_if={"joint": [False]},
-    )
-    source_language: str | None = option(
-        "Code of the source language, such as en, whose rules split text into words (not for "
-        "sub-words); guessed from the training text if not given.",
-        used_if=_WORDS,
-    )
-    target_language: str | None = option(
-        "Code of the target language, such as fr; guessed, too.", used_if=_WORDS
-    )
-    lowercase: bool = option("Whether text is converted to lower case.", False)
-    reverse_source: bool = option(
-        "Whether the source is read from its last word to its first, as by Sutskever et al.", False
-    )
-    true_case: bool | None = option(
-        "Whether a source line all in capitals is read as an ordinary sentence; other lines stay "
-        "as they are. If not given, yes, except for Turkish and Azeri, where I is the capital of ı."
-    )
+    tokenizer: Literal["word", "bpe", "unigram"] = "word"
+    joint: bool = setting(False, used_if=_SUBWORDS)
+    source_vocabulary_size: int = setting(30_001, _SIZE)
+    target_vocabulary_size: int = setting(30_001, _SIZE, used_if={"joint": [False]})
+    source_language: str | None = setting(used_if=_WORDS)
+    target_language: str | None = setting(used_if=_WORDS)
+    lowercase: bool = False
+    reverse_source: bool = False
+    true_case: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("source_language", "target_language"):
             code = getattr(self, name)
-            if code is not None and not is_language_code(code):
+            is_listed = code is None or code in _TWO_LETTERS.split()
+            if not (is_listed or re.fullmatch("[a-z]{3}", code)):  # the form of ISO 639-3
                 raise ValueError(
                     f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
                     "ja, without a country"

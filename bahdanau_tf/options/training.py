@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from bahdanau_tf.options.fields import OptionGroup, as_flag, option
+from bahdanau_tf.options.fields import OptionGroup, as_flag, setting
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
@@ -32,22 +32,20 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class StartOptions(OptionGroup):
-    """What a new training starts with."""
+    """What a new training starts with.
 
-    init_from: str | None = option(
-        "a trained model with whose weights and tokenizers a new training begins: the folder of an "
-        "earlier training or of a saved translator, or the name of a translator that comes with "
-        "the package; a copy is kept in --model_dir"
-    )
-    dev_pairs: int = option(
-        "number of training pairs that are held out as dev text; 0 for none", 0, Range(0, 10**9)
-    )
-    added_words: int = option(
-        "number of words that --init_from adds to the vocabulary of each side, the most frequent "
-        "unknown ones of the training text (not for sub-words, which can write any word)",
-        0,
-        Range(0, 10**9),
-    )
+    Attributes:
+        init_from: a trained model with whose weights and tokenizers a new training begins: the
+            folder of an earlier training or of a saved translator, or the name of a translator that
+            comes with the package; a copy is kept in --model_dir
+        dev_pairs: number of training pairs that are held out as dev text; 0 for none
+        added_words: number of words that --init_from adds to the vocabulary of each side, the most
+            frequent unknown ones of the training text (not for sub-words, which can write any word)
+    """
+
+    init_from: str | None = None
+    dev_pairs: int = setting(0, Range(0, 10**9))
+    added_words: int = setting(0, Range(0, 10**9))
 
 
 OWNERS = (TextOptions, ModelOptions, Recipe, StartOptions)
@@ -102,11 +100,7 @@ class TrainingOptions(NamedTuple):
             values = vars(self.text) | vars(self.model) | values
             unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
         values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
-        return {
-            name: value
-            for name, value in values.items()
-            if name not in unused and value is not None
-        }
+        return {n: v for n, v in values.items() if n not in unused and v is not None}
 
 
 def recipe_names() -> list[str]:
@@ -186,10 +180,7 @@ def make(owner: type[T], values: Mapping[str, Any]) -> T:
 
 
 def write_options(
-    path: Path,
-    choices: Sequence[Choice],
-    user_options: Collection[str],
-    values: Mapping[str, object],
+    path: Path, choices: Sequence[Choice], user_options: Collection[str], values: Mapping[str, Any]
 ) -> None:
     """Writes all options of a training: those chosen, with reasons, those given, the rest.
 

@@ -22,29 +22,18 @@ END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
 # Preferred to all others that are installed.
 _FONTS = (
-    "Noto Sans CJK KR",
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "NanumGothic",
-    "IPAexGothic",
-    "WenQuanYi Zen Hei",
-    "Apple SD Gothic Neo",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Malgun Gothic",
-    "Yu Gothic",
-    "Microsoft YaHei",
+    *("Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "NanumGothic", "IPAexGothic"),
+    *("WenQuanYi Zen Hei", "Apple SD Gothic Neo", "Hiragino Sans", "PingFang SC"),
+    *("Malgun Gothic", "Yu Gothic", "Microsoft YaHei"),
 )
 
 
-def check_matplotlib(function: str) -> None:
-    """Raises an ImportError that begins with `function` if matplotlib is not installed."""
+def check_matplotlib(user: str) -> None:
+    """Raises an ImportError that begins with `user` if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
-        ) from error
+        raise ImportError(f"{user} needs matplotlib: pip install 'bahdanau_tf[plot]'") from error
 
 
 def new_figure(function: str, width: float, height: float) -> Figure:
@@ -260,10 +249,8 @@ def plot_bleu_by_length(
     if curves:
         # Beside the plot: curves may run through any corner. The names are set later, since
         # matplotlib leaves out one that begins with "_".
-        numbers = map(str, range(len(curves)))
-        legend = axes.legend(
-            axes.get_lines(), numbers, loc="center left", bbox_to_anchor=(1.01, 0.5)
-        )
+        keys = map(str, range(len(curves)))
+        legend = axes.legend(axes.get_lines(), keys, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for text, name in zip(legend.get_texts(), curves, strict=True):
             text.set_text(name)
     set_fonts(axes)

@@ -84,16 +84,9 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
+    select = partial(selections.best_of_all, constraints=constraints, beam_size=beam_size)
     search = Search(
-        step=step,
-        select=partial(selections.best_of_all, constraints=constraints, beam_size=beam_size),
-        start_id=start_id,
-        eos_id=eos_id,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        places=beam_size,
-        n_best=n_best,
-        shrink=shrink,
+        step, select, start_id, eos_id, length_penalty, coverage_penalty, beam_size, n_best, shrink
     )
     return search.run(state, memory, max_length, starts=1)
 
@@ -190,14 +183,7 @@ def sample(
         return Continuations(log_probs, parents, tokens)
 
     search = Search(
-        step=step,
-        select=select,
-        start_id=start_id,
-        eos_id=eos_id,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        places=n_samples,
-        n_best=n_samples,
+        step, select, start_id, eos_id, length_penalty, coverage_penalty, n_samples, n_samples
     )
     return search.run(state, memory, max_length, starts=n_samples)
 
@@ -209,9 +195,7 @@ def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
 
 
-def _numbers(
-    seed: int | tf.Tensor, state: Nest, max_length: int | tf.Tensor, count: int
-) -> tf.Tensor:
+def _numbers(seed: int | tf.Tensor, state: Nest, limit: int | tf.Tensor, count: int) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 
     Each row has its own sequence, of which the first T numbers are taken, so that neither the other
@@ -221,7 +205,7 @@ def _numbers(
     seeds = tf.cast(seed, tf.int64)
     if not seeds.shape.rank:
         seeds = tf.stack([tf.fill([batch], seeds), tf.range(batch)], axis=1)
-    longest = tf.maximum(tf.reduce_max(max_length), 1)
+    longest = tf.maximum(tf.reduce_max(limit), 1)
     numbers = tf.map_fn(
         lambda seed: tf.random.stateless_uniform([longest, count], seed),
         tf.pad(seeds, [[0, 1], [0, 0]]),  # `map_fn` fails on an empty batch
@@ -238,8 +222,7 @@ def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     below = tf.gather(numbers[:, history.step], history.rows) * total
     # The next smaller float32, by an op that exports may have.
     below = tf.minimum(below, total * (1 - 2**-24))
-    words = tf.searchsorted(
-        tf.reshape(sums, [-1, shape[2]]), tf.reshape(below, [-1, 1]), side="right"
-    )
+    sums, below = tf.reshape(sums, [-1, shape[2]]), tf.reshape(below, [-1, 1])
+    words = tf.searchsorted(sums, below, side="right")
     # Where logits are NaN the hypothesis is dropped, but it needs a valid id.
     return tf.reshape(tf.minimum(words, shape[2] - 1), shape[:2])

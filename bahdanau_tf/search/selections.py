@@ -170,9 +170,8 @@ def best_of_all(
     count = beam_size + so_far.shape[1] * spare
     continuations = top_continuations(chunks, offset, count, live)
     forbidden = [_is_forbidden(constraint, continuations, history, size) for constraint in few]
-    left, order = tf.math.top_k(
-        tf.where(reduce(tf.logical_or, forbidden), NEVER, continuations.log_probs), beam_size
-    )
+    left = tf.where(reduce(tf.logical_or, forbidden), NEVER, continuations.log_probs)
+    left, order = tf.math.top_k(left, beam_size)
     return Continuations(left, *take(continuations[1:], order))
 
 

@@ -189,10 +189,8 @@ def _alone(aside: str, path: AnyPath) -> Iterator[BinaryIO]:
     with open(aside, "ab") as file:
         is_ours = takes_lock(file) is not False
         # False if the other process has renamed or removed it meanwhile.
-        is_there = os.path.exists(aside) and os.path.samestat(
-            os.fstat(file.fileno()), os.stat(aside)
-        )
-        if not (is_ours and is_there):
+        exists = os.path.exists(aside) and os.path.samestat(os.fstat(file.fileno()), os.stat(aside))
+        if not (is_ours and exists):
             raise ValueError(
                 f"another process is writing {os.fspath(path)}; wait until it has "
                 "ended, or name another file"

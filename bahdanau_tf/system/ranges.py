@@ -58,22 +58,13 @@ _KINDS: dict[type, tuple[type, str]] = {
 }
 
 
-def check_values(owner: object, **ranges: Range) -> None:
-    """Raises a ValueError unless the fields of a dataclass have allowed values.
+def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
+    """Raises a ValueError unless values for fields of a dataclass, by name, are allowed.
 
     A value must have the annotated type, a number must lie in its range, and a field annotated
     `Literal` must have one of its values. None passes where the annotation allows it: it stands
-    for "not given". NumPy's numbers are replaced by Python's, which JSON can hold.
+    for "not given". Names of no field are ignored.
     """
-    values = {name: getattr(owner, name) for name in typing.get_type_hints(type(owner))}
-    check_some(type(owner), values, ranges)
-    for name, value in values.items():
-        if hasattr(value, "item"):
-            object.__setattr__(owner, name, value.item())  # it may be frozen
-
-
-def check_some(owner: type, values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
-    """As `check_values`, of values for some fields of a dataclass, by name; ignores other names."""
     for name, hint in typing.get_type_hints(owner).items():
         if name in values and (wanted := _wanted(values[name], hint, ranges.get(name))):
             raise ValueError(f"{owner.__name__}: {name} is {values[name]!r}, wanted {wanted}")

@@ -108,9 +108,7 @@ def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_tensor(tf.ensure_shape(x, [None, None]))
 
 
-def spans(
-    lengths: tf.RaggedTensor, gaps: tf.RaggedTensor
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+def spans(lengths: tf.RaggedTensor, gaps: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
     """Byte offsets of tokens of these lengths, written one after another behind gaps.
 
     Two ragged int32 [B, (T)]: where each token starts, and where it ends.
@@ -132,9 +130,8 @@ def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor)
     shift = tf.gather(shift, row_ids(starts))
     spans = tf.ragged.range(starts.values + shift, ends.values + shift)
     pieces = tf.gather(data.values, spans.values)
-    return starts.with_values(
-        tf.strings.unsorted_segment_join(pieces, row_ids(spans), tf.size(starts.values))
-    )
+    joined = tf.strings.unsorted_segment_join(pieces, row_ids(spans), tf.size(starts.values))
+    return starts.with_values(joined)
 
 
 def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:

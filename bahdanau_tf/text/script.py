@@ -15,10 +15,7 @@ from collections.abc import Iterable, Sequence
 _UNSPACED = {
     "kana": ("HIRAGANA", "KATAKANA"),
     "han": ("CJK", "IDEOGRAPHIC", "BOPOMOFO"),
-    "other": (
-        *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "TAI", "NEW"),
-        *("JAVANESE", "BALINESE"),
-    ),
+    "other": ("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "TAI", "NEW", "JAVANESE", "BALINESE"),
 }
 _BY_LANGUAGE = {
     **dict.fromkeys(("zh", "yue", "cmn"), "han"),
@@ -119,31 +116,19 @@ def _name(letter: str) -> str:
     return re.split("[- ]", unicodedata.name(wide, ""))[0]
 
 
+def _pairs(table: str) -> dict[str, str]:
+    """A table in one line: "name value, name value"."""
+    return dict(pair.split() for pair in table.split(", "))
+
+
 UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
 
 # Languages recognized by their script alone; keys are Unicode's names.
-BY_SCRIPT = {
-    "ARMENIAN": "hy",
-    "BENGALI": "bn",
-    "DEVANAGARI": "hi",
-    "ETHIOPIC": "am",
-    "GEORGIAN": "ka",
-    "GREEK": "el",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "HEBREW": "he",
-    "KANNADA": "kn",
-    "KHMER": "km",
-    "LAO": "lo",
-    "MALAYALAM": "ml",
-    "MYANMAR": "my",
-    "ORIYA": "or",
-    "SINHALA": "si",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "THAI": "th",
-    "TIBETAN": "bo",
-}
+BY_SCRIPT = _pairs(
+    "ARMENIAN hy, BENGALI bn, DEVANAGARI hi, ETHIOPIC am, GEORGIAN ka, GREEK el, GUJARATI gu, "
+    "GURMUKHI pa, HEBREW he, KANNADA kn, KHMER km, LAO lo, MALAYALAM ml, MYANMAR my, "
+    "ORIYA or, SINHALA si, TAMIL ta, TELUGU te, THAI th, TIBETAN bo"
+)
 
 # Very frequent short words ("small words") of each language.
 BY_WORDS = {
@@ -192,20 +177,9 @@ BY_WORDS = {
     },
 }
 # Letters that only one of these languages has.
-BY_LETTERS = {
-    "az": "ə",
-    "be": "ў",
-    "cs": "ěřů",
-    "de": "ß",
-    "es": "ñ",
-    "hu": "őű",
-    "pl": "ł",
-    "ro": "șțţ",
-    "sk": "ĺľŕ",
-    "sr": "ћђ",
-    "tr": "ğı",
-    "uk": "ґєї",
-}
+BY_LETTERS = _pairs(
+    "az ə, be ў, cs ěřů, de ß, es ñ, hu őű, pl ł, ro șțţ, sk ĺľŕ, sr ћђ, tr ğı, uk ґєї"
+)
 LONGEST = 500  # only so many characters of a line count, so that none dominates
 SMALL_WORDS = 0.1  # least share of small words among all words
 KINDS = 5  # least number of different small words

@@ -8,10 +8,8 @@ from bahdanau_tf.text.languages import LANGUAGES
 
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
 # every language.
-_ABBREVIATIONS = frozenset(
-    word for rules in LANGUAGES.values() for word in rules.abbreviations.split()
-)
-_NUMBERING = frozenset(word for rules in LANGUAGES.values() for word in rules.numbering.split())
+_ABBREVIATIONS = frozenset(" ".join(rules.abbreviations for rules in LANGUAGES.values()).split())
+_NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
 _MARKS = ".!?…‥؟।"  # they end a sentence only before a space
 _WIDE_MARKS = "。！？｡"  # they end a sentence before anything
 _CANDIDATE = re.compile(

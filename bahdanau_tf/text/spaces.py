@@ -24,28 +24,21 @@ class Quotes(NamedTuple):
 
     @classmethod
     def that_stand(
-        cls,
-        words: tf.Tensor,
-        spaces: tf.Tensor,
-        close: tf.Tensor,
-        rows: tf.Tensor,
-        language: Language,
+        cls, words: tf.Tensor, spaces: tf.Tensor, close: tf.Tensor, rows: tf.Tensor, rules: Language
     ) -> Quotes:
         """The marks of a text with these spaces before its words.
 
         A mark opens after a space, a bracket or the start of its row. `close` says where the rule
         puts no space before a word, apart from quotation marks.
         """
-        if not language.quotes:
+        if not rules.quotes:
             return cls._by_turns(words, rows)
-        is_mark = tf.strings.regex_full_match(words, language.quotes)
+        is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         opens = must_open | tf.gather(spaces, places)
         opened = before(opens, False) & ~new_row
         expected = must_open | ~(must_close | opened)
-        return cls(
-            is_mark, _scattered(opens, places, is_mark), _scattered(expected, places, is_mark)
-        )
+        return cls(is_mark, _placed(opens, places, is_mark), _placed(expected, places, is_mark))
 
     @classmethod
     def that_are_signed(
@@ -55,15 +48,15 @@ class Quotes(NamedTuple):
         apart: tf.Tensor,
         close: tf.Tensor,
         rows: tf.Tensor,
-        language: Language,
+        rules: Language,
     ) -> Quotes:
         """The marks of signed words, without their signs; unsigned marks follow the rule.
 
         The sign of a `joined` word forbids a space before it, that of an `apart` one demands it.
         """
-        if not language.quotes:
+        if not rules.quotes:
             return cls._by_turns(words, rows)
-        is_mark = tf.strings.regex_full_match(words, language.quotes)
+        is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         joined, apart = tf.gather(joined, places), tf.gather(apart, places)
         settled = joined | apart | must_open | must_close | new_row
@@ -73,7 +66,7 @@ class Quotes(NamedTuple):
         last = tf.cumsum(tf.cast(settled, tf.int32)) - 1
         last = tf.gather(tf.where(settled)[:, 0], last)
         opens = tf.gather(opens, last) == ((number - last) % 2 == 0)
-        opens = _scattered(opens, places, is_mark)
+        opens = _placed(opens, places, is_mark)
         return cls(is_mark, opens, opens)
 
     @classmethod
@@ -99,30 +92,28 @@ def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tenso
     return places, must_open, must_close, is_first(tf.gather(rows, places))
 
 
-def _scattered(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:
+def _placed(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:
     none = tf.zeros_like(is_mark)
     return tf.tensor_scatter_nd_update(none, places[:, None], values)
 
 
-def spaces_by_rule(
-    words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, language: Language
-) -> tf.Tensor:
+def by_rule(words: tf.Tensor, spaces: tf.Tensor, rows: tf.Tensor, rules: Language) -> tf.Tensor:
     """Before which unsigned words the rule puts a space: bool [N]; True at the first of a row.
 
     The rule for quotation marks depends on the spaces of the text, bool [N].
     """
-    close = tf.strings.regex_full_match(_pairs(words), language.close)
-    quotes = Quotes.that_stand(words, spaces, close, rows, language)
-    return _spaces(words, close, quotes, rows, language)
+    close = tf.strings.regex_full_match(_pairs(words), rules.close)
+    quotes = Quotes.that_stand(words, spaces, close, rows, rules)
+    return _spaces(words, close, quotes, rows, rules)
 
 
 def _spaces(
-    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, language: Language
+    words: tf.Tensor, close: tf.Tensor, quotes: Quotes, rows: tf.Tensor, rules: Language
 ) -> tf.Tensor:
     close |= quotes.is_mark & ~quotes.expected
     close |= before(quotes.opens, False)
-    if language.suffixes:
-        suffix = tf.strings.regex_full_match(words, language.suffixes)
+    if rules.suffixes:
+        suffix = tf.strings.regex_full_match(words, rules.suffixes)
         close |= suffix & before(quotes.is_mark & ~quotes.opens, False)
     return ~close | is_first(rows)
 
@@ -138,7 +129,7 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(words, f"^[{JOINED}{APART}](.)", r"\1", replace_global=False)
 
 
-def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool) -> tf.Tensor:
+def between(words: tf.Tensor, rows: tf.Tensor, rules: Language, no_break: bool) -> tf.Tensor:
     """What is written before each word, signed or not: a space or nothing, string [N].
 
     With `no_break`, spaces may be no-break spaces.
@@ -147,12 +138,12 @@ def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: boo
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
     apart = tf.strings.regex_full_match(words, f"{APART}.+")
     pairs = _pairs(plain)
-    close = tf.strings.regex_full_match(pairs, language.close)
-    quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, language)
-    ruled = _spaces(plain, close, quotes, rows, language)
+    close = tf.strings.regex_full_match(pairs, rules.close)
+    quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, rules)
+    ruled = _spaces(plain, close, quotes, rows, rules)
     character = tf.constant(" ")
     if no_break:
-        held = tf.strings.regex_full_match(pairs, language.no_break)
+        held = tf.strings.regex_full_match(pairs, rules.no_break)
         character = tf.where(held, "\N{NO-BREAK SPACE}", character)
     return tf.where(((ruled & ~joined) | apart) & ~is_first(rows), character, "")
 

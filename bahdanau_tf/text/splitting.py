@@ -69,12 +69,8 @@ _NAMED = {
     "\N{HALFWIDTH KATAKANA-HIRAGANA PROLONGED SOUND MARK}": Kind.MARK,
     "\N{IDEOGRAPHIC ITERATION MARK}": Kind.HAN,
 }
-_SCRIPTS = {
-    "CJK": Kind.HAN,
-    "HIRAGANA": Kind.HIRAGANA,
-    "KATAKANA": Kind.KATAKANA,
-    "HANGUL": Kind.HANGUL,
-}
+_SCRIPTS = {kind.name: kind for kind in (Kind.HIRAGANA, Kind.KATAKANA, Kind.HANGUL)}
+_SCRIPTS["CJK"] = Kind.HAN
 
 
 def _kind(character: str, category: str) -> Kind:
@@ -139,21 +135,19 @@ class _Text(NamedTuple):
     next: tf.Tensor  # of the next character that is not a space
 
     @classmethod
-    def read(
-        cls, codes: tf.Tensor, kinds: tf.Tensor, rows: tf.Tensor, after_space: tf.Tensor
-    ) -> _Text:
+    def read(cls, codes: tf.Tensor, kinds: tf.Tensor, rows: tf.Tensor, spaced: tf.Tensor) -> _Text:
         """Finds the neighbours; each of several dots in a row is `DOTS`."""
         kinds = tf.where(kinds == Kind.MARK, int(Kind.LETTER), kinds)
         dot = _is(kinds, Kind.DOT, Kind.DOTS)
-        second = dot & ~after_space & before(dot, False)
+        second = dot & ~spaced & before(dot, False)
         many = second | after(second, False)
         kinds = tf.where(many, int(Kind.DOTS), kinds)
 
         new_row = is_first(rows)
-        left = tf.where(after_space, int(Kind.SPACE), before(kinds, _EDGE))
+        left = tf.where(spaced, int(Kind.SPACE), before(kinds, _EDGE))
         left = tf.where(new_row, _EDGE, left)
         following = tf.where(after(new_row, True), _EDGE, after(kinds, _EDGE))
-        space = after(after_space, True) & (following != _EDGE)
+        space = after(spaced, True) & (following != _EDGE)
         right = tf.where(space, int(Kind.SPACE), following)
         return cls(codes, kinds, left, right, following)
 
@@ -170,9 +164,8 @@ class Words(NamedTuple):
 
     def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Groups values of the words, [N], by strings: ragged [B, (T)]."""
-        return tf.RaggedTensor.from_value_rowids(
-            values, tf.cast(self.rows, tf.int64), self.count, validate=False
-        )
+        rows = tf.cast(self.rows, tf.int64)
+        return tf.RaggedTensor.from_value_rowids(values, rows, self.count, validate=False)
 
 
 @functools.lru_cache(maxsize=16)
@@ -224,10 +217,8 @@ def read_characters(strings: tf.Tensor, page_of: tf.Tensor, pages: tf.Tensor) ->
     ends = tf.concat([starts[1:], starts[:1]], 0)
     page = tf.gather(page_of, codes // 256)
     kinds = tf.gather_nd(pages, tf.stack([page, codes % 256], 1))
-    codes, starts, ends, rows, kinds = _masked(
-        kinds != Kind.INVISIBLE, codes, starts, ends, rows, kinds
-    )
-
+    visible = kinds != Kind.INVISIBLE
+    codes, starts, ends, rows, kinds = _masked(visible, codes, starts, ends, rows, kinds)
     ink = kinds != Kind.SPACE
     codes, starts, ends, rows, kinds, after_space = _masked(
         ink, codes, starts, ends, rows, kinds, before(~ink, True)
@@ -321,9 +312,8 @@ def _splits_full_stop(text: _Text, first: tf.Tensor, language: Language) -> tf.T
     stops = tf.cast(tf.where(stop)[:, 0], tf.int32)
     starts = tf.cast(tf.where(first)[:, 0], tf.int32)
     starts = tf.gather(starts, tf.gather(word, stops))
-    stems = tf.strings.unicode_encode(
-        tf.gather(text.codes, tf.ragged.range(starts, stops)), "UTF-8"
-    )
+    codes = tf.gather(text.codes, tf.ragged.range(starts, stops))
+    stems = tf.strings.unicode_encode(codes, "UTF-8")
     keeps = _matches(stems, language.abbreviations) | (
         _matches(stems, language.numbering) & (tf.gather(text.next, stops) == Kind.DIGIT)
     )

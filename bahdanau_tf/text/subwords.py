@@ -266,8 +266,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes [UNK].
             max_sentences: If there are more lines, so many are sampled.
-            reverse: As in the constructor, like `true_case`.
-            true_case: Whether lines all in capitals are read as sentences.
+            reverse, true_case: As in the constructor.
             lowercase: With "nfc", whether capitals become lower case.
             half_width: With "nfc", whether the full-width forms of ASCII become ASCII; with None,
                 they do if the text has none of them.
@@ -280,10 +279,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 than `vocabulary_size`.
         """
         owner = "SubwordTokenizer.train"
-        texts, as_written = (
-            tokenizer.as_texts(owner, files),
-            tokenizer.as_texts(owner, files_as_written),
-        )
+        texts, as_written = (tokenizer.as_texts(owner, x) for x in (files, files_as_written))
         rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:

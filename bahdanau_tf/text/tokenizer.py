@@ -256,9 +256,7 @@ def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
     if not all(isinstance(item, str) for item in items):
         return items
     strings = [str(item) for item in items]
-    are_names = all(_NAME.fullmatch(x) for x in strings) or any(
-        map(os.path.exists, strings[:_LOOKED_AT])
-    )
+    are_names = all(map(_NAME.fullmatch, strings)) or any(map(os.path.exists, strings[:_LOOKED_AT]))
     return [*strings] if are_names else [strings]
 
 

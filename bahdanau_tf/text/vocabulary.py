@@ -216,10 +216,8 @@ class Dictionary(tf.Module):
                 )
         # A table must not be empty, and "" is never a word.
         keys, values = zip(("", ""), *self.entries, strict=True)
-        self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(values)),
-            default_value="",
-        )
+        table = tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(values))
+        self._table = tf.lookup.StaticHashTable(table, default_value="")
 
     def lookup(self, words: tf.Tensor) -> tf.Tensor:
         """Looks up words: string, any shape; unlisted words stay."""

@@ -87,6 +87,7 @@ def tensorflow_text(user: str) -> ModuleType:
 
 
 _NORMAL_FORMS = (None, "NFC", "NFKC")
+_STRINGS = [tf.TensorSpec([None], tf.string)]
 
 
 class WordTokenizer(Tokenizer):
@@ -189,12 +190,7 @@ class WordTokenizer(Tokenizer):
         Args:
             files: UTF-8 text, one sentence per line.
             vocabulary_size: Number of ids, special symbols included.
-            language: As in the constructor, like the following.
-            lowercase: Whether words are written in lower case.
-            normalization: "NFC", "NFKC" or None.
-            reverse: Whether the last word comes first.
-            no_break: Whether `detokenize` writes no-break spaces.
-            true_case: Whether lines all in capitals are read as sentences.
+            language, lowercase, normalization, reverse, no_break, true_case: As in the constructor.
         """
         options = (*(language, lowercase, normalization), *(reverse, no_break, true_case))
         empty = cls(Vocabulary(SPECIAL), *options)
@@ -206,9 +202,7 @@ class WordTokenizer(Tokenizer):
 
         They are what `Vocabulary.build` and `Vocabulary.coverage` count.
         """
-        signed = tf.function(
-            self.split_signed, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-        )
+        signed = tf.function(self.split_signed, input_signature=_STRINGS, autograph=False)
         for strings in line_batches(as_texts("WordTokenizer.sentences", files)):
             for sentence in signed(strings).to_list():
                 yield [word.decode() for word in sentence]
@@ -216,9 +210,7 @@ class WordTokenizer(Tokenizer):
     def coverage(self, files: Iterable[Text]) -> Coverage:
         """Counts the running words of files, and those with their own id."""
         tokenize = tf.function(
-            lambda strings: self.tokenize(strings).values,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
+            lambda strings: self.tokenize(strings).values, input_signature=_STRINGS, autograph=False
         )
         running = known_words = 0
         for strings in line_batches(as_texts("WordTokenizer.coverage", files)):
@@ -250,12 +242,10 @@ class WordTokenizer(Tokenizer):
         rows = tf.cast(row_ids(words), tf.int32)
         gaps = spaces.between(words.values, rows, self._rules, self.no_break)
         plain = spaces.unsign(words.values)
-        texts = tf.strings.unsorted_segment_join(
-            gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
-        )
-        starts, ends = spans(
-            words.with_values(tf.strings.length(plain)), words.with_values(tf.strings.length(gaps))
-        )
+        count = tf.cast(words.nrows(), tf.int32)
+        texts = tf.strings.unsorted_segment_join(gaps + plain, rows, count)
+        lengths = (words.with_values(tf.strings.length(x)) for x in (plain, gaps))
+        starts, ends = spans(*lengths)
         return texts, starts, ends
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
@@ -290,7 +280,7 @@ class WordTokenizer(Tokenizer):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = spaces.spaces_by_rule(text, words.spaces, words.rows, self._rules)
+        ruled = spaces.by_rule(text, words.spaces, words.rows, self._rules)
         return spaces.sign(text, words.spaces, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -96,12 +96,8 @@ def write_corpus(
 
     Args:
         directory: A folder, created if it does not exist.
-        train: Number of sentence pairs of the training set.
-        dev: That of the dev set.
-        test: That of the test set.
-        seed: As in `generate`, like the following.
-        min_words: Smallest number of English tokens.
-        max_words: Largest number of English tokens.
+        train, dev, test: Numbers of sentence pairs.
+        seed, min_words, max_words: As in `generate`.
 
     Raises:
         ValueError: As in `generate`.
@@ -167,12 +163,10 @@ def generate(
             f"generate: min_words is {min_words} and max_words {max_words}, "
             "wanted 1 <= min_words <= max_words <= 60"
         )
-    return _counted(count, split, seed, min_words, max_words)
+    return _first(count, split, seed, min_words, max_words)
 
 
-def _counted(
-    count: int, split: str, seed: int, min_words: int, max_words: int
-) -> Iterator[Example]:
+def _first(count: int, split: str, seed: int, min_words: int, max_words: int) -> Iterator[Example]:
     number = 0
     for example in islice(_distinct(split, seed, min_words, max_words), count):
         number += 1

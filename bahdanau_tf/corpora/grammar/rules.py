@@ -108,6 +108,7 @@ class Referent(NamedTuple):
     first_person: bool = False
 
 
+Pronouns = dict[str, tuple[str, Referent]]  # French form and features, by the English word
 PRONOUNS = {
     "I": ("je", Referent(first_person=True)),
     "we": ("nous", Referent(plural=True, first_person=True)),
@@ -179,7 +180,7 @@ class Derivation:
             self.neuters.append(referent)
         return referent
 
-    def antecedents(self) -> dict[str, tuple[str, Referent]]:
+    def antecedents(self) -> Pronouns:
         """`they` and `it`, each if only one noun so far fits it."""
         pronouns = {}
         if len(self.plurals) == 1:
@@ -251,10 +252,7 @@ class Derivation:
     # Noun phrases.
 
     def subject(
-        self,
-        kinds: str,
-        antecedents: dict[str, tuple[str, Referent]] | None = None,
-        nested: bool = False,
+        self, kinds: str, antecedents: Pronouns | None = None, nested: bool = False
     ) -> tuple[Referent, list[Piece]]:
         """A pronoun or a noun phrase, mostly of a person."""
         if self.maybe(0.35):
@@ -289,13 +287,11 @@ class Derivation:
             pieces += self.relative_clause(referent)
         return referent, pieces
 
-    def article(
-        self, determiner: Determiner, noun: Noun, negated: Verb | None = None
-    ) -> list[Piece]:
+    def article(self, word: Determiner, noun: Noun, negated: Verb | None = None) -> list[Piece]:
         """A determiner; `un`, `des` of a negated verb's object become `de`."""
-        english = determiner.english
+        english = word.english
         feminine = noun.gender == "f"
-        form = determiner.feminine if feminine else determiner.masculine
+        form = word.feminine if feminine else word.masculine
         if negated and not negated.tail and english in ("a", "some"):
             form = "de"
         if negated and english == "some":

@@ -211,10 +211,8 @@ PREPOSITIONS = {"in": "dans", "behind": "derrière", "in front of": "devant", "n
 COORDINATIONS = {"and": "et", "but": "mais"}
 SUBORDINATIONS = {"because": "parce que", "when": "quand", "while": "pendant que", "if": "si"}
 OPENERS = {"when": "quand", "if": "si"}
-QUESTION_WORDS = {
-    BE: {"why": "pourquoi", "when": "quand"},
-    DO: {"why": "pourquoi", "when": "quand", "where": "où"},
-}
+_WHY = {"why": "pourquoi", "when": "quand"}
+QUESTION_WORDS = {BE: _WHY, DO: {**_WHY, "where": "où"}}
 
 
 @cache

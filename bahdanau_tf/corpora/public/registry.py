@@ -131,7 +131,7 @@ def _multi30k() -> Corpus:
     )
 
 
-_ENJA_FILES = _rows(
+_ENJA = _rows(
     """
 train.en 1701356 148b05dcd28638fe20ee84f2b1127001c80982be352007dda241fb759adadc76
 train.ja 2784447 fc81a1434349ec98a449d7ae9cd2530057f689637684ecfed3501ea6a8a07ecc
@@ -146,21 +146,19 @@ test.ja 27793 d37dc460a81b064e4106c8913eb11fa300da05cf3f58a7a5bbfec7e20947ddef
 
 def _small_parallel_enja() -> Corpus:
     commit = "odashi/small_parallel_enja/312408a11c5fbcbc09443bebb18121f7efdcd61e"
-    text = {
-        file: Text(_github(commit, file, sha256, int(size))) for file, size, sha256 in _ENJA_FILES
-    }
+    text = {file: Text(_github(commit, file, sha256, int(size))) for file, size, sha256 in _ENJA}
     return Corpus(
         name="small_parallel_enja",
         languages=("ja", "en"),
         summary="50,000 pairs of 4 to 16 words, tokenized, in lower case",
         licence="none stated; its README: extracted from the TANAKA Corpus",
-        citation=("Oda, small_parallel_enja: 50k En/Ja Parallel Corpus for Testing SMT Methods"),
+        citation="Oda, small_parallel_enja: 50k En/Ja Parallel Corpus for Testing SMT Methods",
         homepage="https://github.com/odashi/small_parallel_enja",
         parts=tuple(
             Part(split, text[f"{split}.ja"], text[f"{split}.en"])
             for split in ("train", "dev", "test")
         ),
-        checksums={file: sha256 for file, _, sha256 in _ENJA_FILES},
+        checksums={file: sha256 for file, _, sha256 in _ENJA},
     )
 
 
