@@ -135,7 +135,7 @@ def _write_bytes(folder: Path, model: keras.Model) -> None:
     """Writes a model's config and its weights, matrices in a byte each."""
     config = keras.saving.serialize_keras_object(model)
     files.write_atomically(folder / CONFIG, json.dumps(config).encode())
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for number, weight in enumerate(model.get_weights()):
         if weight.ndim == 2:
             scale = np.abs(weight).max(1, initial=0.0, keepdims=True) / LEVELS
