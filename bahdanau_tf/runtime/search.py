@@ -1,6 +1,6 @@
 """Beam search in NumPy, step by step as in `bahdanau_tf.search`.
 
-    score(y) = log p(y | x) / ((5 + |y|) / 6)^α + β Σ_j log(min(Σ_i α_ij, 1))
+score(y) = log p(y | x) / ((5 + |y|) / 6)^α + β Σ_j log(min(Σ_i α_ij, 1))
 """
 
 from __future__ import annotations
@@ -100,7 +100,12 @@ def search(
     log_probs = np.full([len(places), k], NEVER, np.float32)
     log_probs[:, 0] = 0
     nothing = np.zeros([len(places), n], np.int64)
-    done = _Ends(np.full([len(places), n], NEVER, np.float32), np.zeros([len(places), n], np.float32), nothing, nothing)
+    done = _Ends(
+        np.full([len(places), n], NEVER, np.float32),
+        np.zeros([len(places), n], np.float32),
+        nothing,
+        nothing,
+    )
     ids, parents, coverage = np.zeros([len(places), k], np.int64), None, np.float32(0)
     ended = np.zeros(len(places), np.int64)
     steps: list[_Step] = []
@@ -216,9 +221,7 @@ def _ranked(
     return hypotheses
 
 
-def _followed(
-    steps: Sequence[_Step], place: int, time: int, slot: int
-) -> tuple[list[int], Array]:
+def _followed(steps: Sequence[_Step], place: int, time: int, slot: int) -> tuple[list[int], Array]:
     """The ids of a hypothesis, and their α."""
     ids, weights = [], []
     for step in reversed(steps[:time]):

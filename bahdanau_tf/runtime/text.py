@@ -1,4 +1,4 @@
-"""Sub-words without TensorFlow: ids, tokens and offsets as of `bahdanau_tf.text.SubwordTokenizer`."""
+"""Sub-words without TensorFlow: the ids, tokens and offsets of `SubwordTokenizer`."""
 
 from __future__ import annotations
 

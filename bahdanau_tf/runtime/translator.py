@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, overload
 
@@ -29,6 +30,7 @@ class Translator:
         threads: Number of cores to use; default: all.
 
     Attributes:
+        model_name: The class of the model that was exported.
         decoding: How to search, if a call does not specify it.
         source_text, target_text: The tokenizers, `bahdanau_tf.runtime.text.Subwords`.
 
@@ -56,6 +58,7 @@ class Translator:
             )
         options = read_versioned(folder / OPTIONS, FORMAT_VERSION, "Translator.load")
         try:
+            self.model_name = str(options["model"])
             self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"Translator.load: {folder / OPTIONS}: {error}") from error
@@ -74,14 +77,24 @@ class Translator:
 
     @overload
     def translate(
-        self, sentences: str, decoding: Decoding | None = None, batch_size: int = BATCH_SIZE,
-        *, prefixes: str | None = None, **options: Any,
+        self,
+        sentences: str,
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: str | None = None,
+        **options: Any,
     ) -> Translation: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE, *, prefixes: Sequence[str] | None = None, **options: Any,
+        self,
+        sentences: Sequence[str],
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: Sequence[str] | None = None,
+        **options: Any,
     ) -> list[Translation]: ...
 
     def translate(
@@ -125,6 +138,40 @@ class Translator:
             for place, translation in zip(places, self._batch(batch, decoding), strict=True):
                 results[place] = translation
         return [x or Translation(text) for x, text in zip(results, sentences, strict=True)]
+
+    def translate_up_to(
+        self,
+        longest: int,
+        sentences: Sequence[str],
+        batch_size: int = BATCH_SIZE,
+        prefixes: Sequence[str] | None = None,
+    ) -> list[Translation | None]:
+        """As `translate`, but None for sentences of more tokens than `longest`."""
+        fits = [len(self.source_text.read(text).ids) - 1 <= longest for text in sentences]
+        starts = None if prefixes is None else [*compress(prefixes, fits)]
+        some = [*compress(sentences, fits)]
+        translations = iter(self.translate(some, batch_size=batch_size, prefixes=starts))
+        return [next(translations) if is_short else None for is_short in fits]
+
+    def log_probs(self, source: Array, target: Array) -> tuple[Array, Array]:
+        """log p(y_i | y_1 .. y_{i-1}, x) of all words y_i after given ones, and α.
+
+        Args:
+            source: int64 [B, T_x], padded with 0.
+            target: int64 [B, T_y].
+
+        Returns:
+            float32 [B, T_y, K_y] and float32 [B, T_y, T_x].
+        """
+        model = _Model(self._sessions, source, None, [()] * len(source))
+        previous = np.pad(target[:, :-1], [[0, 0], [1, 0]])
+        steps = []
+        for time in range(target.shape[1]):
+            parents = np.zeros([len(source), 1], np.int64) if time else None
+            weights = model.step(previous[:, time : time + 1], parents)
+            steps.append((model.all_log_probs(), weights))
+        log_probs, weights = (np.concatenate(x, 1) for x in zip(*steps, strict=True))
+        return log_probs, weights
 
     def _check(self, decoding: Decoding, has_prefixes: bool) -> None:
         """Raises a ValueError for what this runtime cannot do."""
@@ -208,9 +255,7 @@ def _session(path: Path, threads: int | None) -> Any:
         options.intra_op_num_threads = threads
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class for each kind of damage
         raise ValueError(f"Translator.load: {path} cannot be read: {error}") from error
 
@@ -258,18 +303,24 @@ class _Model:
             ids = self._ids(ids)
         return Words(log_probs, ids)
 
-    def log_probs(self, ids: Array) -> Array:
+    def all_log_probs(self) -> Array:
+        """Those of all next words, or of those in the shortlist: float32 [B, K, V]."""
         logits, normalizer = self._run(1, "logits", "normalizer")
+        return logits - normalizer
+
+    def log_probs(self, ids: Array) -> Array:
         rows = np.arange(len(ids))
         if self._own is not None:
             own = self._own == ids[:, None]
             ids = np.where(own.any(1), self._first + own.argmax(1), ids)
-        return logits[rows, :, ids] - normalizer[..., 0]
+        return self.all_log_probs()[rows, :, ids]
 
     def _ids(self, places: Array) -> Array:
         """The ids of places in the shortlist."""
         own = np.take_along_axis(
-            self._own[:, None], np.maximum(places - self._first, 0), -1  # type: ignore[index]
+            self._own[:, None],
+            np.maximum(places - self._first, 0),
+            -1,  # type: ignore[index]
         )
         return np.where(places < self._first, places, own)
 
@@ -286,9 +337,7 @@ class _Model:
         self._own = None if self._own is None else self._own[rows]
 
 
-def _own_words(
-    words: Array, first: int, source: Array, prefixes: Sequence[Sequence[int]]
-) -> Array:
+def _own_words(words: Array, first: int, source: Array, prefixes: Sequence[Sequence[int]]) -> Array:
     """The words of each sentence's own from F on, ascending and each once; 0 for none."""
     own = []
     for row, prefix in zip(source, prefixes, strict=True):

@@ -1,4 +1,4 @@
-"""Writes a translator for ONNX Runtime: graphs made from the weights, SentencePiece models, options.
+"""Writes a translator for ONNX Runtime: graphs made from the weights, sub-words and options.
 
     encode.onnx     source [B, T_x] -> the memory of the steps, and the first state
     step.onnx       previous words, state, memory -> features of the next word, state, α
@@ -15,9 +15,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from bahdanau_tf.layers.attention import BahdanauAttention
@@ -27,7 +32,7 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import read_arrays, replaced_directory, write_atomically
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation import TranslationGraph
 
@@ -45,7 +50,7 @@ def check_model(graph: TranslationGraph) -> None:
     model: Any = graph.model
     parts: list[tuple[str, object, type]] = [("model", model, EncoderDecoder)]
     if isinstance(model, EncoderDecoder):
-        decoder, recurrent = model.decoder, [x for x in model.encoder.stack[0]]
+        decoder, recurrent = model.decoder, model.encoder.stack[0]
         kind = ConditionalDecoder if decoder.step_order == "conditional" else AttentionDecoder
         parts += [
             ("encoder", model.encoder, BidirectionalEncoder),
@@ -56,10 +61,12 @@ def check_model(graph: TranslationGraph) -> None:
             ("attention", decoder.attention, BahdanauAttention),
             ("readout", model.readout, MaxoutReadout),
         ]
-    parts += [("tokenizer", text, SubwordTokenizer) for text in (*graph.source_texts, graph.target_text)]
+    parts += [
+        ("tokenizer", text, SubwordTokenizer) for text in (*graph.source_texts, graph.target_text)
+    ]
     for name, part, wanted in parts:
-        is_exact = type(part) is wanted or wanted is EncoderDecoder and isinstance(part, wanted)
-        if not is_exact:
+        is_part = isinstance(part, wanted)
+        if not is_part or (type(part) is not wanted and wanted is not EncoderDecoder):
             raise ValueError(
                 f"export: --format=onnx cannot write the {name} {type(part).__name__}, "
                 f"wanted {wanted.__name__}"
@@ -70,7 +77,9 @@ def check_model(graph: TranslationGraph) -> None:
         ("dtype", model.compute_dtype, "float32"),
     ):
         if value != wanted:
-            raise ValueError(f"export: --format=onnx cannot write {name} {value!r}, wanted {wanted!r}")
+            raise ValueError(
+                f"export: --format=onnx cannot write {name} {value!r}, wanted {wanted!r}"
+            )
     if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
         raise ValueError(
             f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
@@ -144,9 +153,7 @@ class _Graph:
         rows = self.add("Gather", values, ids)
         if not scales:
             return rows
-        return self.add(
-            "Mul", self.add("Cast", rows, to=FLOAT), self.add("Gather", scales, ids)
-        )
+        return self.add("Mul", self.add("Cast", rows, to=FLOAT), self.add("Gather", scales, ids))
 
     def stored(self, array: Array) -> str:
         """A matrix for an operation that wants floats; ONNX Runtime computes it once."""
@@ -218,14 +225,11 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     kernel = np.concatenate([kernel, _halves(_weights(readout.context_kernel))], 1)
     bias = np.concatenate([bias, np.zeros(kernel.shape[1] - len(bias), np.float32)])
     missing = graph.add(
-        "Where",
-        is_word,
-        graph.constant(np.float32(0)),
-        graph.constant(np.finfo(np.float32).min),
+        "Where", is_word, graph.constant(np.float32(0)), graph.constant(np.finfo(np.float32).min)
     )
     one = graph.constant(np.array([1], np.int64))
-    units = keys_units = decoder.attention.units
-    graph.output("keys", graph.add("Unsqueeze", keys, one), FLOAT, "B", 1, "T", keys_units)
+    units = decoder.attention.units
+    graph.output("keys", graph.add("Unsqueeze", keys, one), FLOAT, "B", 1, "T", units)
     terms = graph.product(annotations, kernel, bias)
     graph.output("terms", terms, FLOAT, "B", "T", kernel.shape[1])
     graph.output("mask", graph.add("Unsqueeze", missing, one), FLOAT, "B", 1, "T")
@@ -248,9 +252,7 @@ def _gru(graph: _Graph, *cells: Any) -> list[str]:
     for cell in cells:
         n = cell.units
         sign = np.repeat(np.array([-1, 1, 1], np.float32), n)
-        kernel, recurrent, bias = _weights(
-            cell.kernel, cell.recurrent_kernel, cell.projected_bias
-        )
+        kernel, recurrent, bias = _weights(cell.kernel, cell.recurrent_kernel, cell.projected_bias)
         both = np.concatenate([bias * sign, np.zeros(3 * n, np.float32)])
         parts.append(((kernel * sign).T, (recurrent * sign).T, both))
     kernels, recurrents, biases = map(np.stack, zip(*parts, strict=True))
@@ -379,7 +381,102 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     graph.write(path)
 
 
-def write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
+_TOLERANCE = 1e-5  # of log-probabilities, of the largest of which it is a share, and of α
+_CHECKED = ((1, 1), (1, 7), (2, 20), (3, 100))  # numbers of sentences, and of words of the longest
+_PROGRAM = """
+import sys
+import numpy as np
+from bahdanau_tf.runtime import Translator
+
+translator, rows = Translator.load(sys.argv[1]), np.load(sys.argv[2])
+results = {}
+for name in rows:
+    side, number = name.split("-")
+    if side == "source":
+        pair = translator.log_probs(rows[name], rows["target-" + number])
+        results["log_probs-" + number], results["weights-" + number] = pair
+np.savez(sys.argv[3], **results)
+"""
+
+
+def export_runtime(
+    graph: TranslationGraph, directory: str | os.PathLike[str], int8: bool = False
+) -> list[str]:
+    """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
+
+    The folder appears when it is complete, and has float32 weights or, with `int8`, a byte for
+    each. The float32 graphs are run in a new process by ONNX Runtime, without TensorFlow.
+
+    Returns:
+        Sentences about the comparison.
+
+    Raises:
+        ValueError: Something cannot be written in ONNX, the folder has something else, or the
+            graphs and the model differ.
+        OSError: The folder cannot be written to.
+    """
+    check_model(graph)
+    folder = Path(directory)
+    if folder.exists() and not (folder / OPTIONS).is_file() and any(folder.iterdir()):
+        raise ValueError(
+            f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
+            "that --format=onnx wrote, to replace"
+        )
+    with replaced_directory(folder) as aside:
+        facts = []
+        for is_small in (False, True)[: 1 + int8]:
+            _write_runtime(graph, aside, is_small)
+            facts.append(_compared(graph.model, aside, is_small))
+    return facts
+
+
+def _compared(model: Any, folder: Path, int8: bool) -> str:
+    """Compares the graphs with the model on random words; a ValueError if float32 ones differ."""
+    random = np.random.default_rng(2015)
+    rows: dict[str, Array] = {}
+    for number, (count, longest) in enumerate(_CHECKED):
+        lengths = [longest, *random.integers(1, longest + 1, count - 1)]
+        for side in ("source", "target"):
+            size = getattr(model, f"{side}_vocabulary_size")
+            ids = random.integers(1, size, [count, longest])
+            ids[np.arange(longest) >= np.array(lengths)[:, None]] = 0
+            rows[f"{side}-{number}"] = ids
+    with tempfile.TemporaryDirectory() as place:
+        inputs, outputs = Path(place, "inputs.npz"), Path(place, "outputs.npz")
+        np.savez(inputs, **rows)
+        words = [sys.executable, "-c", _PROGRAM, str(folder), str(inputs), str(outputs)]
+        path = os.pathsep.join(filter(None, sys.path))
+        done = subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        )
+        if done.returncode:
+            reason = done.stderr.strip().rpartition("\n")[2]
+            raise ValueError(f"export: ONNX Runtime cannot run what was written: {reason}")
+        results = read_arrays(outputs)
+    worst, equal, total = 0.0, 0, 0
+    for number in range(len(_CHECKED)):
+        source, target = rows[f"source-{number}"], rows[f"target-{number}"]
+        features, weights = model.features({"source": source, "target": target})
+        wanted = keras.ops.log_softmax(model.logits(features, model.output_weights())).numpy()
+        is_word = target != 0
+        log_probs = results[f"log_probs-{number}"][is_word]
+        wanted = wanted[is_word]
+        share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
+        alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
+        worst = max(worst, float(share), float(alpha))
+        equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
+        total += int(is_word.sum())
+    if int8:
+        return f"int8: the most probable next word is that of the model at {equal} of {total} words"
+    if not worst <= _TOLERANCE:
+        raise ValueError(
+            f"export: what was written for ONNX Runtime differs from the model by {worst:.2g}, "
+            f"wanted at most {_TOLERANCE:g}; nothing was exported"
+        )
+    return f"ONNX Runtime's log-probabilities and attention are the model's within {worst:.1g}"
+
+
+def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
     """Writes all files of a translator into a folder."""
     model: Any = graph.model
     _write_encoder(model, folder / "encode.onnx", int8)
@@ -392,8 +489,7 @@ def write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
         text.save(folder / name)
     options = {
         "format_version": FORMAT_VERSION,
-        "int8": int8,
-        "step_order": model.decoder.step_order,
+        "model": type(model).__name__,
         "decoding": vars(graph.decoding),
     }
     write_atomically(folder / OPTIONS, f"{json.dumps(options, indent=2)}\n".encode())

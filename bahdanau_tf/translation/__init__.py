@@ -16,10 +16,7 @@ if TYPE_CHECKING:
         TranslationGraph as TranslationGraph,
     )
     from bahdanau_tf.translation.result import Scored as Scored, Translation as Translation
-    from bahdanau_tf.translation.shortlist import (
-        Lexicon as Lexicon,
-        learn_lexicon as learn_lexicon,
-    )
+    from bahdanau_tf.translation.shortlist import Lexicon as Lexicon, learn_lexicon as learn_lexicon
 
 _homes = imports.read_names(__name__, "__init__.py")
 __all__ = sorted(_homes)
