@@ -14,6 +14,7 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.options.fields import similar
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import (
@@ -22,6 +23,7 @@ from bahdanau_tf.translation import (
     Scored,
     Translation,
     TranslationGraph,
+    Translations,
     saved,
 )
 from bahdanau_tf.translation.graph import part
@@ -47,7 +49,8 @@ class Translator:
 
     Attributes:
         graph: The `TranslationGraph` in use.
-        history: Of a translator that `fit` returns, what it did; else None.
+        history: Of a translator that `fit` returns, what it did; of others None. Of a training in
+            a folder, `log.jsonl` there has it.
 
     All arguments are attributes, too, and may be set, but the tokenizers of the source are the
     tuple `source_texts`.
@@ -174,7 +177,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
         **options: Any,
-    ) -> list[Translation]: ...
+    ) -> Translations: ...
 
     def translate(
         self,
@@ -185,7 +188,7 @@ class Translator:
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
         **options: Any,
-    ) -> Translation | list[Translation]:
+    ) -> Translation | Translations:
         """Translates sentences.
 
         Args:
@@ -203,13 +206,14 @@ class Translator:
             **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:
-            A `Translation` for each sentence, in order; the others of the n best are its
-            `alternatives`. For one string one `Translation`.
+            A list with a `Translation` for each sentence, in order, which a notebook draws as a
+            table; the others of the n best are its `alternatives`. For one string the
+            `Translation` itself.
 
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
-                differ; an option is unknown or out of range; or prefixes are given and the target
-                tokenizer is reversed.
+                differ; `decoding` is not a `Decoding`; an option is unknown or out of range; or
+                prefixes are given and the target tokenizer is reversed.
 
         Example:
 
@@ -221,13 +225,19 @@ class Translator:
             rest: dict[str, Any] = {"constraints": constraints, **options}
             rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
             return self.translate([sentences], decoding, batch_size, **rest)[0]
-        names = [field.name for field in fields(Decoding)]
-        if unknown := options.keys() - {*names}:
+        decoding = self.decoding if decoding is None else decoding
+        if not isinstance(decoding, Decoding):
             raise ValueError(
-                f"Translator.translate: {min(unknown)} is not an option of Decoding, "
-                f"wanted one of {', '.join(names)}"
+                f"Translator.translate: decoding is {decoding!r}, wanted a Decoding; its fields "
+                "are keywords, too, such as beam_size=3"
             )
-        decoding = replace(decoding or self.decoding, **options)
+        names = [field.name for field in fields(Decoding)]
+        for name in options.keys() - {*names}:
+            raise ValueError(
+                f"Translator.translate: {name} is not an option of Decoding"
+                f"{similar(name, names)}, wanted one of {', '.join(names)}"
+            )
+        decoding = replace(decoding, **options)
         return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
 
     def translate_up_to(
@@ -261,7 +271,7 @@ class Translator:
         sources: Sequence[str | bytes],
         targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
-    ) -> list[Translation]:
+    ) -> Translations:
         """Aligns a given translation of each sentence, word by word.
 
         Each target word is given to the model as the next previous word, as in training.
@@ -326,9 +336,10 @@ class Translator:
                 so that it is never incomplete.
 
         Raises:
-            ValueError: There is something else, for example a training.
+            ValueError: There is something else, for example a training, or a training's best model.
             OSError: The folder cannot be written to.
         """
+        saved.check_not_best(directory)
         saved.write_translator(directory, self.graph)
 
     @classmethod

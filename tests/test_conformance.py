@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,6 +113,13 @@ def bfloat16() -> Iterator[None]:
 
 def test_every_public_layer_has_a_case() -> None:
     assert set(CASES) == public_layers() - ABSTRACT
+
+
+@every_case
+def test_the_signature_has_every_argument(name: str) -> None:
+    layer = CASES[name].make()
+    shown = {"name", "trainable", "dtype", *inspect.signature(type(layer)).parameters}
+    assert set(layer.get_config()) <= shown
 
 
 def config_of(layer: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from bahdanau_tf.optimizers import (
     InverseSquareRoot,
     WarmupLinearDecay,
 )
+from bahdanau_tf.optimizers.guarded import KerasOptions
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -229,6 +231,15 @@ def test_accumulation_in_fit_equals_one_larger_batch() -> None:
         model.fit(TARGET, TARGET, batch_size=2 // (steps or 1), shuffle=False, verbose=0)
         after.append(values_of(model))
         equal_weights(model, after[0], 1e-5)
+
+
+@pytest.mark.parametrize("kind", [Adadelta, Adam, SGD])
+def test_the_signature_has_every_argument_of_keras(kind: type) -> None:
+    of_keras = inspect.signature(getattr(keras.optimizers, kind.__name__)).parameters
+    own = inspect.signature(kind).parameters
+    assert {*of_keras} == {*own, *KerasOptions.__annotations__} - {"max_norm"}
+    if kind is not Adadelta:  # whose defaults are the paper's
+        assert all(own[name].default == of_keras[name].default for name in {*own} & {*of_keras})
 
 
 def test_a_weight_of_another_model_is_refused():

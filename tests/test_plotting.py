@@ -73,17 +73,19 @@ def test_weights_of_the_end_symbols_are_labelled():
 @pytest.mark.parametrize(
     ("tokens", "weights", "message"),
     [
-        ((["a"], ["b"]), WEIGHTS, "have shape"),
-        ((["a", "b", "c", "d"], ["e", "f"]), WEIGHTS, "have shape"),
-        ((["a"], ["b"]), [1.0], "have shape"),
-        ((["a"], ["b"]), [WEIGHTS] * 3, "have shape"),
-        (([], []), np.zeros([0, 0]), "have shape"),
-        ((["a"], ["b"]), None, "is None"),
-        ((Translation("a"),), None, "is None"),
+        ((["a"], ["b"]), WEIGHTS, "weights have shape"),
+        ((["a", "b", "c", "d"], ["e", "f"]), WEIGHTS, "weights have shape"),
+        ((["a"], ["b"]), [1.0], "weights have shape"),
+        ((["a"], ["b"]), [WEIGHTS] * 3, "weights have shape"),
+        (([], []), np.zeros([0, 0]), "weights have shape"),
+        ((["a"], ["b"]), None, "weights is None"),
+        ((Translation("a"),), None, "weights is None"),
+        (("abc",), None, "source_tokens is 'abc', wanted a Translation, or the tokens"),
+        (([Translation("a")],), None, r"source_tokens is \[<Translation 'a' -> '', score 0.00>\]"),
     ],
 )
 def test_weights_of_another_shape_and_missing_ones_are_refused(tokens, weights, message):
-    with pytest.raises(ValueError, match=f"plot_alignment: weights {message}"):
+    with pytest.raises(ValueError, match=f"plot_alignment: {message}"):
         plotting.plot_alignment(*tokens, weights=weights)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from browser import Page
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
+from bahdanau_tf.translation import Translations
 from bahdanau_tf.translation.view import parts_of, shares_of
 
 HOSTILE = (
@@ -63,6 +65,11 @@ def translation(source: str, text: str, tokens: list[str], weights: Any = None) 
     )
 
 
+CAT = translation(
+    "the cat", "le chat", ["le", "chat"], [[0.8, 0.2, 0.0], [0.02, 0.9, 0.08], [0.0, 0.0, 1.0]]
+)
+
+
 class Seen(HTMLParser):
     """The contents of the HTML, as read by a parser.
 
@@ -72,6 +79,7 @@ class Seen(HTMLParser):
         words: For each word of the two texts, by (side, number), its text and its shares of the
             other text.
         descriptions: The sentence about each word.
+        cells: The text of each <td>.
     """
 
     def __init__(self, html: str) -> None:
@@ -80,6 +88,7 @@ class Seen(HTMLParser):
         self.texts: list[str] = []
         self.words: dict[tuple[str, int], list[Any]] = {}
         self.descriptions: dict[str, str] = {}
+        self.cells: list[str] = []
         self._in_text = False
         self._word: list[Any] | None = None
         self._key = ""
@@ -92,6 +101,8 @@ class Seen(HTMLParser):
         if tag == "div":
             self.texts.append("")
             self._in_text = True
+        if tag == "td":
+            self.cells.append("")
         for side in "ts":
             if f"data-{side}" in attributes:
                 shares = dict(re.findall(r"--([ts]\d+):([\d.]+)", attributes["style"] or ""))
@@ -109,6 +120,8 @@ class Seen(HTMLParser):
             self._word[0] += data
         if self._in_text:
             self.texts[-1] += data
+        if self.cells:
+            self.cells[-1] += data
         if self._key:
             self.descriptions[self._key] = self.descriptions.get(self._key, "") + data
 
@@ -188,11 +201,14 @@ def test_an_unknown_language_is_refused():
 def check_harmless(html: str) -> Seen:
     seen = Seen(html)
     names = {tag for tag, _ in seen.tags}
-    assert names <= {*("section", "style", "h4", "div", "p", "span", "small", "bdi")}
+    assert names <= {
+        *("section", "style", "h4", "div", "p", "span", "small", "bdi", "details", "summary"),
+        *("table", "thead", "tbody", "tr", "th", "td"),
+    }
     for _, attributes in seen.tags:
         assert set(attributes) <= {
             *("class", "dir", "aria-live", "tabindex", "style", "hidden"),
-            *("data-t", "data-s", "data-shown"),
+            *("data-t", "data-s", "data-shown", "colspan"),
         }
     assert "url(" not in html
     assert "@import" not in html
@@ -206,6 +222,21 @@ def test_hostile_text_is_escaped(text):
     assert seen.texts == [f"{text}[END]"] * 2
     bare = Translation(text, text, text.split())
     assert check_harmless(bare._repr_html_()).texts == [text, text]
+    listed = check_harmless(Translations([bare, shown])._repr_html_())
+    assert listed.cells[:6] == [text, text, "0.00"] * 2
+    assert listed.texts == [f"{text}[END]"] * 2
+
+
+def test_a_list_is_drawn_as_a_table_and_stays_a_list():
+    listed = Translations(CAT for _ in range(1_060))
+    again = pickle.loads(pickle.dumps(listed))
+    assert type(again) is type(listed[1:]) is Translations
+    assert again == listed == [CAT] * 1_060
+    assert (listed[2], listed[1:]) == (CAT, [CAT] * 1_059)
+    html = listed._repr_html_()
+    assert html.count("<details>") == html.count("<section ") == 3
+    assert [html.count(part) for part in ("<td dir", "1,010 more")] == [100, 1]
+    assert "more" not in Translations([])._repr_html_()
 
 
 @hypothesis.given(strategies.text(max_size=12), strategies.text(min_size=1, max_size=12))
@@ -278,7 +309,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
     page.problems.clear()
     page.requests.clear()
 
-    def show(*translations: Translation) -> Page:
+    def show(*translations: Translation | Translations) -> Page:
         path: Path = tmp_path / "page.html"
         drawn = "".join(translation._repr_html_() for translation in translations)
         path.write_text(
@@ -316,27 +347,23 @@ def hints(page: Page) -> list[str]:
     )
 
 
-CAT = translation(
-    "the cat", "le chat", ["le", "chat"], [[0.8, 0.2, 0.0], [0.02, 0.9, 0.08], [0.0, 0.0, 1.0]]
-)
-
-
 @pytest.mark.slow
 def test_pointing_marks_aligned_words_only_in_the_same_view(shown):
     page = shown(CAT, CAT)
     hint = "Point at a word, or move to it with Tab."
-    assert hints(page) == [hint, hint]
+    first = "“le” was aligned to “the” 80%, “cat” 20%"  # before anyone points
+    assert hints(page) == [f"{first}\n{hint}"] * 2
+    assert marks(page, 0, "s") == marks(page, 1, "s") != [(0, 0)] * 3
     page.point_at('[data-t="0"]')
     lines, tints = zip(*marks(page, 0, "s"), strict=True)
     assert lines == pytest.approx((5 * 0.8, 5 * 0.2, 0))
     assert tints == pytest.approx((0.45 * 0.8, 0.45 * 0.2, 0), abs=0.01)
-    assert hints(page) == ["“le” was aligned to “the” 80%, “cat” 20%", hint]
-    assert marks(page, 1, "s") == [(0, 0)] * 3
+    assert hints(page) == [first, f"{first}\n{hint}"]
     page.point_at('section:nth-of-type(2) [data-s="1"]')
     lines, _ = zip(*marks(page, 1, "t"), strict=True)
     assert lines == pytest.approx((5 * 0.2, 5 * 0.9, 0))
-    assert hints(page) == [hint, "“cat” was attended to for “chat” 90%, “le” 20%"]
-    assert marks(page, 0, "s") == [(0, 0)] * 3
+    assert hints(page) == [f"{first}\n{hint}", "“cat” was attended to for “chat” 90%, “le” 20%"]
+    assert marks(page, 0, "t") == marks(page, 1, "s") == [(0, 0)] * 3
 
 
 @pytest.mark.slow
@@ -376,3 +403,22 @@ def test_hostile_text_is_not_run_in_a_browser(shown):
     assert page.evaluate("window.hit") is None
     assert page.evaluate("document.querySelectorAll('h1, img').length") == 0
     assert page.evaluate("getComputedStyle(document.body).display") == "block"
+
+
+@pytest.mark.slow
+def test_a_table_fits_a_phone_and_opens_its_alignments(shown):
+    right = translation(*SCRIPTS[3])
+    page = shown(Translations([CAT, right, translation("w" * 300, "v" * 300, ["v" * 300])]))
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=360,
+        height=640,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert hints(page)[0].startswith("“le” was aligned to “the” 80%, “cat” 20%")
+    directions = "[...document.querySelectorAll('td[dir]')].map((each) => getComputedStyle(each))"
+    assert page.evaluate(f"{directions}.map((style) => style.direction)").index("rtl") == 3
+    page.call("Emulation.clearDeviceMetricsOverride")

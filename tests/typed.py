@@ -14,6 +14,7 @@ Decoding(beam_size="3")  # type: ignore[arg-type]
 Translator.load(3)  # type: ignore[arg-type]
 RNNSearch(10)  # type: ignore[call-arg]
 bt.GRUCell(units="many")  # type: ignore[arg-type]
+bt.Adam(beta=0.9)  # type: ignore[call-arg]
 bt.Recipe(minutes="five")  # type: ignore[arg-type]
 
 translator = bt.fit(["a"], ["b"], minutes=1)
@@ -21,4 +22,4 @@ translator.translate(3)  # type: ignore[call-overload]
 translation = translator.translate("a")
 translation.txt  # type: ignore[attr-defined]
 text: str = translation.text
-texts: list[str] = [each.text for each in translator.translate(["a", "b"])]
+texts: list[str] = [each.text for each in translator.translate(["a", "b"])[:1]]

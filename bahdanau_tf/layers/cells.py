@@ -180,7 +180,7 @@ class GRUCell(RecurrentCell):
     Args:
         units: n.
         use_gate_bias: Whether z and r have biases too.
-        **kwargs: Initializers of `RecurrentCell`.
+        kernel_initializer: As the other initializers, see `RecurrentCell`.
 
     Call arguments: see `RecurrentCell`.
 
@@ -192,8 +192,18 @@ class GRUCell(RecurrentCell):
     gate_names = ("update", "reset", None)
     update_equation = "s' = (1 - update) ∘ s + update ∘ candidate(reset ∘ s)"
 
-    def __init__(self, units: int, use_gate_bias: bool = False, **kwargs: Any) -> None:
-        super().__init__(units, **kwargs)
+    def __init__(
+        self,
+        units: int,
+        use_gate_bias: bool = False,
+        kernel_initializer: weights.Initializer = None,
+        recurrent_initializer: weights.Initializer = "orthogonal",
+        bias_initializer: weights.Initializer = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            units, kernel_initializer, recurrent_initializer, bias_initializer, **kwargs
+        )
         self.use_gate_bias = use_gate_bias
 
     def _bias_size(self) -> int:

@@ -320,14 +320,25 @@ class LinearReadout(Readout):
 
     Args:
         vocabulary_size: K.
-        **kwargs: `factor_units`, `terms`, `tied` and the initializers of `Readout`.
+        factor_units: As the other arguments, see `Readout`.
 
     Call arguments, returns: see `Readout`.
     """
 
-    def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        factor_units: int | None = None,
+        terms: Sequence[str] = TERMS,
+        tied: bool = False,
+        kernel_initializer: weights.Initializer = None,
+        bias_initializer: weights.Initializer = "zeros",
+        **kwargs: Any,
+    ) -> None:
         # The width follows from the terms, once they are known.
-        super().__init__(vocabulary_size, units=None, **kwargs)
+        initializers = kernel_initializer, bias_initializer
+        super().__init__(vocabulary_size, None, factor_units, terms, tied, *initializers, **kwargs)
 
     def _build_hidden(self, widths: dict[str, int]) -> int:
         self.used_terms = tuple(widths)

@@ -38,7 +38,8 @@ class LocationAttention(BahdanauAttention):
         filters: k.
         kernel_size: r.
         use_bias: Whether to add b.
-        **kwargs: Initializers of `BahdanauAttention`; that of U and F is N(0, 0.01²).
+        kernel_initializer: Initializer of W and V; that of U and F is N(0, 0.01²).
+        energy_initializer: Initializer of w.
 
     Call arguments, masking and returns: see `BahdanauAttention`. The state of `step` is α_{i-1},
     float32 [B, T_x] or [B, K, T_x] (float64 in a float64 model); a call is a first step.
@@ -55,9 +56,11 @@ class LocationAttention(BahdanauAttention):
         filters: int = 10,
         kernel_size: int = 11,
         use_bias: bool = True,
+        kernel_initializer: Initializer = None,
+        energy_initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
-        super().__init__(units, use_bias, **kwargs)
+        super().__init__(units, use_bias, kernel_initializer, energy_initializer, **kwargs)
         self.filters = size("LocationAttention", "filters", filters)
         self.kernel_size = size("LocationAttention", "kernel_size", kernel_size)
 

@@ -6,10 +6,11 @@ for: `from_preset("gru-attention", units=64)` has a cell of 64 units.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import keras
 
@@ -28,6 +29,7 @@ SIZES = (
     "embedding_dim",
     "maxout_units",
 )
+_F = TypeVar("_F", bound=Callable[..., None])
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
 # Arguments of earlier versions that did not change what a model computes, with the value for
 # which that is so, None for any.
@@ -142,6 +144,23 @@ class Architecture:
                     f"{owner}: {name} and readout are both given, wanted one "
                     f"of them (the readout has its own `{own}`)"
                 )
+
+
+def with_options_shown(constructor: _F) -> _F:
+    """Names the options of `Architecture` in the signature of a constructor, which passes them on.
+
+    What else it passes on, as its last argument, are those of Keras.
+    """
+    own = inspect.signature(constructor)
+    *arguments, rest = own.parameters.values()
+    options = [
+        parameter
+        for name, parameter in inspect.signature(Architecture).parameters.items()
+        if name not in own.parameters and parameter.default is not parameter.empty
+    ]
+    shown = own.replace(parameters=[*arguments, *options, rest.replace(name="kwargs")])
+    constructor.__signature__ = shown  # type: ignore[attr-defined]
+    return constructor
 
 
 def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from typing import Any
 
 import keras
@@ -16,6 +15,7 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.options.fields import similar
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage
 
@@ -134,11 +134,9 @@ def _class(field: str, name: str) -> type:
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
-        like = " or ".join(get_close_matches(last, classes))
-        hint = f" (did you mean {like}?)" if like else ""
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{hint}; wanted a class of {LAYERS} or module.Class"
+            f"{last!r}{similar(last, classes)}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
 

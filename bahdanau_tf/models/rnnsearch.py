@@ -15,6 +15,7 @@ from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import accepted, serialized
 from bahdanau_tf.models import groundhog
+from bahdanau_tf.models.architecture import with_options_shown
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 _M = TypeVar("_M", bound="_OriginalModel")
@@ -105,6 +106,7 @@ class RNNSearch(_OriginalModel):
     encoder_class = BidirectionalEncoder
     bridge_class = BackwardBridge
 
+    @with_options_shown
     def __init__(
         self,
         source_vocabulary_size: int,
@@ -179,6 +181,7 @@ class RNNEncDec(_OriginalModel):
     encoder_class = UnidirectionalEncoder
     bridge_class = ForwardBridge
 
+    @with_options_shown
     def __init__(
         self,
         source_vocabulary_size: int,

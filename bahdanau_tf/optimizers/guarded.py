@@ -14,13 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import keras
 import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
+if TYPE_CHECKING:
+    from typing import Unpack  # new in Python 3.11
+
 Variable: TypeAlias = "keras.Variable | tf.Variable"
+
+
+class KerasOptions(TypedDict, total=False):
+    """The arguments of every optimizer of Keras, and here."""
+
+    weight_decay: float | None
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
 
 
 class Guarded(keras.optimizers.Optimizer):
@@ -254,7 +272,7 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         rho: ρ.
         epsilon: ε.
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: As in `keras.optimizers.Adadelta`.
+        **kwargs: As in `keras.optimizers.Optimizer`, such as `weight_decay`.
 
     Reference:
         Zeiler 2012, arXiv 1212.5701; Bahdanau et al. 2015, appendix B.2.
@@ -266,11 +284,9 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         rho: float = 0.95,
         epsilon: float = 1e-6,
         max_norm: float | None = 1.0,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
-        super().__init__(
-            learning_rate=learning_rate, rho=rho, epsilon=epsilon, max_norm=max_norm, **kwargs
-        )
+        super().__init__(learning_rate, rho, epsilon, max_norm=max_norm, **kwargs)
 
     def update_weight(self, gradient: tf.Tensor, variable: Variable, rate: tf.Tensor) -> None:
         dtype = variable.dtype
@@ -290,9 +306,24 @@ class Adam(Guarded, keras.optimizers.Adam):
     """`keras.optimizers.Adam` with `Guarded` updates.
 
     Args:
+        learning_rate: This and the others are as in `keras.optimizers.Adam`.
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: As in `keras.optimizers.Adam`.
     """
+
+    def __init__(
+        self,
+        learning_rate: float | LearningRateSchedule = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        *,
+        max_norm: float | None = None,
+        **kwargs: Unpack[KerasOptions],
+    ) -> None:
+        super().__init__(
+            learning_rate, beta_1, beta_2, epsilon, amsgrad, max_norm=max_norm, **kwargs
+        )
 
     def _update(self, *args: Any) -> None:
         step = tf.cast(self.iterations + 1, tf.float32)
@@ -326,6 +357,17 @@ class SGD(Guarded, keras.optimizers.SGD):
     """`keras.optimizers.SGD` with `Guarded` updates.
 
     Args:
+        learning_rate: This and the others are as in `keras.optimizers.SGD`.
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: As in `keras.optimizers.SGD`.
     """
+
+    def __init__(
+        self,
+        learning_rate: float | LearningRateSchedule = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        *,
+        max_norm: float | None = None,
+        **kwargs: Unpack[KerasOptions],
+    ) -> None:
+        super().__init__(learning_rate, momentum, nesterov, max_norm=max_norm, **kwargs)

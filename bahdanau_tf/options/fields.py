@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from bahdanau_tf.system.ranges import Range, check_values
@@ -32,6 +33,13 @@ def option(
     about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}
     about |= {"required": required, "repeated": repeated}
     return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """What an error adds to a wrong name: those like it, as " (did you mean X?)", or ""."""
+    names = [*names]
+    likely = [x for x in names if name and x.startswith(name)] or get_close_matches(name, names)
+    return f" (did you mean {' or '.join(likely)}?)" if likely else ""
 
 
 def as_flag(name: str, value: object) -> str:

@@ -183,6 +183,11 @@ def plot_alignment(
     plot_alignment(translator.translate(["The cat sleeps."])[0])
     ```
     """
+    if weights is None and not (target_tokens or hasattr(source_tokens, "weights")):
+        raise ValueError(
+            f"plot_alignment: source_tokens is {source_tokens!r}, wanted a Translation, or the "
+            "tokens of both sides and the weights"
+        )
     if not isinstance(source_tokens, Sequence):
         translation = source_tokens
         source_tokens, target_tokens = translation.source_tokens, translation.tokens

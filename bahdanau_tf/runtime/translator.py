@@ -16,7 +16,7 @@ from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
 from bahdanau_tf.system.files import read_arrays, read_versioned
-from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translation.result import Translation, Translations
 
 FORMAT_VERSION = 1
 OPTIONS = "runtime.json"
@@ -95,7 +95,7 @@ class Translator:
         *,
         prefixes: Sequence[str] | None = None,
         **options: Any,
-    ) -> list[Translation]: ...
+    ) -> Translations: ...
 
     def translate(
         self,
@@ -105,7 +105,7 @@ class Translator:
         *,
         prefixes: str | Sequence[str] | None = None,
         **options: Any,
-    ) -> Translation | list[Translation]:
+    ) -> Translation | Translations:
         """Translates sentences, as `bahdanau_tf.Translator.translate` does.
 
         Args:
@@ -137,7 +137,9 @@ class Translator:
             batch = [(sentences[x], readings[x], starts[x]) for x in places]
             for place, translation in zip(places, self._batch(batch, decoding), strict=True):
                 results[place] = translation
-        return [x or Translation(text) for x, text in zip(results, sentences, strict=True)]
+        return Translations(
+            x or Translation(text) for x, text in zip(results, sentences, strict=True)
+        )
 
     def translate_up_to(
         self,

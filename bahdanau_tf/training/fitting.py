@@ -9,7 +9,6 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_colum
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import Recipe, training
+from bahdanau_tf.options.fields import similar
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
@@ -125,9 +125,8 @@ def fit(
     """
     kinds = training.KINDS
     for name in options.keys() - kinds.keys():
-        likely = ["dev=(source, target)"] if "dev_" in name else get_close_matches(name, kinds)
-        similar = "".join(f" (did you mean {match}?)" for match in likely)
-        raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(kinds)}")
+        hint = " (did you mean dev=(source, target)?)" if "dev_" in name else similar(name, kinds)
+        raise ValueError(f"fit: there is no option {name!r}{hint}, wanted {sorted(kinds)}")
     if minutes is not None:
         options["minutes"] = minutes
     if isinstance(recipe, str) and recipe not in training.recipe_names():

@@ -22,6 +22,7 @@ from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_loc
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
+from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
 FORMAT_VERSION = 1
@@ -378,7 +379,7 @@ class ModelFolder:
     def save_best(self, translator: Translator) -> None:
         """Replaces the best model; if it cannot be written, the previous one is kept."""
         with explain_write_errors(self.best):
-            translator.save(self.best)
+            write_translator(self.best, translator.graph)
 
 
 LOCK = "training.lock"

@@ -188,8 +188,9 @@ def _make_schedule(
 
 def make_optimizer(recipe: Recipe, steps_per_epoch: float, rate: Rate | None = None) -> Guarded:
     """The optimizer of a recipe; its learning rate is made here if None."""
-    makers = {"adadelta": optimizers.Adadelta, "adam": optimizers.Adam, "sgd": optimizers.SGD}
-    return makers[recipe.optimizer](
+    kinds: dict[str, type[Guarded]]
+    kinds = {"adadelta": optimizers.Adadelta, "adam": optimizers.Adam, "sgd": optimizers.SGD}
+    return kinds[recipe.optimizer](
         (rate or Rate(recipe, steps_per_epoch)).value,
         max_norm=recipe.max_norm,
         use_ema=recipe.average > 0,

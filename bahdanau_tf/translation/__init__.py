@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         Translated as Translated,
         TranslationGraph as TranslationGraph,
     )
-    from bahdanau_tf.translation.result import Scored as Scored, Translation as Translation
+    from bahdanau_tf.translation.result import (
+        Scored as Scored,
+        Translation as Translation,
+        Translations as Translations,
+    )
     from bahdanau_tf.translation.shortlist import Lexicon as Lexicon, learn_lexicon as learn_lexicon
 
 _homes = imports.read_names(__name__, "__init__.py")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.translation.view import alignment_html
+from bahdanau_tf.translation.view import alignment_html, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,6 +150,23 @@ class Translation:
             AER, from 0, the best, to 1; see `bahdanau_tf.evaluation.alignment_error_rate`.
         """
         return evaluation.alignment_error_rate([self.hard_alignment], [sure], [possible])
+
+
+class Translations(list[Translation]):
+    """A list of translations, which a notebook draws as a table; a slice is one, too."""
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Translation: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Translations: ...
+
+    def __getitem__(self, place: SupportsIndex | slice) -> Translation | Translations:
+        items = super().__getitem__(place)
+        return Translations(items) if isinstance(items, list) else items
+
+    def _repr_html_(self) -> str:
+        return table_html(self)
 
 
 class Scored(NamedTuple):

@@ -46,6 +46,20 @@ _LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
 _VALUES = ("__bytes__", "__ellipsis__", "__keras_tensor__", "__numpy__", "__slice__", "__tensor__")
 
 
+def check_not_best(directory: str | os.PathLike[str]) -> None:
+    """Raises a ValueError if a folder is that of a training's best model."""
+    folder = Path(directory).resolve()
+    if _is_best(folder) and (folder.parent / "training.json").is_file():
+        raise ValueError(
+            f"Translator.save: {directory} is the best model of a training, which only the "
+            "training replaces; wanted another folder"
+        )
+
+
+def _is_best(folder: Path) -> bool:
+    return "best" in folder.name.split(".")  # "best", or ".best.replaced"
+
+
 def write_translator(directory: str | os.PathLike[str], graph: TranslationGraph) -> None:
     """Writes the parts of a graph; see `Translator.save`."""
     folder = Path(directory)
@@ -257,7 +271,7 @@ def trained_length(folder: str | os.PathLike[str], limit: str = "max_length") ->
     as for a translator that was moved.
     """
     best = best_folder(folder)
-    if "best" not in best.name.split("."):  # "best", or ".best.replaced"
+    if not _is_best(best):
         return None
     try:
         recipe = files.read_object(best.parent / "training.json").get("recipe")

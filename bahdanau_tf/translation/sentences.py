@@ -23,7 +23,7 @@ from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
-from bahdanau_tf.translation.result import Scored, Translation
+from bahdanau_tf.translation.result import Scored, Translation, Translations
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -123,12 +123,12 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
-) -> list[Translation]:
+) -> Translations:
     """Translates sentences; as `Translator.translate`."""
     translations = translate_up_to(
         None, graph, sentences, decoding, batch_size, prefixes, constraints
     )
-    return [translation for translation in translations if translation is not None]
+    return Translations(each for each in translations if each is not None)
 
 
 def translate_up_to(
@@ -158,7 +158,7 @@ def score(
 
 def align(
     graph: TranslationGraph, sources: Sentences, targets: Sentences, batch_size: int = BATCH_SIZE
-) -> list[Translation]:
+) -> Translations:
     """Aligns given translations; as `Translator.align`."""
     if not graph.model.has_alignment:
         raise ValueError(
@@ -166,7 +166,8 @@ def align(
             "wanted a model with attention"
         )
     columns = {"sources": sources, "targets": targets}
-    return in_batches("Translator.align", columns, partial(_align_batch, graph), batch_size)
+    work = partial(_align_batch, graph)
+    return Translations(in_batches("Translator.align", columns, work, batch_size))
 
 
 def _score_batch(

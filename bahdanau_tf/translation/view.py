@@ -1,4 +1,4 @@
-"""A translation as HTML: pointing at a word shows what it was aligned to.
+"""Translations as HTML: pointing at a word shows what it was aligned to; a list is a table.
 
 It uses a style sheet and no script, so it works wherever a notebook is shown, under any content
 security policy. Rules apply inside one drawing only (`:has`), so several drawings in a page need
@@ -71,10 +71,14 @@ WORDS = {
 }
 
 
+LISTED = 50  # rows of a table
+ALIGNED = 3  # of them with an alignment
 LEAST_SHARE = 0.05  # smaller shares are not shown
 NOTHING = "·"  # a token without characters, such as a sub-word of one space
 
 _ROOT = ".bahdanau-tf-alignment"
+_CHOSEN = "[tabindex]:is(:hover, :focus)"
+_NEITHER = f"{_ROOT}:not(:has({_CHOSEN}))"  # then the first word of the translation is shown
 # Words are inline; inline-block would break right-to-left order. The chosen word has a frame;
 # the words aligned to it have a tint, and a line below whose thickness is the share. `display:
 # block` needs !important, because some notebooks hide elements with the attribute `hidden` by an
@@ -91,7 +95,7 @@ _STYLE = f"""
   background: rgb(255 180 0 / calc(.45 * var(--share, 0)));
   box-shadow: 0 calc(5px * var(--share, 0)) currentcolor;
 }}
-{_ROOT} [tabindex]:is(:hover, :focus) {{
+{_ROOT} {_CHOSEN}, {_NEITHER} [data-t="0"] {{
   outline: 2px solid currentcolor; outline-offset: 1px;
 }}
 {_ROOT} small {{ margin-inline-start: .35em; font-size: .8em; }}
@@ -99,7 +103,16 @@ _STYLE = f"""
   min-height: 3rem; margin: .5rem 0 0; padding: .25rem .75rem;
   border-inline-start: .25rem solid gray;
 }}
-{_ROOT}:has([tabindex]:is(:hover, :focus)) [data-shown=""] {{ display: none; }}
+{_ROOT}:has({_CHOSEN}) [data-shown=""] {{ display: none; }}
+"""
+_TABLE = ".bahdanau-tf-translations"
+_TABLE_STYLE = f"""
+{_TABLE} {{ width: 100%; max-width: 60rem; border-collapse: collapse; }}
+{_TABLE} :is(td, th) {{
+  padding: .25rem .5rem; text-align: start; vertical-align: top;
+  white-space: pre-wrap; overflow-wrap: anywhere;
+}}
+{_TABLE} :is(td, th):nth-child(3) {{ text-align: end; white-space: nowrap; }}
 """
 
 
@@ -142,14 +155,37 @@ def alignment_html(translation: Translation, language: str = "en") -> Drawn:
     shares = shares_of(weights, targets, sources)
     source_words = _words(translation.source, sources, len(translation.source_offsets))
     target_words = _words(translation.text, targets, len(translation.target_offsets))
+    hint = f'<span data-shown="">{words.hint}</span>'
     return _page(
         words,
         _text(translation.source, sources, source_words, shares.T, "st"),
         _text(translation.text, targets, target_words, shares, "ts"),
-        f'<span data-shown="">{words.hint}</span>'
-        + _sentences("t", words, target_words, source_words, shares)
-        + _sentences("s", words, source_words, target_words, shares.T),
+        _sentences("t", words, target_words, source_words, shares)
+        + _sentences("s", words, source_words, target_words, shares.T)
+        + hint,
         _rules("ts", len(targets)) + _rules("st", len(sources)),
+    )
+
+
+def table_html(translations: Sequence[Translation]) -> str:
+    """Draws translations as a table, in English, the first ones with alignments to open."""
+    rows = []
+    for number, translation in enumerate(translations[:LISTED]):
+        source, text = escape(translation.source), escape(translation.text)
+        rows.append(
+            f'<tr><td dir="auto">{source}</td><td dir="auto">{text}</td>'
+            f"<td>{translation.score:.2f}</td></tr>"
+        )
+        if number < ALIGNED and translation.weights is not None:
+            rows.append(
+                '<tr><td colspan="3"><details><summary>Alignment</summary>'
+                f"{alignment_html(translation)}</details></td></tr>"
+            )
+    more = len(translations) - LISTED
+    heads = "".join(f"<th>{head}</th>" for head in ("Source", "Translation", "Score"))
+    return (
+        f'<style>{_TABLE_STYLE}</style><table class="{_TABLE[1:]}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>{f'<p>{more:,} more</p>' if more > 0 else ''}"
     )
 
 
@@ -247,11 +283,12 @@ def _sentences(
 
 
 def _rules(sides: str, count: int) -> str:
-    """Style rules for the word under the pointer, else the one in focus."""
+    """Style rules for the word under the pointer, else the one in focus, else the first."""
     own, other = sides[0], sides[1]
     return "".join(
         f'{_ROOT}:is(:has([data-{own}="{i}"]:hover),'
-        f':not(:has([tabindex]:hover)):has([data-{own}="{i}"]:focus)){{'
+        f':not(:has([tabindex]:hover)):has([data-{own}="{i}"]:focus)'
+        f"{f', {_NEITHER}' if (own, i) == ('t', 0) else ''}){{"
         f"& [data-{other}]{{--share:var(--{own}{i})}}"
         f"& [data-shown={own}{i}]{{display:block!important}}}}\n"
         for i in range(count)
