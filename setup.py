@@ -47,7 +47,12 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
-    package_data={"bahdanau_tf": ["py.typed", "__init__.pyi", "recipes/*.flags", "report/*.css"]},
+    package_data={
+        "bahdanau_tf": [
+            *("py.typed", "__init__.pyi", "recipes/*.flags", "report/*.css"),
+            *("pretrained/*/*", "pretrained/*/*/*"),
+        ]
+    },
     zip_safe=False,
     python_requires=">=3.10,<3.14",
     install_requires=[

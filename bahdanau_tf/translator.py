@@ -14,7 +14,8 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.options.fields import similar
+from bahdanau_tf.options.fields import did_you_mean
+from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import (
@@ -51,6 +52,8 @@ class Translator:
         graph: The `TranslationGraph` in use.
         history: Of a translator that `fit` returns, what it did; of others None. Of a training in
             a folder, `log.jsonl` there has it.
+        card: Of a pretrained translator, on what it was trained and how well it translates, as
+            Markdown; it is saved with the translator. Else "".
 
     All arguments are attributes, too, and may be set, but the tokenizers of the source are the
     tuple `source_texts`.
@@ -75,6 +78,7 @@ class Translator:
     dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
     lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
     history: Any = None
+    card: str = ""
 
     def __init__(
         self,
@@ -235,7 +239,7 @@ class Translator:
         for name in options.keys() - {*names}:
             raise ValueError(
                 f"Translator.translate: {name} is not an option of Decoding"
-                f"{similar(name, names)}, wanted one of {', '.join(names)}"
+                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
             )
         decoding = replace(decoding, **options)
         return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
@@ -328,19 +332,22 @@ class Translator:
         """
         round_to_half(self.model)
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
+    def save(self, directory: str | os.PathLike[str], *, int8: bool = False) -> None:
         """Writes everything that `load` needs.
 
         Args:
             directory: A new or empty folder, or one that `save` wrote: it is replaced as a whole,
                 so that it is never incomplete.
+            int8: Whether matrices are rounded to a byte for each weight, with a scale for each
+                row. A file has a quarter of the size, and the translator that is loaded from it
+                may choose other words where two are nearly as probable. The model itself stays.
 
         Raises:
             ValueError: There is something else, for example a training, or a training's best model.
             OSError: The folder cannot be written to.
         """
         saved.check_not_best(directory)
-        saved.write_translator(directory, self.graph)
+        saved.write_translator(directory, self.graph, self.card, int8)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -356,7 +363,32 @@ class Translator:
                 this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
-        return cls(*saved.read_translator(directory))
+        arguments, card = saved.read_translator(directory)
+        translator = cls(*arguments)
+        translator.card = card
+        return translator
+
+    @classmethod
+    def from_preset(cls, name: str) -> Translator:
+        """A trained translator that comes with the package; `card` describes it.
+
+        `fit(init_from=name)` trains it further, and commands take its name as `--model_dir`.
+
+        Args:
+            name: "tatoeba-en-fr", for short English sentences in French.
+
+        Raises:
+            ValueError: There is no such translator.
+
+        Example:
+
+        ```python
+        Translator.from_preset("tatoeba-en-fr").translate("The cat sleeps.")
+        ```
+        """
+        if name not in (names := pretrained_names()):
+            raise ValueError(f"Translator.from_preset: name is {name!r}, wanted one of {names}")
+        return cls.load(Path(str(PRETRAINED), name))
 
 
 def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) -> Translator:

@@ -46,7 +46,7 @@ KILLED_AFTER = 0.3, 30.0  # seconds; Python itself has started by then
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WARM_UP = 0.25  # share of the time
 GROWTH = 0.05  # of memory after it
-STOPPED = 130  # status after SIGINT, of a training also after SIGTERM
+STOPPED = 128 + signal.SIGTERM  # status of a training after SIGTERM
 ROWS = 24  # of the table
 DECODER = """
 import json, sys
@@ -188,7 +188,7 @@ class Soak:
             process.send_signal(killed_by)
             process.wait()
             ended = f"{name}, {killed_by.name}"
-            good |= {STOPPED, -killed_by}
+            good |= {128 + killed_by, -killed_by}
         finally:  # even after Ctrl-C
             process.kill()
             process.wait()
@@ -299,7 +299,7 @@ def run(soak: Soak) -> int:
     except KeyboardInterrupt:
         print("interrupted; cleaning up", flush=True)
     if not soak.rows:
-        return STOPPED
+        return 128 + signal.SIGINT
     soak.end()
     for name, share in growth(soak.rows):
         print(f"{name}: memory {share:+.1%} after the warm-up")

@@ -1,6 +1,5 @@
 """A page in headless Chromium, controlled by DevTools protocol over a pipe."""
 
-import base64
 import json
 import os
 import select
@@ -152,8 +151,3 @@ class Page:
                 windowsVirtualKeyCode=code,
                 modifiers=modifiers,
             )
-
-    def screenshot(self, path: Path) -> None:
-        """Writes a picture of the window."""
-        data = self.call("Page.captureScreenshot")["data"]
-        path.write_bytes(base64.b64decode(data))

@@ -1,4 +1,4 @@
-"""Lists of arrays compared one by one, and files of lines."""
+"""Lists of arrays compared one by one, files of lines, and places in a text."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,3 +23,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> str:
     """Writes a text of lines; returns its path."""
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return str(path)
+
+
+def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
+    """The offsets of words in a text, in bytes."""
+    offsets, end = [], 0
+    for word in words:
+        start = text.encode().index(word.encode(), end)
+        end = start + len(word.encode())
+        offsets.append((start, end))
+    return offsets

@@ -31,9 +31,13 @@ ENGINES = ("tensorflow", "keras")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-# Tests also run on busy machines: no deadline, and slow generation is accepted.
+# Tests also run on busy machines: half the usual examples, no deadline, and slow generation is
+# accepted.
 hypothesis.settings.register_profile(
-    "bahdanau_tf", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "bahdanau_tf",
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("bahdanau_tf")
 

@@ -167,6 +167,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "stream_batches", stand_in_batches)
 
 
+def stand_in_for_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `train` use the stand-ins for the update and the evaluation, with any tokenizer."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(DevSet, "evaluate", stand_in_evaluate)
+
+
 def weights(translator: Translator) -> list[np.ndarray]:
     return [weight.numpy() for weight in translator.model.trainable_weights]
 

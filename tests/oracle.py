@@ -1,7 +1,5 @@
 """Weights of our layers as arguments of `reference.py`, and comparisons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

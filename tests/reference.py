@@ -27,8 +27,6 @@ Parameters are nested dicts of arrays:
 An absent bias is zero, and so is a term whose matrix is absent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,13 +101,6 @@ def gru_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
     z, r = _update_and_reset(x, h, p, c)
     candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
     return (1.0 - z) * h + z * candidate
-
-
-def gru_textbook_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
-    """As `gru_step`, but z keeps the old state: h' = z ∘ h + (1 - z) ∘ h~."""
-    z, r = _update_and_reset(x, h, p, c)
-    candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
-    return z * h + (1.0 - z) * candidate
 
 
 def gru_reset_after_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
@@ -535,87 +526,6 @@ def adadelta(
     step = step * gradient
     mean_step = rho * mean_step + (1.0 - rho) * step**2
     return value - step, mean_square, mean_step
-
-
-# The original beam search, for one sentence.
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """Words so far, their cost -log p, and the state after them."""
-
-    words: tuple[int, ...]
-    cost: float
-    state: Array
-
-
-def original_search(
-    p: Params,
-    x: Array,
-    *,
-    width: int,
-    min_length: int,
-    end: int,
-    ignored: int | None = None,
-    bridge: Callable = backward_bridge,
-    attention: Callable = additive_attention,
-) -> tuple[list[Hypothesis], int, int]:
-    """Beam search by the rules of the original code, with its restarts, for x, int [T_x].
-
-    The beam shrinks by each finished hypothesis. The end symbol is forbidden for `min_length`
-    steps, the word `ignored` (the unknown word) always. Returns finished hypotheses, best first;
-    the width that found them; and the number of searches.
-    """
-    x, mask = x[None], np.ones((1, len(x)))
-    annotations = encode(p, x, mask)
-    s_0 = bridge(annotations, mask, p["bridge"])
-
-    def attend(s: Array) -> Array:
-        return attention(s, annotations, mask, p.get("attention", {}))[0]
-
-    searches = 1
-    while True:
-        hypotheses = _search_once(p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored)
-        if hypotheses:
-            return sorted(hypotheses, key=lambda h: h.cost), width, searches
-        ignored, width = None, width * (2 if ignored is None else 1)
-        searches += 1
-
-
-def _search_once(
-    p: Params,
-    s_0: Array,
-    attend: Callable,
-    width: int,
-    limit: int,
-    min_length: int,
-    end: int,
-    ignored: int | None,
-) -> list[Hypothesis]:
-    embedded = p["E_y"] + p["b_Ey"]
-    live, finished = [Hypothesis((), 0.0, s_0)], []
-    for step in range(limit):
-        candidates = []
-        for h in live:
-            c = attend(h.state)
-            # As in the original, index 0 is no previous word either.
-            last = embedded[[h.words[-1]]] if any(h.words[-1:]) else None
-            costs = h.cost - log_softmax(readout(h.state, last, c, p["readout"])[0])
-            if ignored is not None:
-                costs[ignored] = np.inf
-            if step < min_length:
-                costs[end] = np.inf
-            candidates += [(cost, w, h, c) for w, cost in enumerate(costs)]
-        best = sorted(candidates, key=lambda candidate: candidate[0])[:width]
-        live = []
-        for cost, word, h, c in best:
-            state = gru_step(embedded[[word]], h.state, p["decoder"], c)
-            new = Hypothesis((*h.words, word), float(cost), state)
-            (finished if word == end else live).append(new)
-        width = len(live)
-        if not live:
-            break
-    return finished
 
 
 # GroundHog's names.

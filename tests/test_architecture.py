@@ -1,7 +1,5 @@
 """The rules of BUILD.md that a program can check, on the imported package."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect
@@ -35,7 +33,7 @@ FLOORS = (
 ROOMS = 21  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 69  # of one room by another
 FILES_AT_MOST = 143
-LINES = 31_101
+LINES = 31_512
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

@@ -1,7 +1,5 @@
 """export/beam_translate.py: bulk translation on a runner of Apache Beam."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json

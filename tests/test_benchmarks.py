@@ -1,7 +1,5 @@
 """The parts of benchmarks/ that need neither another toolkit nor a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import importlib

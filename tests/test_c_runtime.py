@@ -3,8 +3,6 @@
 `make check-serving` also runs this file against TensorFlow 2.20.0.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

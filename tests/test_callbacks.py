@@ -1,7 +1,5 @@
 """The callbacks of a user, as Keras' `fit` calls them, and those of the training itself."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import itertools

@@ -1,17 +1,13 @@
 """`Checkpoints`: damaged files, a full disk, files of other models."""
 
-from __future__ import annotations
-
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from limits import largest_file
 
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training.checkpoints import Checkpoints, State
@@ -23,17 +19,6 @@ class Numbers(tf.Module):
     def __init__(self) -> None:
         super().__init__()
         self.value = tf.Variable(tf.zeros([1000]))
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """Simulates a full disk: writing a file fails after `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def written(folder: Path, count: int = 3) -> None:
@@ -159,7 +144,7 @@ def test_if_all_checkpoints_are_damaged_none_is_read(tmp_path):
 def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(tmp_path, size):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
-    with full_disk(size), pytest.raises(OSError, match="could not be written") as error:
+    with largest_file(size), pytest.raises(OSError, match="could not be written") as error:
         checkpoints.save()
     assert "File too large; what was written before is kept" in str(error.value)
     assert "\n" not in str(error.value)

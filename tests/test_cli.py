@@ -1,7 +1,5 @@
 """The command line as a user runs it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -11,12 +9,13 @@ import shlex
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from letters import stand_in_step
+from letters import stand_in_for_learning
 
 from bahdanau_tf.__main__ import open_standard_streams
 from bahdanau_tf.commands import demo
@@ -24,21 +23,21 @@ from bahdanau_tf.commands.files import MOST_CHARACTERS, windows
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.text import load_text
-from bahdanau_tf.training import loop
 from bahdanau_tf.translation import Translation
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
 WORDS = ["--source_vocabulary_size=300", "--target_vocabulary_size=300"]
-SMALL = [
-    "--units=16",
-    "--embedding_dim=12",
-    "--optimizer=adam",
-    "--learning_rate=0.01",
-    "--batch_size=16",
-    "--epochs=1",
-]
+SMALL = ["--units=16", "--embedding_dim=12", "--batch_size=16", "--epochs=1"]
+SMALL += ["--optimizer=adam", "--learning_rate=0.01"]
 RNNSEARCH = ["--attention_units=10", "--maxout_units=8", "--initialization=glorot"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in_for_learning(patch)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +69,7 @@ def other_flags(corpus: Path, model_dir: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def model_dir(corpus, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "model"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(loop, "train_step", stand_in_step)
-        assert main(train_flags(corpus, folder)) == 0
+    assert main(train_flags(corpus, folder)) == 0
     return folder
 
 
@@ -143,19 +140,13 @@ def test_translate_reads_and_writes_pipes(model_dir):
     assert lines[1] == ""
 
 
-def test_evaluate_prints_scores_with_signatures(model_dir, corpus, tmp_path, capsys):
-    hypotheses = tmp_path / "hypotheses"
-    hypotheses.write_text((corpus / "test.fr").read_text())
-    reference = f"--reference={corpus / 'test.fr'}"
-    assert main(["evaluate", f"--hypotheses={hypotheses}", reference]) == 0
+def test_evaluate_translates_and_prints_scores(model_dir, corpus, capsys):
+    texts = [f"--source={corpus / 'test.en'}", f"--reference={corpus / 'test.fr'}"]
+    assert main(["evaluate", f"--model_dir={model_dir}", *texts]) == 0
     out = capsys.readouterr().out
     assert "BLEU" in out
-    assert "tok:13a" in out
-    assert "= 100.00" in out
     assert "chrF2" in out
-    flags = [f"--model_dir={model_dir}", f"--source={corpus / 'test.en'}"]
-    assert main(["evaluate", *flags, reference]) == 0
-    assert "= 100.00" not in capsys.readouterr().out
+    assert "= 100.00" not in out
 
 
 def test_closed_standard_streams_are_replaced(monkeypatch):
@@ -254,8 +245,7 @@ def test_seq2seq_lstm_with_joint_bpe_is_trained(corpus, tmp_path, capsys):
     check_capitals(tmp_path, capsys)
 
 
-def test_the_same_command_resumes_training(awkward, monkeypatch, capsys):
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+def test_the_same_command_resumes_training(awkward, capsys):
     assert main([*awkward.flags, "--epochs=2"]) == 0
     err = capsys.readouterr().err
     assert "resuming from update 10" in err
@@ -281,7 +271,7 @@ def test_other_settings_in_an_old_model_dir_are_refused(model_dir, corpus, capfd
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (["--train_source=absent.en"], "absent.en"),
+        (["--train_source=absent.en"], "absent.en"),  # in the folder of --data_dir
         (["--train_target=dev.fr"], "160 lines"),
         (["extra"], "'extra' is not a flag"),
     ],
@@ -304,28 +294,16 @@ def test_bad_training_text_is_reported_in_one_line(corpus, tmp_path, capfd):
     assert "empty" in one_sentence(capfd)
 
 
-def test_missing_flags_and_folders_are_reported_in_one_line(tmp_path, capfd):
-    assert main(["train"]) == 2
-    assert "--model_dir is missing" in one_sentence(capfd)
-    assert main(["train", f"--model_dir={tmp_path / 'new'}"]) == 2
-    assert "--train_source is missing" in one_sentence(capfd)
-    assert main(["translate"]) == 2
-    assert "--model_dir is missing" in one_sentence(capfd)
-    assert main(["translate", f"--model_dir={tmp_path}"]) == 2
-    assert "holds no translator" in one_sentence(capfd)
-    assert main(["translate", f"--model_dir={tmp_path / 'nowhere'}"]) == 2
-    assert f"there is no folder {tmp_path / 'nowhere'}" in one_sentence(capfd)
-    assert main(["evaluate"]) == 2
-    assert "--reference is missing" in one_sentence(capfd)
-    assert main(["sing"]) == 2
-    assert "no command 'sing'" in one_sentence(capfd)
-
-
-def test_an_unwritable_folder_is_reported_in_one_line(corpus, tmp_path, capfd):
-    (tmp_path / "file").write_text("not a folder")
-    flags = train_flags(corpus, tmp_path / "file" / "model")
-    assert main(flags) == 2
-    assert "file" in one_sentence(capfd)
+def test_a_missing_text_folder_or_command_is_reported_in_one_line(tmp_path, capfd):
+    nowhere = tmp_path / "nowhere"
+    for words, said in (
+        (["train", f"--model_dir={tmp_path / 'new'}"], "--train_source is missing"),
+        (["translate", f"--model_dir={tmp_path}"], "holds no translator"),
+        (["translate", f"--model_dir={nowhere}"], f"there is no folder {nowhere}"),
+        (["sing"], "no command 'sing'"),
+    ):
+        assert main(words) == 2
+        assert said in one_sentence(capfd)
 
 
 def test_a_line_without_end_is_refused_and_the_flag_allows_it(model_dir, tmp_path, capfd):
@@ -341,17 +319,6 @@ def test_a_line_without_end_is_refused_and_the_flag_allows_it(model_dir, tmp_pat
     )
     assert main([*words, "--max_line_bytes=81"]) == 0
     assert capfd.readouterr().out.count("\n") == 2
-
-
-def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):
-    source = tmp_path / "source"
-    source.write_bytes(b"The cat sleeps.\n\xff\xfe\n")
-    flags = [f"--model_dir={model_dir}", f"--input={source}"]
-    assert main(["translate", *flags]) == 2
-    out, err = capfd.readouterr()
-    assert out.count("\n") == 1  # the line before it
-    assert err.endswith(f"bahdanau-tf: translate: {source}: line 2 is not UTF-8\n")
-    assert "Traceback" not in err
 
 
 def test_evaluate_refuses_different_line_counts(model_dir, corpus, tmp_path, capfd):

@@ -1,7 +1,5 @@
 """The training step of the GPU benchmark equals that of training."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,7 +78,7 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     )
 
 
-def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
+def test_the_compiled_step_equals_the_training_step(trained):
     """In half precision XLA rounds differently: only losses are compared."""
     is_exact = trained.policy == "float32"
     rtol = 1e-5 if is_exact else 0.02
@@ -92,7 +90,7 @@ def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
             np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-4)
 
 
-def test_padding_to_fixed_shapes_changes_no_update() -> None:
+def test_padding_to_fixed_shapes_changes_no_update():
     """Two rows become five, lengths 4 and 5 become 6."""
     batch = make_batch()
     padded = StaticShapes(rows=5, width=3).padded(batch)
@@ -122,9 +120,7 @@ def test_padding_to_fixed_shapes_changes_no_update() -> None:
         ({"jit_compile": "on"}, False, True),
     ],
 )
-def test_auto_compiles_long_trainings_on_a_gpu(
-    recipe: dict[str, Any], gpu: bool, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_compiles_long_trainings_on_a_gpu(recipe, gpu, is_compiled, monkeypatch):
     monkeypatch.setattr(step_module, "has_gpu", lambda: gpu)
     model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
     shapes = static_shapes(Recipe(**recipe), model)
@@ -132,7 +128,7 @@ def test_auto_compiles_long_trainings_on_a_gpu(
 
 
 @pytest.mark.parametrize("make", [train_step, compiled_step])
-def test_products_are_rounded_once(make: Any) -> None:
+def test_products_are_rounded_once(make):
     """By `product_dtype` or by the policy of the model."""
     model = RNNSearch(11, 12, 3, 4, 5, 2, dtype="mixed_bfloat16")
     with pytest.raises(ValueError, match="product_dtype is bfloat16, and the model computes in"):
@@ -140,14 +136,14 @@ def test_products_are_rounded_once(make: Any) -> None:
 
 
 @pytest.mark.parametrize("obstacle", [{"max_length": 0}, {"token_budget": 9}, {"risk_samples": 2}])
-def test_what_cannot_be_compiled_is_refused(obstacle: dict[str, int]) -> None:
+def test_what_cannot_be_compiled_is_refused(obstacle):
     model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
     ((name, value),) = obstacle.items()
     with pytest.raises(ValueError, match=f"jit_compile is 'on' with {name} {value}, wanted"):
         static_shapes(Recipe(jit_compile="on", **obstacle), model)
 
 
-def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_path: Path) -> None:
+def test_jax_gives_the_losses_of_tensorflow(trained, benchmarks, tmp_path):
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     trained.lowered.save(tmp_path / "step.npz")
     lowered = benchmarks("lowered").LoweredStep.load(tmp_path / "step.npz")
@@ -156,7 +152,7 @@ def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_p
     assert len(seconds) == UPDATES
 
 
-def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> None:
+def test_a_lowered_step_is_saved_and_loaded(benchmarks, tmp_path):
     lowered = benchmarks("lowered")
     weight = lowered.drawn(5, (40, 30))
     step = lowered.LoweredStep(
@@ -175,7 +171,7 @@ def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> 
         assert type(getattr(loaded, name)) is type(value)
 
 
-def test_drawn_weights_have_the_papers_distribution(benchmarks: Any) -> None:
+def test_drawn_weights_have_the_papers_distribution(benchmarks):
     drawn = benchmarks("lowered").drawn
     first, second = drawn(1, (200, 300)), drawn(2, (200, 300))
     assert (first != second).all()

@@ -1,7 +1,5 @@
 """Constraints against their definitions in plain Python, and in a search."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -301,22 +299,6 @@ def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
         tf.function(many)(tf.zeros([1, 1, 4]), history)
     with pytest.raises(ValueError, match="ids are"):
         constraints.forbid([2, -3])
-
-
-def test_each_row_has_its_own_prefix():
-    prefix = tf.constant([[3, 2], [2, 0], [0, 0]])
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    result = search.beam_search(
-        step_of(bigrams(1)),
-        tf.zeros([3, 1]),
-        constraints=[constraints.forced_prefix(prefix)],
-        **options,
-    )
-    tokens = result.tokens.numpy()[:, 0]
-    assert tokens[0, :2].tolist() == [3, 2]
-    assert tokens[1, 0] == 2
-    free = search.beam_search(step_of(bigrams(1)), tf.zeros([1, 1]), **options)
-    np.testing.assert_array_equal(tokens[2], free.tokens[0, 0])
 
 
 def test_values_per_row_stay_with_their_row_when_others_are_removed():

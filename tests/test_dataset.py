@@ -1,7 +1,5 @@
 """`make_dataset` and `stream_batches`: contents, order, resuming, errors."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import itertools
@@ -16,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -146,21 +143,6 @@ def test_batches_contain_padded_ids_and_weights_as_keras_expects(few):
     cells = sum(tf.size(rows).numpy() for batch in batches for rows in batch[0].values())
     assert statistics.tokens == tokens
     assert statistics.padding_share == pytest.approx(1 - tokens / cells)
-
-
-def test_keras_fit_accepts_the_dataset(few):
-    source, target = (keras.Input([None], name=n) for n in SIDES)
-    read = keras.layers.Embedding(400, 4)(source)
-    vectors = keras.layers.Embedding(400, 4)(target)
-    vectors += keras.ops.mean(read, axis=1, keepdims=True)
-    model = keras.Model({"source": source, "target": target}, keras.layers.Dense(400)(vectors))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, run_eagerly=True)
-    dataset = make_dataset(few.paths, Numbers(), Numbers())
-    count = tf.data.experimental.assert_cardinality(measure(dataset).batches)
-    dataset = dataset.apply(count)
-    history = model.fit(dataset, validation_data=dataset, shuffle=False, verbose=0)
-    assert np.isfinite(history.history["val_loss"]).all()
 
 
 # Which pairs come in which order.
@@ -556,24 +538,6 @@ def test_of_a_large_text_a_sample_is_counted(tmp_path, monkeypatch):
     lengths = longer_sides(corpus, Numbers(), Numbers())
     assert len(lengths) == 20
     assert fitting(lengths, len(corpus), 1).startswith("about 50.0 % of 100 ")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"max_length": 0}, "max_length is 0"),
-        ({"max_words": 0}, "max_words is 0"),
-        ({"pool_batches": -1}, "pool_batches is -1"),
-        ({"token_budget": 0}, "token_budget is 0"),
-        ({"shuffle": "twice"}, "shuffle is 'twice'"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**32}, "seed is 4294967296"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(ValueError, match=f"^Batching: {message}, wanted"):
-        Batching(**options)
 
 
 def test_a_batching_cannot_be_changed():

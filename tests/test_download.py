@@ -1,7 +1,5 @@
 """Downloads from a faulty local server, and damaged or malicious archives."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.server

@@ -1,7 +1,5 @@
 """Ensembles: mean of the members in decoding, scoring, saving and export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

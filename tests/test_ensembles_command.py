@@ -127,9 +127,7 @@ def test_each_row_has_its_models_and_its_beam_size(monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        ([], "--source is missing"),
         (["--source=a", "--reference=b"], "--forward or --reversed"),
-        (["--source=a"], "--reference is missing"),
         ([*EMPTY, "--forward=m", "--reversed=m,./m"], "is m,./m, wanted each folder once"),
         ([*EMPTY, "--forward=m", "--alpha=-1"], "--alpha is -1"),
         # Each row of the table has its own beam size.

@@ -1,7 +1,5 @@
 """Scores compared with formulas in this file, and with sacreBLEU itself."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

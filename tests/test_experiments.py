@@ -1,7 +1,5 @@
 """Experiments: which systems are trained; stopping and resuming them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Exports: few nodes, none of them twice, and how many a signature has."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

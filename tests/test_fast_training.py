@@ -1,7 +1,5 @@
 """Gradients written by hand, compared with plain loops and full logits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +59,7 @@ def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
 
 
 @dropouts
-def test_encoder_gradients_equal_those_of_the_plain_loop(dropout: bool) -> None:
+def test_encoder_gradients_equal_those_of_the_plain_loop(dropout):
     layer = layers.Recurrent(
         layers.GRUCell(N, use_gate_bias=True, dtype="float64"), dtype="float64"
     )
@@ -111,7 +109,7 @@ def decoder_inputs(words: int = TY) -> list[tf.Tensor]:
     ("step_order", "dropout"),
     [("original", False), *((order, True) for order in (*STEP_ORDERS, "conditional"))],
 )
-def test_decoder_gradients_equal_those_of_the_plain_loop(step_order: str, dropout: bool) -> None:
+def test_decoder_gradients_equal_those_of_the_plain_loop(step_order, dropout):
     decoder = make_decoder(step_order)
     ours, wanted = (
         values_and_gradients(
@@ -124,7 +122,7 @@ def test_decoder_gradients_equal_those_of_the_plain_loop(step_order: str, dropou
     equal(ours, wanted, 3e-6)  # the plain loop has float32 energies
 
 
-def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
+def test_a_decoder_of_ones_own_computes_what_it_overrides():
     """Its context term is 0; so is that of the paper's decoder if C is 0."""
 
     class WithoutTerm(layers.AttentionDecoder):
@@ -150,7 +148,7 @@ def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
 
 
 @pytest.mark.parametrize("step_order", ["original", "main-text"])
-def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
+def test_decoder_gradients_of_a_single_word(step_order):
     """Loops of one step, in a graph of any number of words, too."""
     decoder = make_decoder(step_order)
     inputs = decoder_inputs(words=1)
@@ -176,9 +174,7 @@ def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
 
 @pytest.mark.parametrize("step_order", STEP_ORDERS)
 @pytest.mark.parametrize(("attention", "dropout"), [("fixed", True), ("none", False)])
-def test_gradients_without_attention_equal_those_of_the_plain_loop(
-    attention: str, step_order: str, dropout: bool
-) -> None:
+def test_gradients_without_attention_equal_those_of_the_plain_loop(attention, step_order, dropout):
     fixed = layers.FixedContext(dtype="float64")
     decoder = layers.AttentionDecoder(
         layers.GRUCell(N, dtype="float64"),
@@ -205,7 +201,7 @@ def test_gradients_without_attention_equal_those_of_the_plain_loop(
     equal(ours, wanted, 1e-12)
 
 
-def test_only_our_gru_in_full_precision_has_its_own_gradient() -> None:
+def test_only_our_gru_in_full_precision_has_its_own_gradient():
     class OwnCell(layers.GRUCell):
         pass
 
@@ -215,7 +211,7 @@ def test_only_our_gru_in_full_precision_has_its_own_gradient() -> None:
     assert not has_own_gradient(OwnCell(N), tf.float32)
 
 
-def test_pair_maximum_passes_gradients_of_ties_to_the_first() -> None:
+def test_pair_maximum_passes_gradients_of_ties_to_the_first():
     x = tf.constant([[1.0, 2.0, 5.0, 5.0], [4.0, 3.0, 0.0, -1.0]])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -245,9 +241,7 @@ SMOOTHED = {"label_smoothing": 0.1, "divisor": 3.0}
         *((SMOOTHED, *sizes) for sizes in ((2**24, 7), (3 * K, 7), (1, 7))),
     ],
 )
-def test_loss_in_chunks_equals_loss_of_all_logits(
-    monkeypatch: Any, options: dict[str, Any], chunk_logits: int, words: int
-) -> None:
+def test_loss_in_chunks_equals_loss_of_all_logits(monkeypatch, options, chunk_logits, words):
     monkeypatch.setattr(losses, "CHUNK_LOGITS", chunk_logits)
     loss = TokenCrossentropy(**options)
     shapes = ((words, N), (K, N), (K,))
@@ -267,7 +261,7 @@ def test_loss_in_chunks_equals_loss_of_all_logits(
     equal(gradients["chunks"], gradients["all"], 3e-6)
 
 
-def test_loss_of_words_with_probability_zero_is_finite() -> None:
+def test_loss_of_words_with_probability_zero_is_finite():
     """If the probability is 0 in float32, the cost is still finite."""
     logits = tf.constant([[0.0, 300.0, 1.0]])
     for label, wanted in ((0, 300.0), (1, 0.0), (2, 299.0)):
@@ -277,7 +271,7 @@ def test_loss_of_words_with_probability_zero_is_finite() -> None:
         assert float(cost) == pytest.approx(wanted)
 
 
-def test_loss_of_words_refuses_means_and_second_derivatives() -> None:
+def test_loss_of_words_refuses_means_and_second_derivatives():
     loss = TokenCrossentropy(reduction="mean_with_sample_weight")
     ones = tf.ones([1, 1])
     with pytest.raises(ValueError, match="reduction is 'mean_with_"):
@@ -323,7 +317,7 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
 @pytest.mark.parametrize(
     "name", ["original", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:])]
 )
-def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch: Any, name: str) -> None:
+def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch, name):
     model = make_model(**MODELS[name])
     inputs, target, weights = make_batch()
     loss = TokenCrossentropy(label_smoothing=0.1)
@@ -347,7 +341,7 @@ def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch: Any, n
     equal(fast, plain, 1e-5)
 
 
-def test_logits_are_computed_only_for_real_words(monkeypatch: Any) -> None:
+def test_logits_are_computed_only_for_real_words(monkeypatch):
     model, (inputs, target, weights) = make_model(), make_batch()
     rows = []
     of_words = TokenCrossentropy.of_words
@@ -364,7 +358,7 @@ def test_logits_are_computed_only_for_real_words(monkeypatch: Any) -> None:
 @pytest.mark.parametrize(
     "policy", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)]
 )
-def test_a_training_step_in_half_precision(policy: str) -> None:
+def test_a_training_step_in_half_precision(policy):
     """The loss is that of float32 up to rounding; all weights change."""
     exact = make_model()
     model = make_model(dtype=policy)
@@ -392,7 +386,7 @@ def test_a_training_step_in_half_precision(policy: str) -> None:
         (Adadelta(0.5, max_norm=None), keras.optimizers.Adadelta(0.5, 0.95)),
     ],
 )
-def test_updates_and_optimizer_state_equal_those_of_keras(ours: Any, theirs: Any) -> None:
+def test_updates_and_optimizer_state_equal_those_of_keras(ours, theirs):
     ours.epsilon = theirs.epsilon
     pairs = []
     for optimizer in (ours, theirs):

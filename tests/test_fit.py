@@ -8,7 +8,7 @@ from pathlib import Path
 
 import keras
 import pytest
-from letters import stand_in_evaluate, stand_in_step
+from letters import stand_in_for_learning
 
 import bahdanau_tf
 from bahdanau_tf import Recipe, Translator
@@ -16,7 +16,6 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import SIDES
 from bahdanau_tf.options.training import with_keywords
-from bahdanau_tf.training import loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 SMALL = {"units": 8, "batch_size": 64, "updates": 4, "label_smoothing": 0.0}
@@ -31,19 +30,18 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
-    monkeypatch.setattr(loop.DevSet, "evaluate", stand_in_evaluate)
+    stand_in_for_learning(monkeypatch)
     # Measured, on a busy machine, it would choose other options in another run.
     monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
 
 
 def test_three_lines_train_and_translate(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = str(corpus / "train.en"), corpus / "train.fr"
-    translator = bahdanau_tf.fit(source, target, updates=4, units=8)
+    translator = bahdanau_tf.fit(source, target, updates=2, units=8)
     (translation,) = translator.translate(["The cat sleeps."])
     assert translation.source_tokens
     history = translator.history.history
-    assert history["updates"][-1] == 4
+    assert history["updates"][-1] == 2
     assert {len(column) for column in history.values()} == {len(history["updates"])}
     assert {*history} >= {"loss", "val_loss", "val_bleu", "learning_rate", "seconds"}
     assert translator.history.result.stopped_by == "updates"
@@ -96,13 +94,38 @@ def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> Non
     assert not folder.parent.exists()
 
 
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "dev_pairs is not used"),
+        ((["a"], ["b"]), {"tokenize": "soup", "dev_pairs": 1}, "tokenize is 'soup'"),
+        ((["a", ""], ["", "b"]), {}, "have no sentence pair"),
+        ((["a", "b"], ["c"]), {}, "fit: source has 2 sentences and target 1, wanted equal"),
+        ((["ab", "cd"],), {}, "fit: source has 'ab', wanted pairs .* or target"),
+    ],
+)
 def test_a_refusal_leaves_no_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple, options: dict, message: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ValueError, match="dev_pairs is not used"):
-        bahdanau_tf.fit(["a"], ["b"], dev=(["a"], ["b"]), dev_pairs=3)
+    with pytest.raises(ValueError, match=message):
+        bahdanau_tf.fit(*texts, **options)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_training_that_fails_can_be_resumed(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    failing = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: {}["absent"])
+    with pytest.raises(KeyError):
+        bahdanau_tf.fit(corpus / "train.en", corpus / "train.fr", callbacks=[failing], **SMALL)
+    (folder,) = tmp_path.glob("bahdanau_tf-*/model")
+    assert f"fit(model_dir={str(folder)!r}) resumes this training" in capsys.readouterr().err
+    assert bahdanau_tf.fit(model_dir=folder).history.result.steps == 4
+    bahdanau_tf.fit(model_dir=folder, updates=3)
+    assert "limit reached, 4 of updates=3; a larger number resumes" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick")
@@ -128,18 +151,23 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unit": 8}, r"fit: there is no option 'unit' \(did you mean units\?\)"),
-        ({"units": 0}, "ModelOptions: units is 0, wanted"),
+        ({"unit": 8}, r"fit: there is no option 'unit' .did you mean .* or units"),
+        ({"units": "16"}, "ModelOptions: units is '16', wanted a whole number, 1 to 100,000"),
+        ({"dev": 0.1}, "fit: dev is 0.1, wanted .source, target., a table"),
+        ({"callbacks": [print]}, "fit: callbacks is .*print.*, wanted a list of objects of keras"),
+        ({"threads": "2"}, "fit: threads is '2', wanted a whole number"),
+        ({"modules": ["absent"]}, "modules is 'absent', but there is no module absent"),
         ({"schedule": "NoSuchDecay"}, "has no class NoSuchDecay"),
         ({"layers": 3}, 'layers is not used with model="rnnsearch"'),
         ({"dev": ("dev.en", "dev.fr")}, "dev: there is no file dev.en"),
         ({"dev_source": "dev.en"}, r"no option 'dev_source' \(did you mean dev=\(source, target"),
         ({"model_dir": ""}, "fit: model_dir is empty, wanted a folder"),
-        ({"dev_pairs": -1}, "dev_pairs is -1, wanted 0 or more"),
+        ({"dev_pairs": -1}, "dev_pairs is -1, wanted 0 to"),
         ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
         ({"sampled_epochs": 2}, "sampled_epochs is not used with sample_subwords=False"),
         ({"risk_samples": 4}, "risk_samples needs init_from"),
-        ({"dev": [("a",)]}, "fit: dev has a .*, wanted pairs"),
+        ({"dev": [("a",)]}, "fit: dev has .'a',., wanted pairs"),
+        ({"dev": (["a"] * 2, ["b"])}, "dev: source has 2 sentences and target 1, wanted equal"),
         ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),
     ],
 )
@@ -163,6 +191,6 @@ def test_a_recipe_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_messages_have_keywords_in_place_of_flags() -> None:
-    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source"
-    wanted = 'units=8 and tokenizer="bpe". With joint=False, dev'
+    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source; --modules=a"
+    wanted = "units=8 and tokenizer=\"bpe\". With joint=False, dev; modules=['a']"
     assert with_keywords(message) == wanted

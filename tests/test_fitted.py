@@ -1,7 +1,5 @@
 """What is measured of a text, and the rules by which `train` chooses what fits it."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata
@@ -91,11 +89,15 @@ def of_trained(user_options: dict[str, Any]) -> dict[str, Any]:
     return values_of(fine_tuned(TYPICAL, user_options, {"units": 256}))
 
 
-def parsed(*words: str) -> dict[str, Any]:
-    """What is chosen for a typical text beside the flags of a command."""
+def flags_of(*words: str) -> Any:
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded(list(words), flags)])
-    return values_of(request_of(flags).choose(TYPICAL))
+    return flags
+
+
+def parsed(*words: str) -> dict[str, Any]:
+    """What is chosen for a typical text beside the flags of a command."""
+    return values_of(request_of(flags_of(*words)).choose(TYPICAL))
 
 
 @given(FACTS, GIVEN)
@@ -151,9 +153,7 @@ def test_every_option_of_the_list_is_chosen_for_some_text():
 def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
     """29,000 captions, whose recipe was found by hand."""
     values = parsed("--dev_source=a", "--dev_target=b")
-    recipe = cli.defined_flags("train")
-    words = cli._expanded(["--recipe=multi30k-en-fr"], recipe)
-    recipe(["train", *words])
+    recipe = flags_of("--recipe=multi30k-en-fr")
     limits = {"epochs", "minutes", "evaluate_every", "patience"}
     for name in set(values) - limits:
         wanted = recipe[name].value
@@ -516,15 +516,12 @@ def test_with_a_recipe_nothing_is_chosen(name):
 @pytest.mark.parametrize("name", [x for x in RECIPES if x != "paper"])
 def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
-    flags = cli.defined_flags("train")
-    flags(["train", *cli._expanded([f"--recipe={name}"], flags)])
-    assert {*values_of(fitted(TYPICAL, request_of(flags).user_options))} <= {"patience"}
+    options = request_of(flags_of(f"--recipe={name}")).user_options
+    assert {*values_of(fitted(TYPICAL, options))} <= {"patience"}
 
 
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
-    flags = cli.defined_flags("train")
-    flags(["train", *cli._expanded(["--recipe=paper"], flags)])
-    options = request_of(flags).options()
+    options = request_of(flags_of("--recipe=paper")).options()
     assert options[:4] == (TextOptions(), ModelOptions(), Recipe(), 0)
 
 

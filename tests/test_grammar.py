@@ -1,7 +1,5 @@
 """The built-in corpus: French grammar, elision, links, splits, lengths."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import random

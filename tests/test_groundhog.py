@@ -5,8 +5,6 @@ need it skip if it is absent. The others use models with random weights and the 
 file.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import pickle
@@ -25,7 +23,6 @@ import reference
 import tensorflow as tf
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
@@ -126,7 +123,7 @@ def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
 # Weights and the outputs of a model.
 
 
-def test_import_reads_every_tensor_unchanged(original: Original) -> None:
+def test_import_reads_every_tensor_unchanged(original):
     arrays = original.load("params")
     model = original.model
     assert model.source_vocabulary_size == original.file["cfg_n_sym_source"]
@@ -138,30 +135,7 @@ def test_import_reads_every_tensor_unchanged(original: Original) -> None:
         assert (named[name] == array).all(), name
 
 
-def test_logits_states_and_alignment_of_every_sentence_equal_the_original(
-    original: Original,
-) -> None:
-    model = original.model
-    for number in range(SENTENCES):
-        wanted = original.sentence(number)
-        inputs = {"source": row(wanted["x"]), "target": row(wanted["y"])}
-        hidden, glimpse = original.hidden(inputs)
-        logits = model.readout.logits(hidden)
-        close(logits[0], wanted["logits"])
-        logp = log_probs(logits, inputs["target"])[0]
-        close(logp, wanted["logp"])
-        close(logp.sum(), wanted["total"], 3e-5)
-        # The readout of word i uses s_{i-1}; the file has s_1 to s_Ty.
-        close(glimpse.state[0, 0], wanted["s0"])
-        close(glimpse.state[0, 1:], wanted["states"][:-1])
-        close(glimpse.context[0], wanted["context"])
-        if model.has_alignment:
-            close(glimpse.weights[0], wanted["alpha"])
-        else:
-            assert glimpse.weights is None
-
-
-def test_annotations_and_decode_steps_equal_the_original(original: Original) -> None:
+def test_annotations_and_decode_steps_equal_the_original(original):
     """Steps with given words yield the state after each word."""
     model = original.model
     for number in range(SENTENCES):
@@ -187,7 +161,7 @@ def test_annotations_and_decode_steps_equal_the_original(original: Original) -> 
                     close(weights[0, 0], wanted["alpha"][i])
 
 
-def test_a_padded_batch_gives_the_same_as_its_sentences_alone(original: Original) -> None:
+def test_a_padded_batch_gives_the_same_as_its_sentences_alone(original):
     model, file, batch = original.model, original.file, original.batch
     logp = log_probs(model(batch), batch["target"]) * original.mask("y").T
     close(logp, file["batch_logp"].T)
@@ -227,7 +201,7 @@ def cost_and_gradients(model: Any, original: Original) -> Callable:
     return compute
 
 
-def test_gradients_equal_the_original_before_and_after_clipping(original: Original) -> None:
+def test_gradients_equal_the_original_before_and_after_clipping(original):
     model = original.model
     cost, gradients = cost_and_gradients(model, original)()
     assert float(cost) == pytest.approx(float(original.file["batch_cost"]), rel=1e-6)
@@ -242,7 +216,7 @@ def test_gradients_equal_the_original_before_and_after_clipping(original: Origin
             close(named[name], gradient, 1e-4 * np.abs(gradient).max())
 
 
-def test_five_adadelta_updates_equal_the_original(original: Original) -> None:
+def test_five_adadelta_updates_equal_the_original(original):
     model = original.imported(original.load("params"))
     train = original.load("train")
     optimizer = keras.optimizers.Adadelta(
@@ -276,14 +250,12 @@ def run_hypotheses(runs: dict, run: int) -> tuple[list[list[int]], np.ndarray]:
 @pytest.mark.parametrize(
     "sources",
     [
-        # A long sentence with many restarts, one without, a short one.
-        (1, 6, 7),
-        pytest.param((0, 2, 3, 4, 5), marks=pytest.mark.slow),
+        # A long sentence with many restarts, and a short one.
+        (1, 7),
+        pytest.param((0, 2, 3, 4, 5, 6), marks=pytest.mark.slow),
     ],
 )
-def test_every_beam_search_equals_the_original(
-    original: Original, sources: tuple[int, ...]
-) -> None:
+def test_every_beam_search_equals_the_original(original, sources):
     """12 searches a sentence: widths, shortest length, unknown words."""
     runs = original.load("beam")
     for run in np.flatnonzero(np.isin(runs["run_src"], sources)):
@@ -310,53 +282,6 @@ def test_every_beam_search_equals_the_original(
         assert best == runs["run_best_normalized"][run]
 
 
-def word0_step(model: Any) -> Callable:
-    """The step of the original program, where index 0 may be a word.
-
-    In our models id 0 is padding and means "no word yet". The original program also leaves the
-    previous word out of the readout after index 0, but updates the state with it; so here a flag
-    in the state marks the first step.
-    """
-
-    def step(ids: tf.Tensor, state: Any, memory: Any) -> tuple:
-        inner, begun = state
-        is_word = (ids != 0)[..., None]
-        embedded = model.target_embedding(ids)
-        glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
-        hidden = model.readout.hidden(
-            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.context
-        )
-        logits = model.readout.logits(hidden)
-        logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
-        return logits, (inner, tf.ones_like(begun)), None
-
-    return compiled(step)
-
-
-def test_searches_that_generate_index_zero_equal_the_original(original: Original) -> None:
-    runs = original.load("beam_word0")
-    bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
-    step = word0_step(original.imported(original.load("params") | bias))
-    met = 0
-    for run, number in enumerate(runs["run_src"]):
-        source = original.sentence(number)["x"]
-        memory, state = original.encode(row(source))
-        result = groundhog.original_beam_search(
-            partial(step, memory=memory),
-            (state, tf.zeros([1], tf.int32)),
-            start_id=0,
-            eos_id=END,
-            max_length=3 * len(source),
-            beam_size=int(runs["run_n_samples"][run]),
-            min_length=int(runs["run_minlen"][run]),
-        )
-        tokens, costs = run_hypotheses(runs, run)
-        assert result.tokens == tokens
-        close(result.costs, costs, 1e-4)
-        met += sum(hypothesis.count(0) for hypothesis in tokens)
-    assert met > 0
-
-
 def markov_step(log_probs: np.ndarray) -> Callable:
     """A model of bigrams; its state counts the steps."""
     table = tf.constant(log_probs, tf.float32)
@@ -374,7 +299,7 @@ def search_table(table: np.ndarray, **options: Any) -> groundhog.OriginalResult:
     )
 
 
-def test_a_wide_beam_finds_every_sentence() -> None:
+def test_a_wide_beam_finds_every_sentence():
     """With three words and three steps, all 13 sentences that end are found."""
     random = np.random.default_rng(11)
     table = np.log(random.dirichlet(np.ones(4), size=4))
@@ -391,7 +316,7 @@ def test_a_wide_beam_finds_every_sentence() -> None:
     assert (result.beam_size, result.searches) == (100, 1)
 
 
-def test_the_beam_shrinks_with_each_finished_sentence() -> None:
+def test_the_beam_shrinks_with_each_finished_sentence():
     """With a beam of two, the search stops after two finished sentences."""
     table = np.log([[0.2, 0.45, 0.35], [0.1, 0.3, 0.6], [1, 1, 1]])
     result = search_table(table, eos_id=2, max_length=9, beam_size=2, min_length=0)
@@ -400,7 +325,7 @@ def test_the_beam_shrinks_with_each_finished_sentence() -> None:
     assert again.tokens == [[1, 1, 2], [0, 1, 2]]
 
 
-def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> None:
+def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam():
     # The end follows only the ignored word 1, whose own path is improbable, so a beam of one
     # does not contain it.
     probabilities = np.array([[0.9, 0.1, 0], [0, 0, 1], [1, 0, 0]])
@@ -413,7 +338,7 @@ def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> N
     close(result.costs, -np.log([0.1]), 1e-5)
 
 
-def test_search_gives_up_if_no_sentence_ever_ends() -> None:
+def test_search_gives_up_if_no_sentence_ever_ends():
     table = np.array([[0.0, -np.inf]] * 2)
     result = search_table(table, eos_id=1, max_length=2, beam_size=3)
     assert result.tokens == []
@@ -437,7 +362,7 @@ def small(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_saved_file_gives_the_logits_of_the_reference(name: str, tmp_path: Path) -> None:
+def test_a_saved_file_gives_the_logits_of_the_reference(name, tmp_path):
     """All sizes differ; saved under GroundHog's names and read again."""
     arrays = randomised(small(name))
     np.savez(tmp_path / "search_model.npz", **arrays)
@@ -453,7 +378,7 @@ def test_a_saved_file_gives_the_logits_of_the_reference(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_bad_parameters_are_refused_with_their_name(name: str) -> None:
+def test_bad_parameters_are_refused_with_their_name(name):
     arrays = randomised(small(name))
     model = MODELS[name]
     without = {k: v for k, v in arrays.items() if k != "b_dec_deep_softmax"}
@@ -480,7 +405,7 @@ def test_bad_parameters_are_refused_with_their_name(name: str) -> None:
             model.from_groundhog(arrays | change)
 
 
-def test_each_model_refuses_a_file_of_the_other() -> None:
+def test_each_model_refuses_a_file_of_the_other():
     with pytest.raises(ValueError, match=r"RNNSearch.*lacks A_dec_transition"):
         RNNSearch.from_groundhog(randomised(small("rnnencdec")))
     with pytest.raises(ValueError, match=r"RNNEncDec.*unknown A_dec_transit"):
@@ -497,7 +422,7 @@ class Bomb:
         return os.mkdir, (str(self.path),)
 
 
-def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
+def test_parameter_files_are_never_unpickled(tmp_path):
     fuse = tmp_path / "fuse"
     objects = np.array([Bomb(fuse)], dtype=object)
     np.savez(tmp_path / "objects.npz", b_dec_deep_softmax=objects)
@@ -513,7 +438,7 @@ def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
         groundhog.read_parameters(tmp_path / "absent.npz")
 
 
-def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path: Path) -> None:
+def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path):
     """NumPy would make 4 TB of room first, also for zeros well packed."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -534,7 +459,7 @@ def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path: Path) -> No
             Lexicon.load(path)
 
 
-def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+def test_pipes_are_not_waited_for(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     for read in (groundhog.read_parameters, groundhog.read_vocabulary):
@@ -589,12 +514,12 @@ def read(tmp_path: Path) -> Callable[[bytes], dict[int, str]]:
 
 
 @pytest.mark.parametrize("protocol", PICKLES)
-def test_vocabularies_of_python_2_are_read(protocol: int, read: Callable) -> None:
+def test_vocabularies_of_python_2_are_read(protocol, read):
     assert read(PICKLES[protocol]) == WORDS
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2])
-def test_vocabularies_of_ids_or_of_words_are_read(protocol: int, read: Callable) -> None:
+def test_vocabularies_of_ids_or_of_words_are_read(protocol, read):
     """Thousands of words, written by Python 3 in the old protocols."""
     words = {i: f"word {i}\n\\ \u00e9\u4e2d\U0001f600" for i in range(3000)}
     inverted = {word: index for index, word in words.items()}
@@ -602,7 +527,7 @@ def test_vocabularies_of_ids_or_of_words_are_read(protocol: int, read: Callable)
     assert read(pickle.dumps(inverted, protocol)) == words
 
 
-def test_unusual_words_are_read(read: Callable) -> None:
+def test_unusual_words_are_read(read):
     long = b"w" * 300
     assert read(b"}(T,\x01\x00\x00" + long + b"K\x02u.") == {2: long.decode()}
     # A string that is used twice through the memo; bytes that are not UTF-8.
@@ -636,7 +561,7 @@ def protocol_bombs(fuse: Path) -> dict[str, bytes]:
     }  # fmt: skip
 
 
-def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
+def test_malicious_pickles_do_not_run(read, tmp_path):
     fuse = tmp_path / "fuse"
     for name, data in protocol_bombs(fuse).items():
         with pytest.raises(ValueError, match=r"read_vocabulary: .*opcode"):
@@ -644,7 +569,7 @@ def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
         assert not fuse.exists(), name
 
 
-def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(read: Callable) -> None:
+def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(read):
     accepted_names = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
     accepted_names += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
     accepted_names += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
@@ -666,12 +591,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("data", BROKEN)
-def test_broken_pickles_are_refused(data: bytes, read: Callable) -> None:
+def test_broken_pickles_are_refused(data, read):
     with pytest.raises(ValueError, match=r"read_vocabulary: .* not a pickled"):
         read(data)
 
 
-def test_nested_dictionaries_give_a_short_message(read: Callable) -> None:
+def test_nested_dictionaries_give_a_short_message(read):
     """Each dictionary contains the one before twice: 2²⁰ if written out."""
     data = b"}q\x00"
     for level in range(20):
@@ -683,7 +608,7 @@ def test_nested_dictionaries_give_a_short_message(read: Callable) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_small_malicious_pickles_use_little_memory_and_time(read: Callable) -> None:
+def test_small_malicious_pickles_use_little_memory_and_time(read):
     """What `pickle.Unpickler` could be made to do without importing a name."""
     # A memo index that would need 32 GiB if the memo were an array.
     assert read(b"}r\xff\xff\xff\x7f.") == {}
@@ -693,9 +618,7 @@ def test_small_malicious_pickles_use_little_memory_and_time(read: Callable) -> N
 
 
 @given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))
-def test_random_bytes_raise_only_value_errors(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, protocol: int, place: int
-) -> None:
+def test_random_bytes_raise_only_value_errors(tmp_path_factory, noise, protocol, place):
     path = tmp_path_factory.getbasetemp() / "noise.pkl"
     data = PICKLES[protocol]
     for broken in (noise, data[:place] + noise + data[place:]):
@@ -707,7 +630,7 @@ def test_random_bytes_raise_only_value_errors(
         assert all(isinstance(index, int) for index in words)
 
 
-def test_a_vocabulary_for_a_model_keeps_the_ids() -> None:
+def test_a_vocabulary_for_a_model_keeps_the_ids():
     """Ids do not change; 0, 1 and the last are the special symbols."""
     text = pytest.importorskip("bahdanau_tf.text.vocabulary")
     words = {0: "<s>", 1: "UNK", 2: "the", 3: "[END]", 5: "a\nb", 6: "the"}

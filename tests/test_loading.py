@@ -1,7 +1,5 @@
 """Keras models load where nothing of the package was imported before."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -141,7 +139,7 @@ def attention_of(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path: Path) -> None:
+def test_functional_models_load(make, saved, tmp_path):
     """And can be saved and cloned again, with the weights of their attention."""
     path = next(path for path in saved if Path(path).stem == make.__name__)
     loaded = keras.models.load_model(path)
@@ -165,7 +163,7 @@ def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_what_is_frozen_stays_frozen_loaded_and_cloned(make: Callable, tmp_path: Path) -> None:
+def test_what_is_frozen_stays_frozen_loaded_and_cloned(make, tmp_path):
     model = make()
     for layer in model.layers:
         layer.trainable = not isinstance(
@@ -193,7 +191,7 @@ def with_keys_of_its_own() -> Any:
     return randomized(keras.Model([states, annotations, mask], outputs))
 
 
-def test_functional_models_of_earlier_versions_load(tmp_path: Path) -> None:
+def test_functional_models_of_earlier_versions_load(tmp_path):
     model = with_keys_of_its_own()
     assert len(attention_of(model).weights) == 2
     model.save(tmp_path / "model.keras")
@@ -222,7 +220,7 @@ class OwnAttention(layers.Attention):
         return tf.matmul(query, keys, transpose_b=True)
 
 
-def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
+def test_models_with_an_attention_by_a_user_load(tmp_path):
     words = keras.Input([None, 3])
     query = keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(2))(words)
@@ -244,7 +242,7 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
         np.testing.assert_allclose(loaded(own_inputs), model(own_inputs), atol=1e-6)
 
 
-def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
+def test_a_new_process_loads_every_file(saved):
     """Imports sorted by name: the package, Keras, then the models.
 
     Modules of the package are attributes, as those of Keras are.
@@ -275,7 +273,7 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
         all_close(actual_outputs, wanted_outputs, rtol=0, atol=1e-6)
 
 
-def test_every_registered_class_is_public() -> None:
+def test_every_registered_class_is_public():
     prefix = "bahdanau_tf>"
     registered = {
         name.removeprefix(prefix)
@@ -285,7 +283,7 @@ def test_every_registered_class_is_public() -> None:
     assert registered <= set(bahdanau_tf.__all__)
 
 
-def test_the_package_is_imported_from_an_archive(tmp_path: Path) -> None:
+def test_the_package_is_imported_from_an_archive(tmp_path):
     folder = Path(bahdanau_tf.__file__).parents[1]
     archive = shutil.make_archive(str(tmp_path / "package"), "zip", folder, "bahdanau_tf")
     script = "import bahdanau_tf as bt; print(bt.__file__, bt.text.__all__[0], *bt.__all__)"
@@ -295,7 +293,7 @@ def test_the_package_is_imported_from_an_archive(tmp_path: Path) -> None:
     assert (first, names) == (bahdanau_tf.text.__all__[0], bahdanau_tf.__all__)
 
 
-def test_another_backend_is_refused_in_one_line() -> None:
+def test_another_backend_is_refused_in_one_line():
     code = (
         "import bahdanau_tf\n"
         "try:\n"
@@ -310,15 +308,13 @@ def test_another_backend_is_refused_in_one_line() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_keras_already_on_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_already_on_another_backend_is_refused(monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
     with pytest.raises(ImportError, match="'torch'"):
         imports.register({})
 
 
-def test_the_command_sets_its_own_backend(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_sets_its_own_backend(monkeypatch, capsys):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     cli._import_tensorflow()
     assert os.environ["KERAS_BACKEND"] == "tensorflow"
@@ -339,9 +335,7 @@ def drawn(*_: Any, **__: Any) -> None:
         (models.Seq2SeqLSTM, {}),
     ],
 )
-def test_a_translators_model_is_read_without_initial_weights(
-    make: Callable, options: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_translators_model_is_read_without_initial_weights(make, options, tmp_path, monkeypatch):
     """What the file replaces is not drawn; a copy of the model draws it."""
     model = make(K, K, units=N, embedding_dim=N, **options)
     path = tmp_path / "model.keras"

@@ -1,7 +1,5 @@
 """The model in CONTRIBUTING.md can do what the package's own models can."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Scores and cells that a user names on the command line."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re
@@ -218,7 +216,7 @@ def model_dir(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
-def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, model: Any) -> None:
+def test_named_parts_equal_built_in_parts_with_the_same_equations(folder, model):
     has_attention = model == "rnnsearch"
     named, built_in = (
         randomized(
@@ -239,7 +237,7 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
     np.testing.assert_allclose(named(inputs), built_in(inputs), atol=1e-6)
 
 
-def test_layers_of_a_part_get_gradients(folder: Path) -> None:
+def test_layers_of_a_part_get_gradients(folder):
     """Parts in the style of Keras, whose layers are built by a call."""
     model = make_model(
         ModelOptions(
@@ -262,9 +260,7 @@ def test_layers_of_a_part_get_gradients(folder: Path) -> None:
         assert min(sizes) > 0
 
 
-def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(folder, tmp_path):
     """Those of the readout and the bridge; see below for score and cell."""
     sizes = {**SIZES, "kernel_initializer": "glorot_uniform"}
     parts = importlib.import_module("named_parts")
@@ -284,7 +280,7 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
+def test_a_keras_cell_is_used_in_encoder_and_decoder():
     options = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot")
     model = make_model(options, 6, 7)
     (layer,) = model.encoder.stack
@@ -295,7 +291,7 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     assert 0.8 * limit < np.abs(kernel).max() <= limit
 
 
-def test_a_named_attention_begins_as_the_initialization_says() -> None:
+def test_a_named_attention_begins_as_the_initialization_says():
     score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
     kernel = make_model(score, 6, 7).decoder.attention.kernel.numpy()
     limit = (6 / sum(kernel.shape)) ** 0.5
@@ -314,9 +310,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def test_a_new_process_translates_and_resumes_training(
-    folder: Path, model_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_a_new_process_translates_and_resumes_training(folder, model_dir, monkeypatch, capsys):
     """Fails unless the user names the module; works then."""
     model = f"--model_dir={model_dir}"
     with monkeypatch.context() as patch:
@@ -379,9 +373,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_file_cannot_choose_what_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_file_cannot_choose_what_runs(tmp_path, monkeypatch, name):
     """Keras does not see what it would import, also with PYTHONPATH set."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -408,7 +400,7 @@ def own_loss(labels: Any, outputs: Any) -> Any:
     return outputs - labels
 
 
-def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
+def test_models_of_keras_own_parts_are_read(tmp_path):
     inputs = keras.Input([3])
     x = keras.layers.Dense(
         2,
@@ -430,7 +422,7 @@ def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded(inputs_array), model(inputs_array))
 
 
-def test_a_folder_from_elsewhere_runs_no_module(model_dir: Path, tmp_path: Path) -> None:
+def test_a_folder_from_elsewhere_runs_no_module(model_dir, tmp_path):
     """Neither one that train.flags names, nor one named like a library."""
     foreign = shutil.copytree(model_dir, tmp_path / "foreign")
     flags = (foreign / "train.flags").read_text()
@@ -472,9 +464,7 @@ def test_a_folder_from_elsewhere_runs_no_module(model_dir: Path, tmp_path: Path)
         ("--attention=named_parts.Listed", "each layer as an attribute of its own"),
     ],
 )
-def test_bad_parts_are_refused_before_any_text_is_read(
-    folder: Path, tmp_path: Path, capsys: Any, flag: str, words: str
-) -> None:
+def test_bad_parts_are_refused_before_any_text_is_read(folder, tmp_path, capsys, flag, words):
     model = tmp_path / "model"
     assert main(flags_of(folder, flag, f"--model_dir={model}")) == 2
     out, err = capsys.readouterr()
@@ -484,7 +474,7 @@ def test_bad_parts_are_refused_before_any_text_is_read(
     assert not model.exists()
 
 
-def test_models_without_the_part_refuse_the_flag(folder: Path, tmp_path: Path, capsys: Any) -> None:
+def test_models_without_the_part_refuse_the_flag(folder, tmp_path, capsys):
     texts = [f"--train_{side}={folder / side}" for side in ("source", "target")]
     for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
         words = [f"--model={model}", f"--{flag}=named_parts.General", f"--model_dir={tmp_path}/x"]
@@ -500,9 +490,7 @@ def test_models_without_the_part_refuse_the_flag(folder: Path, tmp_path: Path, c
         ("--cell=named_parts.OfOneSize", "units"),
     ],
 )
-def test_a_size_that_a_part_does_not_use_is_refused(
-    folder: Path, tmp_path: Path, capsys: Any, part: str, size: str
-) -> None:
+def test_a_size_that_a_part_does_not_use_is_refused(folder, tmp_path, capsys, part, size):
     model = tmp_path / "model"
     words = flags_of(folder, part, f"--{size}=4", f"--model_dir={model}")
     assert main(words) == 2
@@ -511,7 +499,7 @@ def test_a_size_that_a_part_does_not_use_is_refused(
     assert not model.exists()
 
 
-def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> None:
+def test_only_the_part_that_fails_is_named(folder, monkeypatch):
     with pytest.raises(MemoryError, match="no more"):
         try_parts(ModelOptions(**SIZES, attention="named_parts.Hungry"))
 
@@ -534,7 +522,7 @@ def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> No
         try_parts(options)
 
 
-def test_newer_options_do_not_move_older_positional_ones() -> None:
+def test_newer_options_do_not_move_older_positional_ones():
     """The order of the first, positional options stays the same."""
     sizes = (4, 3, 5, 3, 2)
     options = ModelOptions("rnnsearch", *sizes, "appendix", False, True)
@@ -543,7 +531,7 @@ def test_newer_options_do_not_move_older_positional_ones() -> None:
     assert (options.attention, options.cell) == (None, None)
 
 
-def test_a_registered_class_is_not_imported(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_registered_class_is_not_imported(folder, tmp_path, monkeypatch):
     """For example a class defined in a notebook, which no module contains."""
     options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"

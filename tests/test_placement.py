@@ -4,8 +4,6 @@ Libraries of ../shared/gpu stand in for those of a GPU: TensorFlow places and
 copies as with a GPU, and nothing is computed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -26,9 +24,7 @@ LIBRARIES = ROOT.parent / "shared" / "gpu" / "fake_gpu.py"
 )
 @pytest.mark.skipif(not LIBRARIES.exists(), reason=f"needs {LIBRARIES.name}")
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(
-    job: str, place: str, most: int, tmp_path: Path
-) -> None:
+def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(job, place, most, tmp_path):
     """`place` is in the names of the copies that are counted."""
     subprocess.run(
         [sys.executable, str(LIBRARIES), f"--out={tmp_path}"], check=True, capture_output=True

@@ -1,10 +1,7 @@
 """`TrainingPlan.prepare`: everything is checked before a file is written."""
 
-from __future__ import annotations
-
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -157,16 +154,6 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
         plan.prepare()
     for weight, same_weight in zip(first.model.weights, again.model.weights, strict=True):
         assert (weight.numpy() == same_weight.numpy()).all()
-
-
-def test_a_folder_locked_by_another_process_is_refused(plan):
-    with (
-        ThreadPoolExecutor() as threads,
-        locked(plan.model_dir),  # by this thread
-        pytest.raises(ValueError, match="is being trained by process"),
-    ):
-        threads.submit(plan.prepare).result()
-    assert not (plan.model_dir / "source").exists()
 
 
 @pytest.mark.parametrize("is_new", [True, False])

@@ -1,7 +1,5 @@
 """Searches with a given prefix, with constraints of callers, by sampling."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Presets, compared with the numbers in the papers."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Keras' `quantize`: what reads a kernel itself keeps it as it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -485,7 +485,7 @@ def test_time_ends_a_training_and_lets_the_rate_fall(alone, tmp_path, monkeypatc
     capsys.readouterr()
     assert train(restarted(), alone, TIMED, tmp_path).steps == 61
     said = capsys.readouterr().err
-    assert "\nnothing is left to do: time limit reached\n" in said
+    assert "\nnothing is left to do: time limit reached, 1.0 of --minutes=1" in said
     assert "graph" not in said
     longer = replace(TIMED, minutes=1.5)
     result = train(restarted(), alone, longer, tmp_path)

@@ -1,7 +1,5 @@
 """The registry of public corpora, and the folders made from them."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

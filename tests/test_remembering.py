@@ -1,7 +1,5 @@
 """Attentions with a state in everything that a model does: `train` to exports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

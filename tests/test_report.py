@@ -1,7 +1,5 @@
 """The tables, figures and findings of a report, with toy systems."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """n-best lists: format, reranking, choice of the weight, the command."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from types import SimpleNamespace
@@ -355,7 +353,6 @@ def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "--source is missing"),
         (["--source=s", "--dev_source=d"], "--dev_input, --dev_reference"),
         (
             ["--source=s", "--weight=0.1", "--dev_source=d", "--dev_input=d", "--dev_reference=d"],

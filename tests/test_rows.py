@@ -1,7 +1,5 @@
 """Ragged rows: row numbers and masks, in memory proportional to the tokens."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 

@@ -4,8 +4,6 @@ The "model" is a table with random logits and attention weights for each row and
 that no regularity helps the search.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -278,15 +276,6 @@ def test_unfinished_hypotheses_are_returned_if_none_finishes():
         assert_same(hypotheses(result, row), wanted)
 
 
-def test_finished_hypotheses_come_before_unfinished_ones():
-    table = Table(seed=5, vocabulary=4, length=3)
-    table.logits[:, :, EOS] -= 6.0
-    result = run(table, 6, n_best=6)
-    finished = result.finished.numpy().astype(int)
-    assert 0 < finished.sum() < finished.size
-    assert (np.diff(finished, axis=1) <= 0).all()
-
-
 def test_places_without_a_hypothesis_are_empty():
     result = run(Table(seed=1, vocabulary=2, length=1), 7, n_best=7)
     np.testing.assert_array_equal(result.lengths[0], [1, 1, 0, 0, 0, 0, 0])
@@ -391,15 +380,8 @@ def test_bfloat16_logits_are_normalised_in_float32():
     np.testing.assert_allclose(half.scores, full.scores, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "graphs",
-    [
-        # Each beam size and each choice about unknown words once.
-        [(3, False), (10, True)],
-        pytest.param([(3, True), (10, False)], marks=pytest.mark.slow),
-    ],
-)
-def test_shrink_equals_the_original_program(shared, graphs):
+@pytest.mark.slow
+def test_shrink_equals_the_original_program(shared):
     """8 sources in one batch, each with its own limits, with `shrink`."""
     folder = shared("groundhog") / "rnnsearch"
     model = RNNSearch.from_groundhog(folder / "params.npz")
@@ -427,7 +409,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
         )
 
     compared = 0
-    for (beam_size, ignore), half in itertools.product(graphs, (0, 1)):
+    for beam_size, ignore, half in itertools.product((3, 10), (False, True), (0, 1)):
         minimum = lengths // 2 if half else np.ones_like(lengths)
         result = beams(tf.constant(minimum, tf.int32), beam_size, ignore)
         for run in np.flatnonzero(
@@ -449,7 +431,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
             ours = [hypothesis for hypothesis in hypotheses(result, row) if hypothesis[2]]
             assert_same(ours, wanted)
             compared += 1
-    assert compared > 15
+    assert compared > 30
 
 
 class Service(tf.Module):

@@ -224,13 +224,6 @@ def test_a_bad_flag_is_reported_in_one_line(flags, tmp_path, capfd, change, sent
     assert (tmp_path / "out.fr").read_text() == "old\n"
 
 
-@pytest.mark.parametrize("name", ["source", "in_domain_target", "output_source", "pairs"])
-def test_a_missing_flag_is_named(flags, capfd, name):
-    del flags[name]
-    assert select(flags) == 2
-    assert f"--{name} is missing" in capfd.readouterr().err
-
-
 # The n-gram model, compared with a plain implementation and by hand -----------
 
 
@@ -305,21 +298,6 @@ def test_probabilities_equal_the_plain_implementation(order):
     np.testing.assert_allclose(model.probabilities(joined(others)), wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 5])
-def test_probabilities_sum_to_one(order):
-    generator = random.Random(order)
-    size = 15
-    text = joined(random_sentences(generator, size, 40))
-    model = NGramModel(text, size, order)
-    histories = [s[:-1] for s in random_sentences(generator, size, 50)]
-    for history in histories:
-        ways = [[*history, word] for word in range(END, size)]
-        at_end = np.arange(1, len(ways) + 1) * len(ways[0]) - 1
-        probabilities = model.probabilities(joined(ways))[at_end]
-        assert np.all(probabilities > 0)
-        assert math.isclose(probabilities.sum(), 1, rel_tol=1e-12)
-
-
 def test_probabilities_equal_values_by_hand():
     """Bigrams of `a b` and `a a`; `<` and `>` mark begin and end.
 
@@ -342,28 +320,6 @@ def test_probabilities_equal_values_by_hand():
     np.testing.assert_allclose(entropy[[0, 2]], bits, rtol=1e-12)
     unknown = model.probabilities(words.encode(["a c"]))[2]
     assert math.isclose(unknown, 5 / 8 * 3 / 70, rel_tol=1e-12)
-
-
-def test_word_order_is_learned():
-    """Bigrams predict sentences better than unigrams, shuffled ones worse."""
-    lines = [example.source for example in generate(1200, max_words=12)]
-    train, dev = lines[:1000], lines[1000:]
-    words = WordList.build(train)
-    generator = random.Random(0)
-
-    def bits(text, order):
-        model = NGramModel(words.encode(train), words.size, order)
-        return model.cross_entropy(words.encode(text)).mean()
-
-    def shuffled(text):
-        for line in map(split_words, text):
-            yield " ".join(generator.sample(line, len(line)))
-
-    assert bits(dev, 2) < bits(dev, 1) - 1
-    for order in (2, 3):
-        assert bits(train, order) < bits(dev, order)
-        assert bits(shuffled(dev), order) > bits(dev, order) + 1
-        assert bits(shuffled(train), order) > bits(train, order) + 1
 
 
 def test_words_that_occur_once_are_unknown():

@@ -1,7 +1,5 @@
 """Exports: signatures, limits, unusual input, batches, ops, `examine`."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys
@@ -410,14 +408,6 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     assert read(rows) == [read([row])[0] for row in rows]
     assert [row[-1] for row in read(rows)] == [False] * 3 + [True] * 2
     assert read([]) == []
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)]
-)
-def test_limits_name_a_bad_option(option, value):
-    with pytest.raises(ValueError, match=f"Limits: {option} is {value}"):
-        Limits(**{option: value})
 
 
 def test_export_refuses_more_translations_than_the_beam(translator, tmp_path):

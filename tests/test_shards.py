@@ -1,7 +1,5 @@
 """`bahdanau-tf translate --shard=i/n`: parts of a text, whole or none."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import os

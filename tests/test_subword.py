@@ -1,7 +1,5 @@
 """SubwordTokenizer: ids, inverse, offsets, normalisation, training, files."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import itertools

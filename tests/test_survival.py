@@ -1,7 +1,5 @@
 """Training folders: interruptions, damaged files, changed settings, locks."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json
@@ -25,7 +23,8 @@ import sacrebleu
 import tensorflow as tf
 from comparisons import all_equal
 from letters import RECIPE, log_of, restarted, weights
-from test_checkpoints import empty, full_disk
+from limits import largest_file
+from test_checkpoints import empty
 
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.commands.main import main
@@ -585,7 +584,7 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         "maxout_units": 20,
         "model_dir": tmp_path / "model",
     }
-    with full_disk(200_000):
+    with largest_file(200_000):
         status = main(["train", "--recipe=paper", *(f"--{k}={v}" for k, v in flags.items())])
     assert status == 2
     (sentence,) = [
@@ -604,7 +603,7 @@ def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
         ("best", lambda: kept.save_best(trained.translator)),
         ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
     ):
-        with full_disk(1000), pytest.raises(OSError, match="is kept") as error:
+        with largest_file(1000), pytest.raises(OSError, match="is kept") as error:
             write()
         assert f"{folder / name} could not be written: " in str(error.value)
         kept.log.forget_after(20)
@@ -622,7 +621,7 @@ class Fills(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         self.updates += 1
         if self.updates == 13:
-            self.until_over.enter_context(full_disk(60_000))
+            self.until_over.enter_context(largest_file(60_000))
 
 
 @pytest.mark.parametrize(("seconds", "what"), [(300, "best"), (-1, "checkpoints")])

@@ -1,7 +1,5 @@
 """Figures 2 and 3 of Sutskever et al.: sentence vectors, BLEU by rarity."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Progress in logs, terminals and notebooks, with a fake clock; garbage collection."""
 
-from __future__ import annotations
-
 import gc
 import io
 import os

@@ -1,7 +1,5 @@
 """Reading and writing lines of text: files, gzip, pipes, errors."""
 
-from __future__ import annotations
-
 import codecs
 import functools
 import gzip

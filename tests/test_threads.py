@@ -1,12 +1,9 @@
 """All cores are used, with the results of one."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import letters
@@ -74,7 +71,7 @@ def random_batch(random: np.random.Generator, rows: int) -> Any:
     return inputs, target, tf.constant(weights, tf.float32)
 
 
-def test_parts_of_batches_train_as_the_whole() -> None:
+def test_parts_of_batches_train_as_the_whole():
     """Of 7, 12 and 2 rows, which three parts do not divide, or are short of."""
     trainings = []
     for count in (1, 3):
@@ -91,9 +88,7 @@ def test_parts_of_batches_train_as_the_whole() -> None:
     [(1, 1, 80, 1), (1, 2, 80, 2), (2, 2, 80, 1), (1, 64, 80, 10)]
     + [(1, 2, 3, 1), (1, 99, 4096, MOST_PARTS)],
 )
-def test_parts_are_one_a_core(
-    monkeypatch: pytest.MonkeyPatch, of_operation: int, at_once: int, rows: int, wanted: int
-) -> None:
+def test_parts_are_one_a_core(monkeypatch, of_operation, at_once, rows, wanted):
     """Unless they would be short, or operations are divided already."""
     monkeypatch.setattr(step, "threads", lambda: of_operation)
     monkeypatch.setattr(step, "operations_at_once", lambda: at_once)
@@ -105,9 +100,7 @@ def test_parts_are_one_a_core(
 @pytest.mark.parametrize(
     ("name", "asked"), [*zip(VARIABLES, (threads, operations_at_once), strict=True)]
 )
-def test_threads_are_those_that_tensorflow_takes(
-    monkeypatch: pytest.MonkeyPatch, name: str, asked: Any
-) -> None:
+def test_threads_are_those_that_tensorflow_takes(monkeypatch, name, asked):
     """As a new process takes them from the environment, or the cores."""
     for get in ("get_intra_op", "get_inter_op"):
         whole = f"{get}_parallelism_threads"
@@ -139,7 +132,7 @@ for case in sys.argv[1:]:
 """
 
 
-def test_threads_are_those_asked_for_then_of_the_environment_then_the_cores() -> None:
+def test_threads_are_those_asked_for_then_of_the_environment_then_the_cores():
     """Until TensorFlow runs; later calls that ask for none do nothing."""
     environment = f"os.environ.update({dict.fromkeys(VARIABLES, '5')}); "
     cases = {
@@ -164,7 +157,7 @@ LINES = ["c" * 9, "b", "a" * 3, "d" * 12]
 
 
 @pytest.mark.usefixtures("two_at_once")
-def test_batches_meet_and_results_are_in_order() -> None:
+def test_batches_meet_and_results_are_in_order():
     """Two at a time, which wait for each other."""
     meeting = threading.Barrier(2, timeout=LONGEST)
 
@@ -177,7 +170,7 @@ def test_batches_meet_and_results_are_in_order() -> None:
 
 
 @pytest.mark.usefixtures("two_at_once")
-def test_an_error_in_a_batch_is_raised() -> None:
+def test_an_error_in_a_batch_is_raised():
     def work(lines: list[str]) -> Iterator[str]:
         if lines == ["d" * 12]:
             raise ValueError("no more")
@@ -187,7 +180,7 @@ def test_an_error_in_a_batch_is_raised() -> None:
         in_batches("test", {"lines": LINES}, work, 1)
 
 
-def test_translations_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translations_do_not_depend_on_the_threads(monkeypatch):
     translator = toys.toy_translator(toys.english(), toys.french())
     random = np.random.default_rng(5)
     lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
@@ -206,7 +199,7 @@ def test_translations_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPat
     len(available_cores()) < 2 or not hasattr(os, "sched_setaffinity"),
     reason="two cores are needed",
 )
-def test_a_deterministic_training_by_two_threads_repeats(tmp_path: Path) -> None:
+def test_a_deterministic_training_by_two_threads_repeats(tmp_path):
     """Bit for bit, also if both are on one core; one thread is refused."""
     random = np.random.default_rng(3)
     for side in ("a", "b"):

@@ -1,7 +1,5 @@
 """WordTokenizer: Moses' rules, inverse, offsets, vocabulary, files."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys
@@ -531,9 +529,6 @@ def test_a_changed_folder_is_refused(tmp_path):
     settings = tmp_path / "tokenizer.json"
     settings.write_text('{"class": "X", "checksum": "", "config": {}}')
     with pytest.raises(ValueError, match=r"^load_text: .* holds a 'X'"):
-        load_text(tmp_path)
-    settings.write_text("{}")
-    with pytest.raises(ValueError, match=r"^load_text: .* lacks a class"):
         load_text(tmp_path)
 
 

@@ -1,7 +1,5 @@
 """`trace`, compared with the NumPy reference; sums of contributions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any, NamedTuple

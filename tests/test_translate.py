@@ -1,7 +1,5 @@
 """`bahdanau-tf translate` with a fake translator that needs no time."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -15,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from comparisons import offsets_of
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import files
@@ -80,20 +79,18 @@ class Shouter:
             log_prob=-2.0 * (n + rank),
             finished=finished,
             source_tokens=words,
-            source_offsets=places(line, words),
-            target_offsets=places(" ".join(tokens), tokens),
+            source_offsets=offsets_of(line, words),
+            target_offsets=offsets_of(" ".join(tokens), tokens),
             weights=weights if self.attention else None,
         )
 
 
-def places(text: str, words: list[str]) -> list[tuple[int, int]]:
-    """The offsets of words in a text, in bytes."""
-    offsets, end = [], 0
-    for word in words:
-        start = text.encode().index(word.encode(), end)
-        end = start + len(word.encode())
-        offsets.append((start, end))
-    return offsets
+@pytest.fixture(autouse=True)
+def model(monkeypatch) -> Shouter:
+    """What the command loads."""
+    model = Shouter()
+    monkeypatch.setattr(files, "load_translator", lambda _: model)
+    return model
 
 
 @pytest.fixture
@@ -122,8 +119,8 @@ def test_lines_stay_in_order_over_windows(run):
     assert run.model.windows == [8] * 6 + [2]
 
 
-def test_flags_of_the_search_reach_the_model(monkeypatch, tmp_path):
-    model = Shouter()
+def test_flags_of_the_search_reach_the_model(model, monkeypatch, tmp_path):
+    monkeypatch.undo()  # what is loaded gets them
     monkeypatch.setattr("bahdanau_tf.translator.load_best", lambda _: model)
     source, words = tmp_path / "source", tmp_path / "words"
     source.write_text("a\n")
@@ -220,8 +217,7 @@ def test_json_lines_are_written(run):
     assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
-def test_compressed_output_is_written(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
+def test_compressed_output_is_written(tmp_path):
     source, output = tmp_path / "s.gz", tmp_path / "o.gz"
     source.write_bytes(gzip.compress(b"a b\n"))
     flags = [f"--input={source}", f"--output={output}"]
@@ -229,16 +225,14 @@ def test_compressed_output_is_written(run, tmp_path, monkeypatch):
     assert gzip.decompress(output.read_bytes()) == b"B A\n"
 
 
-def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
+def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, capsys):
     source = tmp_path / "source"
     source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
     assert main(["translate", "--model_dir=x", f"--input={source}"]) == 0
     assert capsys.readouterr().out == "B A\n\nC\n"
 
 
-def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
+def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, capsys):
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
     source.write_bytes(gzip.compress("\n".join(lines).encode())[:-9])
@@ -255,11 +249,8 @@ def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, monkeypatch, cap
 
 
 @pytest.mark.parametrize("window", [1, 2, 1000])
-def test_an_error_keeps_the_old_output_and_the_translations_so_far(
-    tmp_path, monkeypatch, capsys, window
-):
+def test_an_error_keeps_the_old_output_and_the_translations_so_far(tmp_path, capsys, window):
     """All lines before the one that is not text, whatever the window."""
-    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "source", tmp_path / "output"
     source.write_bytes(b"a b\nc d\ne\n\xff\nf\n")
     output.write_text("old\n")
@@ -272,8 +263,7 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
 
 
-def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(files, "load_translator", lambda _: Shouter())
+def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, capsys):
     (tmp_path / "source").write_bytes(b"a b\nc d\n\xff\n")
     words = ["translate", "--model_dir=x", f"--input={tmp_path / 'source'}"]
     assert main(words) == 2
@@ -283,8 +273,7 @@ def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, monkey
 
 
 @pytest.mark.parametrize("done", [0, 4])
-def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, capsys, done):
-    model = Shouter()
+def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, model, capsys, done):
     seen: list[str] = []
 
     def interrupted(lines: list[str], **options) -> list[Translation]:
@@ -294,7 +283,6 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, c
         return Shouter.translate(model, lines, **options)
 
     model.translate = interrupted
-    monkeypatch.setattr(files, "load_translator", lambda _: model)
     source, output = tmp_path / "source", tmp_path / "output"
     source.write_text("a b\n" * 7)
     flags = [f"--input={source}", f"--output={output}", "--window=2"]
@@ -473,26 +461,22 @@ def test_parts_may_have_no_attention_and_no_words():
     assert translation.text == "B. A D. C"
 
 
-def test_bad_flags_and_files_are_reported_in_one_line(run, tmp_path, monkeypatch, capsys):
-    assert main(["translate", "--split_long", "--model_dir=x"]) == 2
-    assert "--max_source_length" in capsys.readouterr().err
-    assert main(["translate", "--model_dir=x", "--max_source_length=0"]) == 2
-    assert "--max_source_length" in capsys.readouterr().err
-    assert main(["translate", "--model_dir=x", "--format=xml"]) == 2
-    assert "--format" in capsys.readouterr().err
-    model = Shouter(attention=False)
-    monkeypatch.setattr(files, "load_translator", lambda _: model)
+def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
+    model.model.has_alignment = False
     source = tmp_path / "source"
     source.write_text("a\n")
-    flags = ["--alignments", f"--input={source}"]
-    assert main(["translate", "--model_dir=x", *flags]) == 2
-    assert "attention" in capsys.readouterr().err
+    for flags, said in (
+        (["--split_long"], "--max_source_length"),
+        (["--max_source_length=0"], "--max_source_length"),
+        (["--format=xml"], "--format"),
+        (["--alignments", f"--input={source}"], "attention"),
+    ):
+        assert main(["translate", "--model_dir=x", *flags]) == 2
+        assert said in capsys.readouterr().err
     assert model.windows == []  # before any line is translated
 
 
-def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
-    model = Shouter()
-    monkeypatch.setattr(files, "load_translator", lambda _: model)
+def test_on_a_terminal_each_line_is_translated_at_once(model, monkeypatch, capsys):
     typed = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a b\nc\n")))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", typed)

@@ -548,25 +548,6 @@ def test_tokenizers_of_other_sizes_are_refused(translator):
     assert translator.target_text.vocabulary_size > 4
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("beam_size", 0),
-        ("n_best", 6),
-        ("alpha", -1.0),
-        ("max_length_ratio", 0.0),
-        ("max_length", 0),
-        ("min_length_ratio", 3.5),
-        ("beta", -0.1),
-        ("no_repeated_ngrams", -1),
-        ("unknown", "'drop'"),
-    ],
-)
-def test_decoding_names_a_bad_option(option, value):
-    with pytest.raises(ValueError, match=f"Decoding: {option} is {value}"):
-        Decoding(**{option: value.strip("'") if option == "unknown" else value})
-
-
 class Copyist(StepwiseModel):
     """A model without weights: [UNK] for each source word.
 

@@ -1,7 +1,5 @@
 """`true_cased`: only lines in capitals are changed, to sentence case."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """Numbered versions of exports: complete, unique numbers, no leftovers."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -14,6 +14,7 @@ import hypothesis
 import numpy as np
 import pytest
 from browser import Page
+from comparisons import offsets_of
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
@@ -36,16 +37,6 @@ SCRIPTS = (
     ("the cat sleeps", "القطة تنام", ["القطة", "تنام"]),
     ("😀 e\u0301 𝒳", "a\u0301 👩\u200d🚀", ["a\u0301", "👩\u200d🚀"]),
 )
-
-
-def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
-    """The offsets of words in a text, in bytes."""
-    offsets, place = [], 0
-    for word in words:
-        start = text.encode().index(word.encode(), place)
-        place = start + len(word.encode())
-        offsets.append((start, place))
-    return offsets
 
 
 def translation(source: str, text: str, tokens: list[str], weights: Any = None) -> Translation:

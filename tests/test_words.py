@@ -1,7 +1,5 @@
 """Texts are plain English: the words of CONTRIBUTING.md, "Words", do not occur."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """A small translator with few words, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

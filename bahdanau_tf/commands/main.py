@@ -25,7 +25,7 @@ from bahdanau_tf.options.training import RECIPES, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.imports import imported, is_shortage
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import Range, did_you_mean
 from bahdanau_tf.system.terminal import (
     StatusLine,
     ended_by_two_interrupts,
@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 for success, 1 if a check of the command failed, 2
-        for a mistake in flags or files, 130 after Ctrl-C. After a second
-        Ctrl-C the process ends, whatever it computes.
+        for a mistake in flags or files, 130 after Ctrl-C, 143 if SIGTERM stops a
+        training. After a second Ctrl-C the process ends, whatever it computes.
     """
     try:
         with ended_by_two_interrupts("bahdanau-tf: interrupted"):
@@ -99,7 +99,8 @@ def _main(argv: list[str]) -> int:
     if name == "--version":
         return _say(f"bahdanau-tf {__version__}", sys.stdout, 0)
     if name not in COMMANDS:
-        return _fail(f"no command {name!r}, wanted one of {', '.join(COMMANDS)}")
+        hint = did_you_mean(name, COMMANDS)
+        return _fail(f"no command {name!r}{hint}, wanted one of {', '.join(COMMANDS)}")
     return _run(name, ["--help" if word == "-h" else word for word in rest])
 
 
@@ -207,10 +208,7 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
     """absl's message about a flag, without Python's terms."""
     message = str(error).removeprefix("ERROR:: ")
     if isinstance(error, absl_flags.UnrecognizedFlagError):
-        name = error.flagname
-        similar = [f"--{other}" for other in flags if len(name) > 2 and name in other]
-        if similar:
-            return f"{message.partition('. Did')[0]}. Did you mean: {', '.join(sorted(similar))}?"
+        return message.partition(". Did")[0] + did_you_mean(error.flagname, flags, "--")
     message = re.sub(
         r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
         r"--\1 is \2, wanted names separated by commas, without line breaks",

@@ -25,8 +25,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.flags import Group, Modules, Threads, is_given, require
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.training import KINDS, TEXTS
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.options.training import KINDS, TEXTS, StartOptions, absolute
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.training.request import Request, recall_texts
 
@@ -55,10 +54,6 @@ class _Files(OptionGroup):
         "folder of the text files in --data_dir, if that holds several corpora; ignored if it "
         "does not exist"
     )
-    init_from: str | None = option(
-        "folder of a trained model, that of an earlier training or a saved translator, with "
-        "whose weights and tokenizers a new training begins; a copy is kept in --model_dir"
-    )
     recipe: str | None = option(
         "name of a file of flags in the package, such as multi30k-en-fr or paper; later flags "
         "override it, and nothing is chosen from the text"
@@ -68,19 +63,11 @@ class _Files(OptionGroup):
         "--model_dir",
         False,
     )
-    dev_pairs: int = option(
-        "number of training pairs that are held out as dev text; 0 for none", 0, Range(0, 10**9)
-    )
-    added_words: int = option(
-        "number of words that --init_from adds to the vocabulary of each side, the most frequent "
-        "unknown ones of the training text (not for sub-words, which can write any word)",
-        0,
-        Range(0, 10**9),
-    )
 
 
 GROUPS = (
     Group(_Files),
+    Group(StartOptions, "Files"),
     Group(TextOptions, "Text"),
     Group(ModelOptions, "Model"),
     Group(Modules, "Model"),
@@ -107,7 +94,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         print(result)
         if result.stopped_by == "minutes":
             StatusLine().note("the same command with more --minutes continues the training")
-    return 130 if result.stopped_by == "signal" else 0
+    return 128 + result.signal if result.stopped_by == "signal" else 0
 
 
 def request_of(flags: absl_flags.FlagValues) -> Request:
@@ -117,8 +104,7 @@ def request_of(flags: absl_flags.FlagValues) -> Request:
         for name, path in recall_texts(model_dir).items():
             flags[name].value = path
     if flags.init_from:
-        # A run that resumes may have another current folder.
-        flags["init_from"].value = str(Path(flags.init_from).absolute())
+        flags["init_from"].value = absolute(flags.init_from)
     folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus

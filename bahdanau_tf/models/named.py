@@ -15,9 +15,9 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.options.fields import similar
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage
+from bahdanau_tf.system.ranges import did_you_mean
 
 LAYERS = "bahdanau_tf.layers"
 _CLASSES: dict[str, type[EncoderDecoder]] = {
@@ -136,7 +136,7 @@ def _class(field: str, name: str) -> type:
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{similar(last, classes)}; wanted a class of {LAYERS} or module.Class"
+            f"{last!r}{did_you_mean(last, classes)}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
 

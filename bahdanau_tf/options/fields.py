@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.system.ranges import Range, check_some, check_values, did_you_mean as did_you_mean
 
 
 def option(
@@ -33,13 +32,6 @@ def option(
     about: dict[str, object] = {"text": text, "within": within, "used_if": used_if or {}}
     about |= {"required": required, "repeated": repeated}
     return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
-
-
-def similar(name: str, names: Iterable[str]) -> str:
-    """What an error adds to a wrong name: those like it, as " (did you mean X?)", or ""."""
-    names = [*names]
-    likely = [x for x in names if name and x.startswith(name)] or get_close_matches(name, names)
-    return f" (did you mean {' or '.join(likely)}?)" if likely else ""
 
 
 def as_flag(name: str, value: object) -> str:
@@ -74,8 +66,17 @@ class OptionGroup:
         cls.__doc__ = f"{before.rstrip()}\n\n{attributes}\n\n{section}{after}".rstrip() + "\n"
 
     def __post_init__(self) -> None:
-        fields = dataclasses.fields(self)
-        check_values(self, **{f.name: within for f in fields if (within := f.metadata["within"])})
+        check_values(self, **self._ranges())
+
+    @classmethod
+    def _ranges(cls) -> dict[str, Range]:
+        fields = dataclasses.fields(cls)
+        return {f.name: within for f in fields if (within := f.metadata["within"])}
+
+    @classmethod
+    def check(cls, values: Mapping[str, object]) -> None:
+        """Raises a ValueError unless each option among `values` is allowed, apart from others."""
+        check_some(cls, values, cls._ranges())
 
     def unused(self) -> dict[str, str]:
         """The options that have no effect, and the flag that is the reason."""

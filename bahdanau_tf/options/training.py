@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from bahdanau_tf.options.fields import as_flag
+from bahdanau_tf.options.fields import OptionGroup, as_flag, option
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.ranges import Range
 
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
+PRETRAINED = resources.files("bahdanau_tf").joinpath("pretrained")
 FILE = "train.flags"
 TEXTS_FILE = "texts.flags"
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
@@ -26,7 +29,29 @@ OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 OF_MODEL = tuple(field.name for owner in (TextOptions, ModelOptions) for field in fields(owner))
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-T = TypeVar("T", TextOptions, ModelOptions, Recipe)
+
+@dataclass(frozen=True)
+class StartOptions(OptionGroup):
+    """What a new training starts with."""
+
+    init_from: str | None = option(
+        "a trained model with whose weights and tokenizers a new training begins: the folder of an "
+        "earlier training or of a saved translator, or the name of a translator that comes with "
+        "the package; a copy is kept in --model_dir"
+    )
+    dev_pairs: int = option(
+        "number of training pairs that are held out as dev text; 0 for none", 0, Range(0, 10**9)
+    )
+    added_words: int = option(
+        "number of words that --init_from adds to the vocabulary of each side, the most frequent "
+        "unknown ones of the training text (not for sub-words, which can write any word)",
+        0,
+        Range(0, 10**9),
+    )
+
+
+OWNERS = (TextOptions, ModelOptions, Recipe, StartOptions)
+T = TypeVar("T", TextOptions, ModelOptions, Recipe, StartOptions)
 
 
 def _kind(hint: Any) -> type:
@@ -37,12 +62,7 @@ def _kind(hint: Any) -> type:
 
 # The type of each option, by name.
 KINDS: Mapping[str, type] = MappingProxyType(
-    {
-        name: _kind(hint)
-        for owner in (TextOptions, ModelOptions, Recipe)
-        for name, hint in typing.get_type_hints(owner).items()
-    }
-    | {"dev_pairs": int, "init_from": str, "added_words": int}
+    {name: _kind(hint) for owner in OWNERS for name, hint in typing.get_type_hints(owner).items()}
 )
 
 # The keywords of `fit` for the flags that are named otherwise.
@@ -56,6 +76,8 @@ def with_keywords(message: str) -> str:
         name, value = match.groups()
         name = _KEYWORDS.get(name, name)
         positive = name.removeprefix("no")
+        if name == "modules" and value:
+            return f"{name}={value.split(',')!r}"
         if value is None:
             is_negated = name not in KINDS and KINDS.get(positive) is bool
             return f"{positive}=False" if is_negated else name
@@ -70,22 +92,16 @@ class TrainingOptions(NamedTuple):
     text: TextOptions
     model: ModelOptions
     recipe: Recipe
-    dev_pairs: int = 0  # number of training pairs to hold out as dev text
-    init_from: str | None = None  # folder of a trained model, in place of text and model
-    added_words: int = 0  # number of words that are added to its vocabularies
+    start: StartOptions = StartOptions()
 
     def values(self, without: Collection[str] = ()) -> dict[str, Any]:
         """The values of all options that have an effect, by name, `without` some."""
         values = vars(self.recipe)
         unused = {*without, *self.recipe.unused()}
-        if self.init_from is None:
+        if self.start.init_from is None:
             values = vars(self.text) | vars(self.model) | values
-            unused |= self.text.unused().keys() | self.model.unused().keys()
-        else:
-            names = ("init_from", "added_words")
-            values = values | {name: getattr(self, name) for name in names}
-        values["learning_rate"] = self.recipe.rate
-        values["dev_pairs"] = self.dev_pairs
+            unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
+        values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
         return {
             name: value
             for name, value in values.items()
@@ -97,6 +113,18 @@ def recipe_names() -> list[str]:
     """The names of the recipes, which are files of flags in the package."""
     names = (entry.name for entry in RECIPES.iterdir())
     return sorted(name.removesuffix(".flags") for name in names if name.endswith(".flags"))
+
+
+def pretrained_names() -> list[str]:
+    """The names of the translators that come with the package, which are folders in it."""
+    return sorted(entry.name for entry in PRETRAINED.iterdir() if entry.is_dir())
+
+
+def absolute(init_from: str | os.PathLike[str]) -> str:
+    """The path for a run that resumes in another current folder; a pretrained one's name stays."""
+    if init_from in pretrained_names() and not os.path.exists(init_from):
+        return os.fspath(init_from)
+    return str(Path(init_from).absolute())
 
 
 def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:
@@ -126,9 +154,9 @@ def make_options(
     values = {**of_recipe, **user_options, **chosen}
     text, model = TextOptions(), ModelOptions()
     recipe = make(Recipe, values)
+    start = make(StartOptions, values)
     unused = recipe.unused()
-    init_from = values.get("init_from")
-    if init_from is None:
+    if start.init_from is None:
         refuse(user_options, ["added_words"], "without --init_from")
         text, model = make(TextOptions, values), make(ModelOptions, values)
         unused = text.unused() | model.unused() | unused
@@ -140,10 +168,7 @@ def make_options(
         refuse(user_options, [name], f"with {where}")
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
-    dev_pairs = values.get("dev_pairs", 0)
-    if dev_pairs < 0:
-        raise ValueError(f"--dev_pairs is {dev_pairs}, wanted 0 or more")
-    has_dev = "dev_source" in user_options or bool(dev_pairs)
+    has_dev = "dev_source" in user_options or bool(start.dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
         where = "without --dev_source or --dev_pairs"
         if "dev_pairs" in user_options:
@@ -151,8 +176,7 @@ def make_options(
         refuse(user_options, OF_DEV_TEXT, where)
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
-    added_words = values.get("added_words", 0)
-    return TrainingOptions(text, model, recipe, dev_pairs, init_from, added_words)
+    return TrainingOptions(text, model, recipe, start)
 
 
 def make(owner: type[T], values: Mapping[str, Any]) -> T:

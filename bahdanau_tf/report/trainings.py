@@ -43,7 +43,7 @@ runpy.run_module("bahdanau_tf", run_name="__main__", alter_sys=True)
 """
 COMMAND = (sys.executable, "-c", _STOPS_WITH_PARENT, "train")
 # Exit codes of a training that was stopped.
-STOPPED = (130, -signal.SIGTERM, -signal.SIGINT)
+STOPPED = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 _RECORD = "trained.json"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -63,12 +65,25 @@ def check_values(owner: object, **ranges: Range) -> None:
     `Literal` must have one of its values. None passes where the annotation allows it: it stands
     for "not given". NumPy's numbers are replaced by Python's, which JSON can hold.
     """
-    for name, hint in typing.get_type_hints(type(owner)).items():
-        value = getattr(owner, name)
-        if wanted := _wanted(value, hint, ranges.get(name)):
-            raise ValueError(f"{type(owner).__name__}: {name} is {value!r}, wanted {wanted}")
+    values = {name: getattr(owner, name) for name in typing.get_type_hints(type(owner))}
+    check_some(type(owner), values, ranges)
+    for name, value in values.items():
         if hasattr(value, "item"):
             object.__setattr__(owner, name, value.item())  # it may be frozen
+
+
+def check_some(owner: type, values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
+    """As `check_values`, of values for some fields of a dataclass, by name; ignores other names."""
+    for name, hint in typing.get_type_hints(owner).items():
+        if name in values and (wanted := _wanted(values[name], hint, ranges.get(name))):
+            raise ValueError(f"{owner.__name__}: {name} is {values[name]!r}, wanted {wanted}")
+
+
+def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
+    """A hint for a wrong name: the names that contain it, or else those that are like it."""
+    longer = sorted(other for other in names if len(name) > 2 and name in other)
+    like = longer or get_close_matches(name, names)
+    return f" (did you mean {' or '.join(before + other for other in like)}?)" if like else ""
 
 
 def check_range(owner: object, name: str, allowed: Range) -> None:

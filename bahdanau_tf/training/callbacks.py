@@ -21,6 +21,7 @@ from bahdanau_tf.training.checkpoints import as_array
 from bahdanau_tf.training.dev import LOW, DevSet, Evaluation, record_evaluation
 from bahdanau_tf.training.folder import Log
 from bahdanau_tf.training.run import Run
+from bahdanau_tf.training.signals import SIGNALS
 from bahdanau_tf.translation import Translation
 
 ADVICE = "the training diverges (then a lower --learning_rate helps), or it"
@@ -50,7 +51,9 @@ class Status(RunCallback):
         if run.dev is not None:
             note(f"dev BLEU: greedy search, {run.dev.tokenize}")
         if run.step:
-            note(f"resuming from update {run.step}")
+            limit = run.recipe.minutes
+            used = f", {run.used['minutes']} of {limit:g} minutes are used" if limit else ""
+            note(f"resuming from update {run.step}{used}")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         run = self._run
@@ -436,6 +439,10 @@ class Ends(RunCallback):
         super().__init__(run)
         self._signals = signals
 
+    @property
+    def _signal(self) -> str:
+        return "signal" if self._run.signal else ""
+
     def on_train_begin(self, logs: object = None) -> None:
         self._listen()
         self._reset_patience()  # with another end the rate may have risen again
@@ -453,9 +460,9 @@ class Ends(RunCallback):
 
     def _listen(self) -> None:
         """Asks all workers whether a callback or a signal ends the training."""
-        own = self.model.stop_training, bool(self._signals)
-        self._is_stopped, is_signalled = self._run.cluster.any(*own)
-        self._signal = "signal" if is_signalled else ""
+        own = self.model.stop_training, *(number in self._signals for number in SIGNALS)
+        self._is_stopped, *came = self._run.cluster.any(*own)
+        self._run.signal = next((n for n, x in zip(SIGNALS, came, strict=True) if x), 0)
 
     def _limit(self) -> str:
         run = self._run

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import reprlib
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,19 +19,20 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.held_out import measure
-from bahdanau_tf.data.parallel import ParallelCorpus, check_columns, write_columns
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, is_table, write_columns
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import Recipe, training
-from bahdanau_tf.options.fields import similar
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.ranges import did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount, worded
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
 from bahdanau_tf.training.folder import FREE, Log, locked
-from bahdanau_tf.training.loop import train
+from bahdanau_tf.training.loop import check_callbacks, train
 from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
 from bahdanau_tf.training.request import Request, doubts, few_pairs, recall_texts
 from bahdanau_tf.training.run import TrainingResult
@@ -82,6 +85,7 @@ def fit(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     tensorboard: bool = False,
     threads: int | None = None,
+    modules: Sequence[str] = (),
     **options: Any,
 ) -> Translator:
     """Trains a model that translates, as the command `bahdanau-tf train` does.
@@ -98,16 +102,18 @@ def fit(
         dev: A dev text by which the best model is selected: source and target as a tuple, a table,
             or pairs; by default some pairs of the training text are held out.
         model_dir: The folder of the training. By default a temporary one, which exists as long as
-            the translator, or for good if the training fails.
+            the translator, or for good if a training that has begun fails.
         recipe: Options of training as one value; or the name of a recipe of the package, such as
             "paper", with which nothing is chosen.
         minutes: Longest time of all runs together; 60 unless `epochs` or `updates` are given.
         callbacks: As for `train`.
         tensorboard: As for `train`.
         threads: Number of cores to use, before TensorFlow has run; default: all.
+        modules: Modules of your own with classes that the training in `model_dir` names; they are
+            run, so name only those that you trust.
         **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
-            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder of a trained model
-            that is trained further, and `added_words`, the number of words that it learns.
+            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder or the name of a
+            trained model to train further, and `added_words`, the number of words that it learns.
 
     Returns:
         The translator with the best model. Its `history` is a `History`.
@@ -123,33 +129,38 @@ def fit(
     translator = bahdanau_tf.fit("train.en", "train.fr", minutes=5)
     ```
     """
-    kinds = training.KINDS
-    for name in options.keys() - kinds.keys():
-        hint = " (did you mean dev=(source, target)?)" if "dev_" in name else similar(name, kinds)
-        raise ValueError(f"fit: there is no option {name!r}{hint}, wanted {sorted(kinds)}")
+    for name in options.keys() - training.KINDS.keys():
+        names = ["dev=(source, target)"] if name.startswith("dev_") else sorted(training.KINDS)
+        hint = did_you_mean(name, names)
+        raise ValueError(f"fit: there is no option {name!r}{hint}, wanted {sorted(training.KINDS)}")
+    keywords: dict[str, object] = {"source": source, "target": target, "dev": dev}
+    keywords |= {"model_dir": model_dir, "recipe": recipe, "tensorboard": tensorboard}
+    _check_keywords(keywords | {"threads": threads, "modules": modules})
+    check_callbacks("fit", callbacks)
     if minutes is not None:
         options["minutes"] = minutes
-    if isinstance(recipe, str) and recipe not in training.recipe_names():
-        raise ValueError(f"fit: recipe is {recipe!r}, wanted one of {training.recipe_names()}")
-    if model_dir == "":
-        raise ValueError("fit: model_dir is empty, wanted a folder")
+    for module in modules:
+        imported(module, f"modules is {module!r}")
     kept = ""
     with contextlib.ExitStack() as undo:
         if model_dir is None:
             kept = ", as long as the translator exists"
             temporary = tempfile.mkdtemp(prefix="bahdanau_tf-")
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
-            model_dir = Path(temporary, "model")
-        folder = Path(model_dir)
-        request = _request(_texts(folder, source, target, dev), folder, recipe, options)
+        folder = Path(temporary, "model") if model_dir is None else Path(model_dir)
+        texts = _texts(folder, source, target, dev)
+        request = _request(texts, folder, recipe, options, modules)
         request.check()
-        remove_temporary = undo.pop_all().close  # not if a training fails, which can resume
-    resume = f"fit(model_dir={str(folder)!r}) resumes this training"
-    try:
-        result = run(request, tensorboard, threads, callbacks)
-    except KeyboardInterrupt:
-        StatusLine().note(resume)
-        raise
+        resume = f"fit(model_dir={str(folder)!r}) resumes this training"
+        try:
+            result = run(request, tensorboard, threads, callbacks)
+        except BaseException as error:
+            is_unknown = model_dir is None or isinstance(error, KeyboardInterrupt)
+            if is_unknown and is_begun(folder):
+                undo.pop_all()
+                StatusLine().note(f"{resume} from its last checkpoint")
+            raise
+        remove_temporary = undo.pop_all().close
     if result.stopped_by == "signal":
         StatusLine().note(f"{resume}{kept}")
     translator = Translator.load(folder)
@@ -161,8 +172,40 @@ def fit(
     return translator
 
 
+# The classes of the keywords of `fit` that are not options, and how messages call them.
+_KEYWORDS: dict[str, tuple[Any, str]] = {
+    "source": (str | os.PathLike | Iterable | None, "a file, sentences, or pairs"),
+    "target": (str | os.PathLike | Iterable | None, "a file or sentences"),
+    "dev": (str | os.PathLike | Iterable | None, "(source, target), a table, or pairs"),
+    "model_dir": (str | os.PathLike | None, "a folder"),
+    "recipe": (str | Recipe | None, "a Recipe, or the name of one of the package"),
+    "tensorboard": (bool, "True or False"),
+    "threads": (Integral | None, "a whole number"),
+    "modules": (list | tuple, "a list of names"),
+}
+
+
+def _check_keywords(keywords: Mapping[str, object]) -> None:
+    """Raises a ValueError unless the keywords of `fit` have allowed values."""
+    for name, value in keywords.items():
+        kind, wanted = _KEYWORDS[name]
+        if not isinstance(value, kind):
+            raise ValueError(f"fit: {name} is {value!r}, wanted {wanted}")
+    recipe, names = keywords["recipe"], training.recipe_names()
+    if isinstance(recipe, str) and recipe not in names:
+        raise ValueError(
+            f"fit: recipe is {recipe!r}{did_you_mean(recipe, names)}, wanted one of {names}"
+        )
+    if keywords["model_dir"] == "":
+        raise ValueError("fit: model_dir is empty, wanted a folder")
+
+
 def _request(
-    texts: Mapping[str, str], folder: Path, recipe: str | Recipe | None, options: Mapping[str, Any]
+    texts: Mapping[str, str],
+    folder: Path,
+    recipe: str | Recipe | None,
+    options: Mapping[str, Any],
+    modules: Sequence[str],
 ) -> Request:
     """The request of `fit`: options by keyword, those of a recipe, and texts."""
     user_options, defaults, name = dict(options), {}, None
@@ -174,11 +217,11 @@ def _request(
         with resources.as_file(training.RECIPES.joinpath(f"{recipe}.flags")) as file:
             of_recipe = training.read_options(file, (*training.TEXTS, "corpus"))
         name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in training.KINDS}
-    if user_options.get("init_from"):
-        user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
+    if isinstance(init_from := user_options.get("init_from"), str | os.PathLike) and init_from:
+        user_options["init_from"] = training.absolute(init_from)
     if "dev_source" in texts:
         user_options["dev_source"] = texts["dev_source"]
-    return Request(texts, folder, user_options, name, defaults)
+    return Request(texts, folder, user_options, name, defaults, modules)
 
 
 def _texts(
@@ -188,25 +231,49 @@ def _texts(
     if source is None and target is None and dev is None:
         return recall_texts(folder)
     both = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+    is_one_side = isinstance(dev, str | os.PathLike) and not is_table(dev)
+    if is_one_side or not all(isinstance(side, _KEYWORDS["target"][0]) for side in both):
+        raise ValueError(f"fit: dev is {dev!r}, wanted {_KEYWORDS['dev'][1]}")
     texts: dict[str, str] = {}
     for name, (first, second) in (("train", (source, target)), ("dev", both)):
-        sides: Mapping[str, Any] = {"source": first, "target": second}
-        if first is not None and second is None and not isinstance(first, (str, os.PathLike)):
-            pairs = [tuple(pair) for pair in first]
-            if any(len(pair) != 2 for pair in pairs):
-                raise ValueError(
-                    f"fit: {name} has a {next(p for p in pairs if len(p) != 2)!r}, "
-                    "wanted pairs of a sentence and its translation"
-                )
-            sides = dict(zip(sides, zip(*pairs, strict=True), strict=True)) if pairs else {}
-        for side, text in sides.items():
-            if isinstance(text, (str, os.PathLike)):
-                texts[f"{name}_{side}"] = os.fspath(text)
-            elif text is not None:
-                path = folder / GIVEN / f"{name}.{side}"
-                _write_sentences(path, list(text))
-                texts[f"{name}_{side}"] = str(path)
+        both_sides: dict[str, Any] = {"source": first, "target": second}
+        sides = {side: text for side, text in both_sides.items() if text is not None}
+        paths = {side: x for side, x in sides.items() if isinstance(x, str | os.PathLike)}
+        texts |= {f"{name}_{side}": os.fspath(path) for side, path in paths.items()}
+        lists = {side: [*text] for side, text in sides.items() if side not in paths}
+        if [*lists] == [*sides] == ["source"]:
+            lists = _columns(name, lists["source"])
+        counts = [len(sentences) for sentences in lists.values()]
+        if len({*counts}) > 1:
+            raise ValueError(
+                f"fit: {'dev: ' * (name == 'dev')}source has {amount(counts[0], 'sentence')} and "
+                f"target {counts[1]:,}, wanted equal numbers"
+            )
+        for side, sentences in lists.items():
+            path = folder / GIVEN / f"{name}.{side}"
+            _write_sentences(path, sentences)
+            texts[f"{name}_{side}"] = str(path)
     return texts
+
+
+def _columns(name: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
+    """The sides of pairs of sentences."""
+    sides: dict[str, list[Any]] = {side: [] for side in SIDES}
+    for pair in pairs:
+        is_row = isinstance(pair, Iterable) and not isinstance(pair, str | Mapping)
+        row = tuple(pair) if is_row else ()
+        if len(row) != 2:
+            keyword, other = {
+                "train": ("source", "target, the translations"),
+                "dev": ("dev", "(source, target)"),
+            }[name]
+            raise ValueError(
+                f"fit: {keyword} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
+                f"its translation, or {other}"
+            )
+        for sentences, sentence in zip(sides.values(), row, strict=True):
+            sentences.append(sentence)
+    return sides if pairs else {}
 
 
 def _write_sentences(path: Path, sentences: Sequence[object]) -> None:
@@ -311,8 +378,8 @@ def _dev_lines(files: TrainingFiles) -> int | None:
     source, target = map(count_lines, (files.dev_source, files.dev_target))
     if source != target:
         raise ValueError(
-            f"--dev_source has {amount(source, 'line')} and --dev_target {target:,}, "
-            "wanted equal numbers"
+            f"--dev_source: {files.dev_source} has {amount(source, 'line')} and "
+            f"{files.dev_target} has {target:,}, wanted equal numbers"
         )
     return source
 
@@ -336,9 +403,9 @@ def _choose(request: Request, plan: TrainingPlan, dev_lines: int | None) -> list
 
 
 def _plan(options: training.TrainingOptions, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
-    text, model, recipe, dev_pairs, init_from, added_words = options
-    start = None if init_from is None else Start(init_from, added_words)
-    return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
+    text, model, recipe, start = options
+    trained = None if start.init_from is None else Start(start.init_from, start.added_words)
+    return TrainingPlan(text, model, recipe, files, model_dir, start.dev_pairs, trained)
 
 
 def _remember(model_dir: Path, files: TrainingFiles, values: Mapping[str, object]) -> None:

@@ -73,6 +73,13 @@ class Change(NamedTuple):
         """How a user calls the setting."""
         return f"--{self.name}" if self.name in KINDS else self.name
 
+    @property
+    def note(self) -> str:
+        """The sentence for an option that a training may change."""
+        is_limit = self.name in ("updates", "minutes")
+        before, after = (f"{x}{' (no limit)' * (is_limit and x == 0)}" for x in self[1:])
+        return f"--{self.name} is {after} from now on, it was {before}"
+
     def refusal(self, folder: Path) -> ValueError:
         """The error for a setting that a training cannot change."""
         name, before, after = self
@@ -338,9 +345,7 @@ class ModelFolder:
         notes = []
         for change in changes(self._file, self._settings):
             if change.name in FREE:
-                notes.append(
-                    f"--{change.name} is {change.after} from now on, it was {change.before}"
-                )
+                notes.append(change.note)
             # Without a best model none was selected on a dev set.
             elif change.name not in (DEV_TEXT, DEV_TOKENIZER) or self.best.exists():
                 raise change.refusal(self.path)

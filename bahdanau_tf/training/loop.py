@@ -18,6 +18,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.fields import as_flag
 from bahdanau_tf.training import callbacks as own, step as steps
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
 from bahdanau_tf.training.cluster import Cluster
@@ -70,14 +71,15 @@ def train(
         `TrainingResult`.
 
     Raises:
-        ValueError: `files` or `recipe` is of another class, the files do not match, `model_dir`
-            holds another model, another process trains in it, or its best model would be lost.
-            Nothing is written then. Or too many updates in a row were skipped, since their loss or
-            gradient was not finite. Or it was called in the scope of a strategy, or another machine
-            has other settings.
+        ValueError: `files`, `recipe` or a callback is of another class, the files do not match,
+            `model_dir` holds another model, another process trains in it, or its best model would
+            be lost. Nothing is written then. Or too many updates in a row were skipped, since their
+            loss or gradient was not finite. Or it was called in the scope of a strategy, or another
+            machine has other settings.
         OSError: A file cannot be read, or `model_dir` not written to, or another machine has ended;
             what was written before is kept.
     """
+    check_callbacks("train", callbacks)
     for name, value, kind in (("files", files, TrainingFiles), ("recipe", recipe, Recipe)):
         if not isinstance(value, kind):
             raise ValueError(f"train: {name} is {value!r}, wanted a {kind.__name__}")
@@ -97,6 +99,16 @@ def train(
         training.callbacks = build_callbacks(run, signals, board, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
         return training.train()
+
+
+def check_callbacks(owner: str, callbacks: object) -> None:
+    """Raises a ValueError, which begins with the function, unless it has a list of callbacks."""
+    kinds = list | tuple, keras.callbacks.Callback
+    if not (isinstance(callbacks, kinds[0]) and all(isinstance(x, kinds[1]) for x in callbacks)):
+        raise ValueError(
+            f"{owner}: callbacks is {callbacks!r}, wanted a list of objects of "
+            "keras.callbacks.Callback"
+        )
 
 
 def build_callbacks(
@@ -243,11 +255,11 @@ class _Training:
         model: keras.Model = run.translator.model
         model.stop_training = False
         self.callbacks.on_train_begin()
-        run.note(
-            f"nothing is left to do: {ENDINGS[run.ending]}"
-            if run.ending
-            else "making the graph of an update"
-        )
+        over = f"nothing is left to do: {ENDINGS.get(run.ending)}"
+        if (used := run.used.get(run.ending)) is not None:
+            limit = as_flag(run.ending, getattr(run.recipe, run.ending))
+            over += f", {used} of {limit}; a larger number resumes the training"
+        run.note(over if run.ending else "making the graph of an update")
         (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])
         if run.ending and is_due:
             if run.cluster.is_chief:
@@ -269,6 +281,7 @@ class _Training:
             tokenize=run.dev.tokenize if run.dev else "",
             monitor=run.recipe.monitor,
             best_loss=float(run.state.best_loss),
+            signal=run.signal,
         )
 
     def _train_until_evaluation(self) -> None:

@@ -50,6 +50,8 @@ class Request:
 
     def check(self) -> None:
         """Raises a ValueError for mistakes that can be found before any text is read."""
+        for owner in training.OWNERS:
+            owner.check(self.user_options)
         check_folder("model_dir", str(self.model_dir))
         check_outside_models("model_dir", str(self.model_dir))
         for name, path in self.texts.items():

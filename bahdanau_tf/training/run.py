@@ -212,6 +212,7 @@ class Run:
         seconds: The time that they took to read and process, without evaluations and checkpoints.
         evaluation: The last evaluation of this run, or None.
         ending: Why the training ends, a key of `ENDINGS`; "" while it continues.
+        signal: The number of the signal that some worker got; 0 for none.
     """
 
     translator: Translator
@@ -232,6 +233,7 @@ class Run:
     seconds: float = 0.0
     evaluation: Evaluation | None = None
     ending: str = ""
+    signal: int = 0
 
     def start_clock(self) -> None:
         """Makes `pace` and `line` from the state, once it is restored."""
@@ -255,6 +257,16 @@ class Run:
     def total_steps(self) -> int:
         """Number of updates of the whole training."""
         return self.recipe.total_updates(self.steps_per_epoch)
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What is done of each limit of all runs together, by the name of its option."""
+        return {
+            "epochs": round(self.step / self.steps_per_epoch, 2),
+            "updates": self.step,
+            "minutes": round(self.pace.seconds / 60, 2),
+            "patience": int(self.state.stale),
+        }
 
     @property
     def evaluate_every(self) -> int:
@@ -307,6 +319,7 @@ class TrainingResult:
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
         monitor: What selected the best model, "bleu" or "loss".
         best_loss: Its loss per word of the dev set; NaN without one.
+        signal: The number of the signal that stopped it; 0 for none.
     """
 
     best_bleu: float
@@ -317,6 +330,7 @@ class TrainingResult:
     tokenize: str = ""
     monitor: str = "bleu"
     best_loss: float = math.nan
+    signal: int = 0
 
     def __str__(self) -> str:
         bleu = f"dev BLEU {self.best_bleu:.2f}"

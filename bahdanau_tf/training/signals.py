@@ -9,6 +9,8 @@ from types import FrameType
 
 from bahdanau_tf.system.terminal import heard
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
@@ -35,7 +37,7 @@ def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
             raise KeyboardInterrupt
         caught.append(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_IGN:
             continue  # a job of a script may ignore Ctrl-C
         try:

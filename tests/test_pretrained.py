@@ -1,0 +1,110 @@
+"""Translators in a byte for each weight, and those that come with the package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from processes import run_python
+from toys import english, french, toy_translator
+
+from bahdanau_tf import Decoding, RNNEncDec, RNNSearch, Translator
+from bahdanau_tf.commands import main as cli
+from bahdanau_tf.options.training import PRETRAINED, pretrained_names
+
+pytestmark = pytest.mark.usefixtures("eager_search")
+NAMES = pretrained_names()
+SENTENCES = ["the cat sleeps.", "", "the red dog sees a cat.", "e\u0301\u200b \U0001f600"]
+
+
+@pytest.mark.parametrize("model_class", [RNNSearch, RNNEncDec])
+def test_int8_is_within_half_a_step_of_the_weights(tmp_path, model_class):
+    translator = toy_translator(english(), french(), Decoding(beam_size=2), model_class=model_class)
+    translator.model.weights[0].assign(keras.ops.zeros_like(translator.model.weights[0]))
+    translator.card = "# From a test\n"
+    before = translator.model.get_weights()
+    translator.save(tmp_path / "int8", int8=True)
+    loaded = Translator.load(tmp_path / "int8")
+    assert loaded.card == translator.card
+    assert loaded.decoding == translator.decoding
+    for own, weights, rounded in zip(
+        translator.model.get_weights(), before, loaded.model.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(own, weights)
+        step = np.abs(weights).max(-1, keepdims=True) / 63 if weights.ndim == 2 else 0
+        assert rounded.dtype == weights.dtype
+        assert np.all(np.abs(rounded - weights) <= step / 2 + 1e-7)
+    again = tmp_path / "again"
+    loaded.save(again, int8=True)  # rounding twice changes nothing more
+    for first, second in zip(
+        loaded.model.get_weights(), Translator.load(again).model.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-9)
+    translations = [translation.text for translation in loaded.translate(SENTENCES)]
+    loaded.save(tmp_path / "float")
+    assert translations == [
+        x.text for x in Translator.load(tmp_path / "float").translate(SENTENCES)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("weights.npz", None, "weights.npz is missing"),
+        ("weights.npz", b"PK", "is not an .npz file"),
+        ("model.json", b"[]", "wanted a JSON object"),
+        ("model.json", b'{"class_name": "Lambda", "module": "os"}', "os.Lambda, which is not"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, name, contents, message):
+    toy_translator(english(), french()).save(tmp_path / "int8", int8=True)
+    path = tmp_path / "int8" / name
+    path.unlink() if contents is None else path.write_bytes(contents)
+    with pytest.raises(ValueError, match=f"{message}"):
+        Translator.load(tmp_path / "int8")
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    for units in (4, 5):
+        model = RNNSearch(english().vocabulary_size, french().vocabulary_size, units=units)
+        Translator(model, english(), french()).save(tmp_path / str(units), int8=True)
+    (tmp_path / "5" / "weights.npz").replace(tmp_path / "4" / "weights.npz")
+    with pytest.raises(ValueError, match=r"Translator\.load: .*model\.json"):
+        Translator.load(tmp_path / "4")
+
+
+def test_there_is_no_other_preset():
+    with pytest.raises(ValueError, match="name is 'tatoeba-fr-en', wanted one of"):
+        Translator.from_preset("tatoeba-fr-en")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pretrained_translator_is_small_and_has_a_card(name):
+    files = [x for x in Path(str(PRETRAINED), name).rglob("*") if x.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 6e6
+    card = Translator.from_preset(name).card
+    assert "CC BY 2.0" in card
+    assert re.search(r"BLEU \|? ?\d\d\.\d\d", card)
+
+
+def test_a_new_process_translates_at_once(tmp_path):
+    """From any folder."""
+    program = (
+        "import bahdanau_tf as bt; t = bt.Translator.from_preset('tatoeba-en-fr'); "
+        "print(t.translate('The cat sleeps.').text); print(t.translate('I am tired.').pharaoh)"
+    )
+    text, links = run_python("-c", program, cwd=tmp_path).stdout.splitlines()
+    assert text == "Le chat dort."
+    assert "0-0" in links.split()
+
+
+def test_the_card_has_what_its_command_prints(shared, monkeypatch, capsys):
+    monkeypatch.chdir(shared("data/tatoeba-en-fr"))
+    card = Translator.from_preset("tatoeba-en-fr").card
+    (command,) = re.findall(r"^ *bahdanau-tf (evaluate .*)$", card, re.MULTILINE)
+    assert cli.main(["bahdanau-tf", *command.split()]) == 0
+    (score,) = re.findall(r"BLEU.*?(\d+\.\d+)", capsys.readouterr().out)
+    assert score in card
