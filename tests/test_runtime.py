@@ -76,8 +76,8 @@ def assert_equal(wanted: list[Any], actual: list[Any]) -> None:
             for name in ("text", "tokens", "source_tokens", "source_offsets", "target_offsets"):
                 assert getattr(first, name) == getattr(second, name)
             assert first.finished == second.finished
-            assert first.score == pytest.approx(second.score, abs=1e-4)
-            assert first.log_prob == pytest.approx(second.log_prob, abs=1e-4)
+            assert first.score == pytest.approx(second.score, abs=1e-4, rel=1e-5)
+            assert first.log_prob == pytest.approx(second.log_prob, abs=1e-4, rel=1e-5)
             if first.weights is not None:
                 np.testing.assert_allclose(first.weights, second.weights, atol=1e-5)
 
@@ -136,12 +136,12 @@ def test_graphs_that_differ_never_appear(tmp_path, monkeypatch):
         onnx.export_runtime(translator().graph, tmp_path / "new")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
-    with pytest.raises(ValueError, match="has second files"):
+    with pytest.raises(ValueError, match="has other files"):
         onnx.export_runtime(translator().graph, tmp_path / "mine")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.text(), st.lists(st.integers(0, 289), max_size=9))
 def test_text_is_that_of_the_graph(text, ids):
     for tokenizer in (TEXT, REVERSED):
@@ -188,7 +188,8 @@ def test_int8_has_rounded_weights(tmp_path):
     weights = np.random.default_rng(1).normal(size=[7, 5]).astype(np.float32)
     weights[:, 2] = 0
     whole, scale = onnx.rounded(weights, axis=0)
-    assert whole.dtype == np.int8 and scale.shape == (1, 5)
+    assert whole.dtype == np.int8
+    assert scale.shape == (1, 5)
     np.testing.assert_array_equal(np.abs(whole).max(0), [63, 63, 0, 63, 63])
     assert np.all(np.abs(whole * scale - weights) <= scale / 2 + 1e-7)
     sizes = [sum(p.stat().st_size for p in tmp_path.rglob(f"{n}.onnx")) for n in ("step", "words")]
@@ -198,7 +199,7 @@ def test_int8_has_rounded_weights(tmp_path):
 
 
 def test_the_command_translates_without_tensorflow(both, tmp_path, capsys):
-    own, runtime = both
+    own, _ = both
     own.save(tmp_path / "model")
     exported = tmp_path / "exported"
     flags = [f"--model_dir={tmp_path / 'model'}", "--format=onnx", f"--export_dir={exported}"]
@@ -235,8 +236,8 @@ def test_damaged_folders_are_refused(tmp_path, name):
     onnx.export_runtime(translator().graph, tmp_path / "new")
     path = Path(tmp_path, "new", name)
     path.write_bytes(b"{}")
-    with pytest.raises(ValueError, match="Translator.load: "):
+    with pytest.raises(ValueError, match=r"Translator\.load: "):
         Runtime.load(tmp_path / "new")
     path.unlink()
-    with pytest.raises(ValueError, match="Translator.load: "):
+    with pytest.raises(ValueError, match=r"Translator\.load: "):
         Runtime.load(tmp_path / "new")

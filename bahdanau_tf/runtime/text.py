@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from bahdanau_tf.system.files import checksum, read_object
 
+FILE = "sentencepiece.model"
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Two words of two or more capitals and no lower-case letter, in the letters of `_kinds`.
-_CAPITALS = re.compile("[^l]*UM*U[^l]*S[^l]*UM*U[^l]*")
+_CAPITALS = re.compile("[^l]*UM*U[^l]*_[^l]*UM*U[^l]*")
 _START = re.compile("[^LUlN]*[LUl]?")
 
 
@@ -43,8 +44,10 @@ class Subwords:
     def __init__(self, folder: Path) -> None:
         import sentencepiece
 
-        settings = read_object(folder / "tokenizer.json")
-        data = (folder / "sentencepiece.model").read_bytes()
+        for path in (settings_path := folder / "tokenizer.json", model := folder / FILE):
+            if not path.is_file():
+                raise ValueError(f"Translator.load: {path} is missing")
+        settings, data = read_object(settings_path), model.read_bytes()
         config = settings.get("config")
         if settings.get("checksum") != checksum(data) or not isinstance(config, dict):
             raise ValueError(f"Translator.load: {folder} holds a damaged tokenizer")
@@ -121,12 +124,12 @@ def _decoded(data: bytes) -> tuple[str, list[int]]:
 
 def _kinds(text: str) -> str:
     """A letter for the Unicode category of each character."""
-    kinds = {"Lu": "U", "Ll": "l", "Lt": "l", "Zs": "S", "Zl": "S", "Zp": "S"}
+    kinds = {"Lu": "U", "Ll": "l", "Lt": "l", "Zs": "_", "Zl": "_", "Zp": "_"}
 
     def kind(character: str) -> str:
         category = unicodedata.category(character)
-        if character in "\t\n\f\r\v":
-            return "S"
+        if character in "\t\n\f\r":
+            return "_"
         return kinds.get(category, category[0])
 
     return "".join(map(kind, text))

@@ -64,11 +64,10 @@ class Translator:
             raise ValueError(f"Translator.load: {folder / OPTIONS}: {error}") from error
         self.source_text = Subwords(folder / "source")
         self.target_text = Subwords(folder / "target")
-        self._sessions = {
-            path.stem: _session(path, threads) for path in sorted(folder.glob("*.onnx"))
-        }
         lexicon = folder / "lexicon.npz"
         self._lexicon = read_arrays(lexicon) if lexicon.is_file() else None
+        names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
+        self._sessions = {name: _session(folder / f"{name}.onnx", threads) for name in names}
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> Translator:
