@@ -168,6 +168,6 @@ dist/built: $(TEST_VENV)/$(STAMP) $(PACKAGING) $(SOURCES)
 
 $(TEST_VENV)/installed: dist/built
 	$(TEST_VENV)/bin/pip install --quiet \
-		"$$(ls dist/*.whl)[docs,plot,serving,test]"
+		"$$(ls dist/*.whl)[docs,onnx,plot,serving,test]"
 	@$(TEST_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@

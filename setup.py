@@ -68,6 +68,7 @@ setup(
         "beam": ["apache-beam>=2.77,<3"],
         "completion": ["argcomplete>=3.5"],
         "docs": ["furo>=2024.8.6", "myst-parser>=4.0.1", "sphinx>=8.1"],
+        "onnx": ["onnx>=1.16", "onnxruntime>=1.18", "sentencepiece>=0.2.2"],
         "plot": ["matplotlib>=3.9"],
         "serving": ["tensorflow-serving-api>=2.18,<2.22"],
         "test": [

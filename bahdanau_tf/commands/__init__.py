@@ -4,6 +4,6 @@ A module has a docstring, which is its help; GROUPS, its flags; `check(flags)`, 
 when all flags that it needs are given; and `run(flags)`, which does the work and returns None or
 an exit status. It may have `already_done(flags)`: if nothing is left to do, a sentence that says
 so. If ARGUMENTS is set, the choices of each argument that is not a flag, these functions also get
-these arguments. NEEDS_TENSORFLOW is False if the work needs none. Only the work imports
-TensorFlow, so `--help` and mistakes are answered at once.
+these arguments. `needs_tensorflow(flags)` is False if the work needs none. Only the work
+imports TensorFlow, so `--help` and mistakes are answered at once.
 """

@@ -31,7 +31,6 @@ from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.terminal import StatusLine
 
 ARGUMENTS = (("list", "get"), tuple(CORPORA))
-NEEDS_TENSORFLOW = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,11 @@ class _Files(OptionGroup):
 
 
 GROUPS = (Group(_Files),)
+
+
+def needs_tensorflow(*_: object) -> bool:
+    """It does not."""
+    return False
 
 
 def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:

@@ -4,11 +4,17 @@ The SavedModel takes strings and returns strings; it includes beam search, with 
 penalties given here. It is reloaded in a new process and compared with the model before it gets its
 number, so a server never loads one that differs. The results are written to standard error, the
 folder to standard output. If there is a difference, the exit code is 1, and nothing is exported.
+
+--format=onnx writes a folder for `bahdanau_tf.runtime`, which translates in ONNX Runtime without
+TensorFlow; `translate` takes it as --model_dir. The model must have the paper's attention and gated
+units, and sub-words. With --int8 it has a quarter of the size and is faster still; translations may
+differ where two words are nearly as probable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from absl import flags as absl_flags
 
@@ -25,7 +31,14 @@ _SIZE = Range(2, 10**6)
 @dataclass(frozen=True)
 class _Exported(OptionGroup):
     export_dir: str | None = option(
-        "base folder; the model is written to a numbered folder in it", required=True
+        "base folder; the model is written to a numbered folder in it; ONNX to the folder itself",
+        required=True,
+    )
+    format: Literal["savedmodel", "onnx"] = option(
+        "for TensorFlow, or for ONNX Runtime", "savedmodel"
+    )
+    int8: bool = option(
+        "whether matrices have a byte for each weight, with a scale for each column", False
     )
     max_source_length: int = option(
         "number of tokens read of a sentence, end symbol included; the rest is cut off", 128, _SIZE
@@ -47,14 +60,25 @@ def check(flags: absl_flags.FlagValues) -> None:
     common.check_apart_from_models("export_dir", flags.export_dir)
     common.check_model(flags)
     common.check_files(flags, "dictionary")
+    unused = ["max_source_length", "max_target_length", "half_weights"]
+    if flags.format == "onnx":
+        common.refuse(flags, unused, "with --format=onnx")
+    else:
+        common.refuse(flags, ["int8"], "with --format=savedmodel")
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns 1 if the export differs from the model."""
     from bahdanau_tf.serving import Limits, examine, publish, written
+    from bahdanau_tf.serving.onnx import export_runtime
 
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
+    if flags.format == "onnx":
+        for fact in export_runtime(translator.graph, flags.export_dir, flags.int8):
+            StatusLine().note(fact)
+        print(flags.export_dir)
+        return 0
     if flags.half_weights:
         translator.halve_weights()
     with written(translator.graph, flags.export_dir, limits) as folder:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
@@ -17,6 +18,7 @@ from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
 if TYPE_CHECKING:
+    from bahdanau_tf import runtime
     from bahdanau_tf.report.trainings import Files
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translation.rescoring import NBest
@@ -98,6 +100,20 @@ def kept_lines_named(
             kept = amount(count(), what)
             StatusLine().note(f"{incomplete(path)} has {kept}")
         raise
+
+
+def is_runtime(flags: absl_flags.FlagValues) -> bool:
+    """Whether --model_dir was exported for ONNX Runtime."""
+    return len(flags.model_dir) == 1 and Path(flags.model_dir[0], "runtime.json").is_file()
+
+
+def load_runtime(flags: absl_flags.FlagValues) -> runtime.Translator:
+    """Loads an export for ONNX Runtime, with the search flags."""
+    from bahdanau_tf import runtime
+
+    translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
+    translator.decoding = from_flags(flags, Decoding)
+    return translator
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:

@@ -122,7 +122,7 @@ def _run(name: str, arguments: list[str]) -> int:
         already_done = getattr(command, "already_done", lambda *_: None)
         if reason := already_done(*inputs):
             return _say(reason, sys.stderr, 0)
-        if getattr(command, "NEEDS_TENSORFLOW", True):
+        if getattr(command, "needs_tensorflow", lambda *_: True)(*inputs):
             _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
             imported(module, f"modules is {module!r}")

@@ -21,8 +21,6 @@ from bahdanau_tf.system.lines import written, written_together
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import amount
 
-NEEDS_TENSORFLOW = False
-
 
 @dataclass(frozen=True)
 class _Files(OptionGroup):
@@ -45,6 +43,11 @@ class _Selection(OptionGroup):
 
 
 GROUPS = (Group(_Files), Group(_Selection))
+
+
+def needs_tensorflow(*_: object) -> bool:
+    """It does not."""
+    return False
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -51,6 +51,7 @@ from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
+    from bahdanau_tf import runtime
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translation.long_lines import LinesTranslated
     from bahdanau_tf.translator import Translator
@@ -179,13 +180,19 @@ def _model_checksum(folder: str) -> str:
     return checksum("".join(parts).encode())
 
 
+def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
+    """Whether the model runs in TensorFlow."""
+    return not files.is_runtime(flags)
+
+
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     from bahdanau_tf.translation.long_lines import translate_lines
 
     part = _Part.of(flags)
     limit, too_long = _limit(flags)
-    translator = files.load_translator(flags)
+    is_runtime = files.is_runtime(flags)
+    translator = (files.load_runtime if is_runtime else files.load_translator)(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
             "--prefixes needs a model that writes the first word first; this one writes the last "
@@ -251,7 +258,7 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
 
     if (longest := flags.max_source_length) is not None:
         return longest, f"longer than --max_source_length={longest}"
-    limit = trained_limit(flags.model_dir)
+    limit = None if files.is_runtime(flags) else trained_limit(flags.model_dir)
     if limit is None and flags.split_long:
         raise ValueError(
             "--split_long needs --max_source_length: --model_dir does not contain the length "
@@ -283,14 +290,15 @@ def _report(
 
 
 def _formatter(
-    flags: absl_flags.FlagValues, translator: Translator
+    flags: absl_flags.FlagValues, translator: Translator | runtime.Translator
 ) -> Callable[[int, Translation], Iterator[str]]:
     """A function that yields the lines of a sentence, by its number from 0."""
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
-    model = type(translator.model).__name__
-    if flags.alignments and not translator.model.has_alignment:
-        raise ValueError(f"--alignments needs a model with attention; this is a {model}")
+    model: Any = getattr(translator, "model", None)  # None in ONNX Runtime
+    name = translator.model_name if model is None else type(model).__name__
+    if flags.alignments and model is not None and not model.has_alignment:
+        raise ValueError(f"--alignments needs a model with attention; this is a {name}")
 
     def to_lines(number: int, translation: Translation) -> Iterator[str]:
         if flags.format == "json":
@@ -302,7 +310,7 @@ def _formatter(
                 # Without links the text is the whole line.
                 yield (fields(hypothesis.line, *links) if links else hypothesis.line) + "\n"
                 return
-            feature = f"{model}0= {hypothesis.log_prob:.4f}"
+            feature = f"{name}0= {hypothesis.log_prob:.4f}"
             line = Hypothesis(number, hypothesis.line, feature, hypothesis.score, links)
             yield f"{line}\n"
 

@@ -7,7 +7,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
-
-    from bahdanau_tf.evaluation import LengthBin
 
 END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
@@ -208,6 +206,14 @@ def plot_alignment(
     set_fonts(axes)
     save(figure, path)
     return figure
+
+
+class LengthBin(Protocol):
+    """What `plot_bleu_by_length` needs of a bin."""
+
+    shortest: int
+    longest: int
+    score: Any
 
 
 def plot_bleu_by_length(

@@ -1,17 +1,30 @@
-"""Translation: model, tokenizers and search in one graph, and its results."""
+"""Translation: model, tokenizers and search in one graph, and its results.
 
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.translation.graph import Translated, TranslationGraph
-from bahdanau_tf.translation.result import Scored, Translation, Translations
-from bahdanau_tf.translation.shortlist import Lexicon, learn_lexicon
+Names are imported when they are first used: results need no TensorFlow.
+"""
 
-__all__ = [
-    "Constraint",
-    "Lexicon",
-    "Scored",
-    "Translated",
-    "Translation",
-    "TranslationGraph",
-    "Translations",
-    "learn_lexicon",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bahdanau_tf.system import imports
+
+if TYPE_CHECKING:
+    from bahdanau_tf.translation.graph import (
+        Constraint as Constraint,
+        Translated as Translated,
+        TranslationGraph as TranslationGraph,
+    )
+    from bahdanau_tf.translation.result import (
+        Scored as Scored,
+        Translation as Translation,
+        Translations as Translations,
+    )
+    from bahdanau_tf.translation.shortlist import Lexicon as Lexicon, learn_lexicon as learn_lexicon
+
+_homes = imports.read_names(__name__, "__init__.py")
+__all__ = sorted(_homes)
+
+
+def __getattr__(name: str) -> Any:
+    return imports.first_use(__name__, _homes, name)

@@ -13,7 +13,6 @@ import numpy as np
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import ends_wide, split_sentences
 from bahdanau_tf.translation.result import Translation
-from bahdanau_tf.translation.saved import trained_length
 
 
 class Lines(Protocol):
@@ -40,6 +39,8 @@ class LinesTranslated(NamedTuple):
 
 def trained_limit(folders: Sequence[str]) -> int | None:
     """The length in tokens of the longest sentences all models have seen; None if unknown."""
+    from bahdanau_tf.translation.saved import trained_length  # with TensorFlow
+
     return min(filter(None, map(trained_length, folders)), default=None)
 
 

@@ -1,0 +1,146 @@
+"""Sub-words without TensorFlow: the ids, tokens and offsets of `SubwordTokenizer`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import NamedTuple
+
+from bahdanau_tf.system.files import checksum, read_object
+
+FILE = "sentencepiece.model"
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+BYTE = re.compile("<0x([0-9A-F]{2})>")
+# Two words of two or more capitals and no lower-case letter, in the letters of `_kinds`.
+_CAPITALS = re.compile("[^l]*UM*U[^l]*_[^l]*UM*U[^l]*")
+_START = re.compile("[^LUlN]*[LUl]?")
+
+
+class Reading(NamedTuple):
+    """What is read of a sentence; the order is that of the ids."""
+
+    ids: list[int]  # the end symbol is the last
+    offsets: list[tuple[int, int]]  # of each token, in bytes of UTF-8
+
+
+class Written(NamedTuple):
+    """The text of ids; the order is that of the ids."""
+
+    text: str
+    offsets: list[tuple[int, int]]
+
+
+class Subwords:
+    """A SentencePiece model, as `SubwordTokenizer.save` writes it.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        ValueError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import sentencepiece
+
+        for path in (settings_path := folder / "tokenizer.json", model := folder / FILE):
+            if not path.is_file():
+                raise ValueError(f"Translator.load: {path} is missing")
+        settings, data = read_object(settings_path), model.read_bytes()
+        config = settings.get("config")
+        if settings.get("checksum") != checksum(data) or not isinstance(config, dict):
+            raise ValueError(f"Translator.load: {folder} holds a damaged tokenizer")
+        self.reverse = bool(config.get("reverse"))
+        self.true_case = bool(config.get("true_case"))
+        self._model = sentencepiece.SentencePieceProcessor(model_proto=data)
+        pieces = self._model.id_to_piece([*range(self._model.vocab_size())])
+        self._surfaces = [_surface(piece) for piece in pieces]
+        self.vocabulary_size = len(pieces)
+        self.pad_id = self._model.pad_id()
+        self.unk_id = self._model.unk_id()
+        self.eos_id = self._model.eos_id()
+
+    def read(self, text: str) -> Reading:
+        """Splits a sentence."""
+        data = (true_cased(text) if self.true_case else text).encode()
+        pieces = self._model.encode(data, return_type="offset_mapping")
+        ids, offsets = pieces["ids"], pieces["offsets"]
+        if self.reverse:
+            ids, offsets = ids[::-1], offsets[::-1]
+        return Reading([*ids, self.eos_id], offsets)
+
+    def write(self, ids: list[int]) -> Written:
+        """Joins ids up to the first end symbol; padding is skipped."""
+        end = ids.index(self.eos_id) if self.eos_id in ids else len(ids)
+        pieces = [self._surfaces[i] for i in ids[:end] if i != self.pad_id]
+        if self.reverse:
+            pieces.reverse()
+        data, offsets = b"", []
+        for piece in pieces:
+            plain = piece.removeprefix(b" ")
+            if data:
+                data += piece[: len(piece) - len(plain)]
+            offsets.append((len(data), len(data) + len(plain)))
+            data += plain
+        text, moved = _decoded(data)
+        offsets = [(moved[start], moved[end]) for start, end in offsets]
+        return Written(text, offsets[::-1] if self.reverse else offsets)
+
+
+def _surface(piece: str) -> bytes:
+    """The bytes that a piece stands for."""
+    if byte := BYTE.fullmatch(piece):
+        return bytes([int(byte[1], 16)])
+    return piece.replace(SPACE, " ").encode()
+
+
+def _decoded(data: bytes) -> tuple[str, list[int]]:
+    """Text with U+FFFD for bytes that are not valid, and where each offset in bytes is in it.
+
+    An offset between bytes that are replaced together moves behind them.
+    """
+    moved = [*range(len(data) + 1)]
+    try:
+        return data.decode(), moved
+    except UnicodeDecodeError:
+        pass
+    text, start, written = "", 0, 0
+    while start < len(data):
+        try:
+            good, bad = len(data), len(data)
+            part = data[start:].decode()
+        except UnicodeDecodeError as error:
+            good, bad = start + error.start, start + error.end
+            part = data[start:good].decode() + "\N{REPLACEMENT CHARACTER}"
+        for place in range(start, good + 1):
+            moved[place] = written + place - start
+        written += len(part.encode())
+        for place in range(good + 1, bad + 1):
+            moved[place] = written
+        text, start = text + part, bad
+    return text, moved
+
+
+def _kinds(text: str) -> str:
+    """A letter for the Unicode category of each character."""
+    kinds = {"Lu": "U", "Ll": "l", "Lt": "l", "Zs": "_", "Zl": "_", "Zp": "_"}
+
+    def kind(character: str) -> str:
+        category = unicodedata.category(character)
+        if character in "\t\n\f\r":
+            return "_"
+        return kinds.get(category, category[0])
+
+    return "".join(map(kind, text))
+
+
+def true_cased(text: str) -> str:
+    """As `bahdanau_tf.text.words.true_cased`: A BIG DOG. becomes A big dog."""
+    kinds = _kinds(text)
+    if not _CAPITALS.fullmatch(kinds) or "\0" in text:
+        return text
+    start = len(_START.match(kinds)[0])  # type: ignore[index]  # it matches ""
+    result = text[:start] + text[start:].lower()
+    is_even = all(len(x.lower().encode()) == len(x.encode()) for x in text if x.isupper())
+    return result if is_even and len(result.encode()) == len(text.encode()) else text

@@ -1,0 +1,350 @@
+"""A translator that runs in ONNX Runtime, without TensorFlow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
+from bahdanau_tf.runtime.text import Reading, Subwords
+from bahdanau_tf.system.files import read_arrays, read_versioned
+from bahdanau_tf.translation.result import Translation, Translations
+
+FORMAT_VERSION = 1
+OPTIONS = "runtime.json"
+
+
+class Translator:
+    """Translates what `bahdanau-tf export --format=onnx` wrote.
+
+    Args:
+        folder: The folder of the export.
+        threads: Number of cores to use; default: all.
+
+    Attributes:
+        model_name: The class of the model that was exported.
+        decoding: How to search, if a call does not specify it.
+        source_text, target_text: The tokenizers, `bahdanau_tf.runtime.text.Subwords`.
+
+    Raises:
+        ValueError: The folder holds no such export, or one of a newer version of this package, or
+            a file is damaged.
+        ImportError: onnxruntime or sentencepiece is not installed.
+
+    Example:
+
+    ```python
+    from bahdanau_tf.runtime import Translator
+
+    translator = Translator.load("served")
+    translator.translate("The cat sleeps.").text
+    ```
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], threads: int | None = None) -> None:
+        folder = Path(folder)
+        if not (folder / OPTIONS).is_file():
+            raise ValueError(
+                f"Translator.load: {folder} has no {OPTIONS}, wanted a folder that "
+                "`bahdanau-tf export --format=onnx` wrote"
+            )
+        options = read_versioned(folder / OPTIONS, FORMAT_VERSION, "Translator.load")
+        try:
+            self.model_name = str(options["model"])
+            self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"Translator.load: {folder / OPTIONS}: {error}") from error
+        self.source_text = Subwords(folder / "source")
+        self.target_text = Subwords(folder / "target")
+        lexicon = folder / "lexicon.npz"
+        self._lexicon = read_arrays(lexicon) if lexicon.is_file() else None
+        names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
+        self._sessions = {name: _session(folder / f"{name}.onnx", threads) for name in names}
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> Translator:
+        """The translator of a folder; see the class."""
+        return cls(folder, threads)
+
+    @overload
+    def translate(
+        self,
+        sentences: str,
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: str | None = None,
+        **options: Any,
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        sentences: Sequence[str],
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Translations: ...
+
+    def translate(
+        self,
+        sentences: str | Sequence[str],
+        decoding: Decoding | None = None,
+        batch_size: int = BATCH_SIZE,
+        *,
+        prefixes: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> Translation | Translations:
+        """Translates sentences, as `bahdanau_tf.Translator.translate` does.
+
+        Args:
+            sentences: The sentences, of any length and in any order; or one.
+            decoding: How to search; the translator's own if None.
+            batch_size: Number of sentences of similar length that are translated at once.
+            prefixes: For each sentence the text with which its translation begins.
+            **options: Fields of `Decoding`, in place of those of `decoding`.
+
+        Returns:
+            A `Translation` for each sentence, in order; for one string one `Translation`.
+
+        Raises:
+            ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
+                differ, or an option cannot be used here.
+        """
+        if isinstance(sentences, str):
+            rest: dict[str, Any] = {"prefixes": None if prefixes is None else [prefixes], **options}
+            return self.translate([sentences], decoding, batch_size, **rest)[0]
+        decoding = replace(decoding or self.decoding, **options)
+        self._check(decoding, prefixes is not None)
+        starts = [""] * len(sentences) if prefixes is None else [*prefixes]
+        readings = [self.source_text.read(text) for text in sentences]
+        results: list[Translation | None] = [None] * len(sentences)
+        order = sorted(range(len(sentences)), key=lambda place: len(readings[place].ids))
+        order = [place for place in order if len(readings[place].ids) > 1]
+        for start in range(0, len(order), batch_size):
+            places = order[start : start + batch_size]
+            batch = [(sentences[x], readings[x], starts[x]) for x in places]
+            for place, translation in zip(places, self._batch(batch, decoding), strict=True):
+                results[place] = translation
+        return Translations(
+            x or Translation(text) for x, text in zip(results, sentences, strict=True)
+        )
+
+    def translate_up_to(
+        self,
+        longest: int,
+        sentences: Sequence[str],
+        batch_size: int = BATCH_SIZE,
+        prefixes: Sequence[str] | None = None,
+    ) -> list[Translation | None]:
+        """As `translate`, but None for sentences of more tokens than `longest`."""
+        fits = [len(self.source_text.read(text).ids) - 1 <= longest for text in sentences]
+        starts = None if prefixes is None else [*compress(prefixes, fits)]
+        some = [*compress(sentences, fits)]
+        translations = iter(self.translate(some, batch_size=batch_size, prefixes=starts))
+        return [next(translations) if is_short else None for is_short in fits]
+
+    def log_probs(self, source: Array, target: Array) -> tuple[Array, Array]:
+        """log p(y_i | y_1 .. y_{i-1}, x) of all words y_i after given ones, and α.
+
+        Args:
+            source: int64 [B, T_x], padded with 0.
+            target: int64 [B, T_y].
+
+        Returns:
+            float32 [B, T_y, K_y] and float32 [B, T_y, T_x].
+        """
+        model = _Model(self._sessions, source, None, [()] * len(source))
+        previous = np.pad(target[:, :-1], [[0, 0], [1, 0]])
+        steps = []
+        for time in range(target.shape[1]):
+            parents = np.zeros([len(source), 1], np.int64) if time else None
+            weights = model.step(previous[:, time : time + 1], parents)
+            steps.append((model.all_log_probs(), weights))
+        log_probs, weights = (np.concatenate(x, 1) for x in zip(*steps, strict=True))
+        return log_probs, weights
+
+    def _check(self, decoding: Decoding, has_prefixes: bool) -> None:
+        """Raises a ValueError for what this runtime cannot do."""
+        for name, wanted in (
+            ("sampling", [False]),
+            ("no_repeated_ngrams", [0]),
+            ("unknown", ["keep", "forbid"]),
+            ("shortlist", [False] if self._lexicon is None else [False, True]),
+        ):
+            if (value := getattr(decoding, name)) not in wanted:
+                raise ValueError(
+                    f"Translator.translate: {name} is {value!r}, wanted "
+                    f"{' or '.join(map(repr, wanted))} in ONNX Runtime"
+                )
+        if has_prefixes and self.target_text.reverse:
+            raise ValueError(
+                "Translator: target_text is reversed, so the last word of a translation comes "
+                "first; wanted no prefixes"
+            )
+
+    def _batch(
+        self, batch: Sequence[tuple[str, Reading, str]], decoding: Decoding
+    ) -> list[Translation]:
+        """The translations of some sentences, which have words."""
+        target = self.target_text
+        width = max(len(reading.ids) for _, reading, _ in batch)
+        source = np.zeros([len(batch), width], np.int64)
+        for row, (_, reading, _) in enumerate(batch):
+            source[row, : len(reading.ids)] = reading.ids
+        sentences = [
+            Sentence(len(reading.ids), row != 0, target.read(prefix).ids[:-1] if prefix else ())
+            for (_, reading, prefix), row in zip(batch, source, strict=True)
+        ]
+        forbidden = [target.pad_id, *([target.unk_id] if decoding.unknown == "forbid" else [])]
+        lexicon = self._lexicon if decoding.shortlist else None
+        model = _Model(self._sessions, source, lexicon, [x.prefix for x in sentences])
+        found = search(model, sentences, decoding, target.eos_id, forbidden)
+        return [
+            self._translation(text, reading, hypotheses)
+            for (text, reading, _), hypotheses in zip(batch, found, strict=True)
+        ]
+
+    def _translation(
+        self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis]
+    ) -> Translation:
+        """The best hypothesis of a sentence, with the others."""
+        data = source.encode()
+        first, *others = (self._hypothesis(source, data, reading, x) for x in hypotheses)
+        return replace(first, alternatives=others)
+
+    def _hypothesis(
+        self, source: str, data: bytes, reading: Reading, hypothesis: Hypothesis
+    ) -> Translation:
+        written = self.target_text.write(hypothesis.ids)
+        text = written.text.encode()
+        order = [*range(len(written.offsets))][:: -1 if self.target_text.reverse else 1]
+        columns = [*range(len(reading.offsets))][:: -1 if self.source_text.reverse else 1]
+        spans = [reading.offsets[column] for column in columns]
+        offsets = [written.offsets[row] for row in order]
+        rows = [*order, *range(len(order), len(hypothesis.ids))]
+        return Translation(
+            source=source,
+            text=written.text,
+            tokens=[text[start:end].decode("utf-8", "replace") for start, end in offsets],
+            score=hypothesis.score,
+            log_prob=hypothesis.log_prob,
+            finished=hypothesis.finished,
+            source_tokens=[data[start:end].decode("utf-8", "replace") for start, end in spans],
+            source_offsets=spans,
+            target_offsets=offsets,
+            weights=hypothesis.weights[rows][:, [*columns, len(columns)]],
+        )
+
+
+def _session(path: Path, threads: int | None) -> Any:
+    """An ONNX graph, ready to run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class for each kind of damage
+        raise ValueError(f"Translator.load: {path} cannot be read: {error}") from error
+
+
+class _Model:
+    """The graphs, with the memory and the states of a batch; see `search.Model`."""
+
+    def __init__(
+        self,
+        sessions: dict[str, Any],
+        source: Array,
+        lexicon: dict[str, Array] | None,
+        prefixes: Sequence[Sequence[int]],
+    ) -> None:
+        self._step, self._words = sessions["step"], sessions["words"]
+        keys, terms, mask, state = sessions["encode"].run(None, {"source": source})
+        self._memory = {"keys": keys, "terms": terms, "mask": mask}
+        self._state = {"state": state[:, None]}
+        if any(x.name == "term" for x in self._step.get_inputs()):
+            width = self._step.get_inputs()[-1].shape[-1]
+            self._state["term"] = np.zeros([len(source), 1, width], np.float32)
+        self._own: Array | None = None
+        if lexicon is not None:
+            self._words = sessions["shortlist"]
+            self._first = int(lexicon["first"])
+            self._own = _own_words(lexicon["words"], self._first, source, prefixes)
+
+    def step(self, ids: Array, parents: Array | None) -> Array:
+        if parents is None:
+            shape = ids.shape
+            state = {k: np.repeat(x, shape[1], 1) for k, x in self._state.items()}
+        else:
+            rows = np.arange(len(parents))[:, None]
+            state = {k: x[rows, parents] for k, x in self._state.items()}
+        outputs = self._step.run(None, {"ids": ids, **self._memory, **state})
+        names = [x.name for x in self._step.get_outputs()]
+        named = dict(zip(names, outputs, strict=True))
+        self._features = named["features"]
+        self._state = {k: named[f"{k}_after"] for k in state}
+        return named["weights"]
+
+    def words(self, count: int) -> Words:
+        log_probs, ids = self._run(count, "log_probs", "words")
+        if self._own is not None:
+            ids = self._ids(ids)
+        return Words(log_probs, ids)
+
+    def all_log_probs(self) -> Array:
+        """Those of all next words, or of those in the shortlist: float32 [B, K, V]."""
+        logits, normalizer = self._run(1, "logits", "normalizer")
+        return logits - normalizer
+
+    def log_probs(self, ids: Array) -> Array:
+        rows = np.arange(len(ids))
+        if self._own is not None:
+            own = self._own == ids[:, None]
+            ids = np.where(own.any(1), self._first + own.argmax(1), ids)
+        return self.all_log_probs()[rows, :, ids]
+
+    def _ids(self, places: Array) -> Array:
+        """The ids of places in the shortlist."""
+        own = np.take_along_axis(
+            self._own[:, None],
+            np.maximum(places - self._first, 0),
+            -1,  # type: ignore[index]
+        )
+        return np.where(places < self._first, places, own)
+
+    def _run(self, count: int, *outputs: str) -> list[Array]:
+        inputs = {"features": self._features, "count": np.array([count])}
+        if self._own is not None:
+            inputs["own"] = self._own
+        results: list[Array] = self._words.run(list(outputs), inputs)
+        return results
+
+    def keep(self, rows: Array) -> None:
+        self._memory = {name: x[rows] for name, x in self._memory.items()}
+        self._state = {name: x[rows] for name, x in self._state.items()}
+        self._own = None if self._own is None else self._own[rows]
+
+
+def _own_words(words: Array, first: int, source: Array, prefixes: Sequence[Sequence[int]]) -> Array:
+    """The words of each sentence's own from F on, ascending and each once; 0 for none."""
+    own = []
+    for row, prefix in zip(source, prefixes, strict=True):
+        values = np.unique(np.append(words[row].ravel(), np.array(prefix, np.int64)))
+        own.append(values[values >= first])
+    table = np.zeros([len(own), max(1, *map(len, own))], np.int64)
+    for row, values in enumerate(own):
+        table[row, : len(values)] = values
+    return table

@@ -1,0 +1,495 @@
+"""Writes a translator for ONNX Runtime: graphs made from the weights, sub-words and options.
+
+    encode.onnx     source [B, T_x] -> the memory of the steps, and the first state
+    step.onnx       previous words, state, memory -> features of the next word, state, α
+    words.onnx      features -> log-probabilities of the k most probable words, and all logits
+    shortlist.onnx  the same over a shortlist, if there is a lexicon
+
+Converters are not used: tf2onnx reverses the states of the backward encoder, and none converts the
+search. With `int8` a matrix W has columns w = s q, with q in [-63, 63] and a scale s for each
+column; the features it is multiplied with are rounded to 8 bits at each call. The eighth bit of q
+stays unused because products of pairs overflow 16 bits on processors without VNNI.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.bridge import BackwardBridge
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
+from bahdanau_tf.layers.readout import MaxoutReadout
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.system.files import read_arrays, replaced_directory, write_atomically
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.translation import TranslationGraph
+
+FORMAT_VERSION = 1
+OPTIONS = "runtime.json"
+OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
+LEVELS = 63  # of each sign
+FLOAT, INT64, INT8 = 1, 7, 3  # ONNX' numbers of dtypes
+MICROSOFT = "com.microsoft"  # the domain of DynamicQuantizeMatMul
+Array = Any  # of NumPy
+
+
+def check_model(graph: TranslationGraph) -> None:
+    """Raises a ValueError unless the model has the parts that can be written, and sub-words."""
+    model: Any = graph.model
+    parts: list[tuple[str, object, type]] = [("model", model, EncoderDecoder)]
+    if isinstance(model, EncoderDecoder):
+        decoder, recurrent = model.decoder, model.encoder.stack[0]
+        kind = ConditionalDecoder if decoder.step_order == "conditional" else AttentionDecoder
+        parts += [
+            ("encoder", model.encoder, BidirectionalEncoder),
+            *(("cell", layer.cell, GRUCell) for layer in recurrent),
+            ("bridge", model.bridge, BackwardBridge),
+            ("decoder", decoder, kind),
+            ("cell", decoder.cell, GRUCell),
+            ("attention", decoder.attention, BahdanauAttention),
+            ("readout", model.readout, MaxoutReadout),
+        ]
+    parts += [
+        ("tokenizer", text, SubwordTokenizer) for text in (*graph.source_texts, graph.target_text)
+    ]
+    for name, part, wanted in parts:
+        is_part = isinstance(part, wanted)
+        if not is_part or (type(part) is not wanted and wanted is not EncoderDecoder):
+            raise ValueError(
+                f"export: --format=onnx cannot write the {name} {type(part).__name__}, "
+                f"wanted {wanted.__name__}"
+            )
+    for name, value, wanted in (
+        ("layers", model.encoder.layers, 1),
+        ("terms", model.readout.terms, ("state", "previous", "context")),
+        ("dtype", model.compute_dtype, "float32"),
+    ):
+        if value != wanted:
+            raise ValueError(
+                f"export: --format=onnx cannot write {name} {value!r}, wanted {wanted!r}"
+            )
+    if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
+        raise ValueError(
+            f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
+        )
+
+
+class _Graph:
+    """An ONNX graph in the making; values are known by their names."""
+
+    def __init__(self, int8: bool) -> None:
+        from onnx import helper
+
+        self.helper = helper
+        self.int8 = int8
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def input(self, name: str, dtype: int, *shape: int | str) -> str:
+        """Declares an input; a size that varies is a name."""
+        self.inputs.append(self.helper.make_tensor_value_info(name, dtype, shape))
+        return name
+
+    def output(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
+        """Declares an output."""
+        self.add("Identity", value, outputs=[name])
+        self.outputs.append(self.helper.make_tensor_value_info(name, dtype, shape))
+
+    def constant(self, array: Array) -> str:
+        """Stores an array."""
+        from onnx import numpy_helper
+
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.array(array, order="C"), name))
+        return name
+
+    def add(self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any) -> Any:
+        """Adds a node; returns the name of its output, or a list of several."""
+        start = f"v{len(self.nodes)}"
+        names = outputs if isinstance(outputs, list) else [f"{start}_{n}" for n in range(outputs)]
+        self.nodes.append(self.helper.make_node(kind, inputs, names, start, **attributes))
+        return names[0] if len(names) == 1 else names
+
+    def split(self, value: str, *sizes: int) -> list[str]:
+        """Parts along the last axis."""
+        parts = self.constant(np.array(sizes, np.int64))
+        names: list[str] = self.add("Split", value, parts, outputs=len(sizes), axis=-1)
+        return names
+
+    def product(self, value: str, kernel: Array, bias: Array | None = None) -> str:
+        """x W + b; with `int8` in 8 bits."""
+        if not self.int8:
+            result = self.add("MatMul", value, self.constant(kernel))
+            return result if bias is None else self.add("Add", result, self.constant(bias))
+        bytes_, scale = rounded(kernel, axis=0)
+        inputs = [value, self.constant(bytes_), self.constant(scale.ravel()), ""]
+        inputs += [] if bias is None else [self.constant(bias)]
+        return self.add("DynamicQuantizeMatMul", *inputs, domain=MICROSOFT)
+
+    def table(self, table: Array) -> tuple[str, str]:
+        """A matrix whose rows `rows` looks up: its name, and that of the scales if any."""
+        if not self.int8:
+            return self.constant(table), ""
+        bytes_, scale = rounded(table, axis=1)
+        return self.constant(bytes_), self.constant(scale)
+
+    def rows(self, table: tuple[str, str], ids: str) -> str:
+        """Looks up rows."""
+        values, scales = table
+        rows = self.add("Gather", values, ids)
+        if not scales:
+            return rows
+        return self.add("Mul", self.add("Cast", rows, to=FLOAT), self.add("Gather", scales, ids))
+
+    def stored(self, array: Array) -> str:
+        """A matrix for an operation that wants floats; ONNX Runtime computes it once."""
+        if not self.int8:
+            return self.constant(array)
+        bytes_, scale = rounded(array, axis=-1)
+        values = self.add("Cast", self.constant(bytes_), to=FLOAT)
+        return self.add("Mul", values, self.constant(scale))
+
+    def write(self, path: Path) -> None:
+        """Writes the graph."""
+        import onnx
+
+        graph = self.helper.make_graph(
+            self.nodes, path.stem, self.inputs, self.outputs, self.weights
+        )
+        opsets = [self.helper.make_opsetid("", OPSET), self.helper.make_opsetid(MICROSOFT, 1)]
+        model = self.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        onnx.checker.check_model(model)
+        write_atomically(path, model.SerializeToString())
+
+
+def rounded(weights: Array, axis: int) -> tuple[Array, Array]:
+    """Weights in a byte each, and the scales: one for each index of the other axes."""
+    scale = np.abs(weights).max(axis, initial=0.0, keepdims=True) / LEVELS
+    whole = np.rint(weights / np.where(scale > 0, scale, 1))
+    return whole.astype(np.int8), scale.astype(np.float32)
+
+
+def _weights(*variables: Any) -> Any:
+    """The values of weights; one value, or a list."""
+    values = [np.asarray(x.numpy() if hasattr(x, "numpy") else x, np.float32) for x in variables]
+    return values[0] if len(values) == 1 else values
+
+
+def _write_encoder(model: Any, path: Path, int8: bool) -> None:
+    graph = _Graph(int8)
+    source = graph.input("source", INT64, "B", "T")
+    embedded = graph.rows(graph.table(_embeddings(model.source_embedding)), source)
+    is_word = graph.add("Greater", source, graph.constant(np.array(0, np.int64)))
+    lengths = graph.add(
+        "ReduceSum",
+        graph.add("Cast", is_word, to=6),
+        graph.constant(np.array([1], np.int64)),
+        keepdims=0,
+    )
+    forward, backward = (layer.cell for layer in model.encoder.stack[0])
+    n = forward.units
+    annotations, last = graph.add(
+        "GRU",
+        graph.add("Transpose", embedded, perm=[1, 0, 2]),
+        *_gru(graph, forward, backward),
+        lengths,
+        outputs=2,
+        hidden_size=n,
+        direction="bidirectional",
+        linear_before_reset=0,
+    )  # [T, 2, B, n], [2, B, n]
+    annotations = graph.add("Transpose", annotations, perm=[2, 0, 1, 3])
+    shape = graph.constant(np.array([0, 0, 2 * n], np.int64))
+    annotations = graph.add("Reshape", annotations, shape)
+    start = graph.add("Gather", last, graph.constant(np.array(1, np.int64)), axis=0)
+    bridge = _weights(model.bridge.kernel, model.bridge.bias)
+    decoder, readout = model.decoder, model.readout
+    keys = decoder.attention.key_projection
+    bias = None if keys.bias is None else _weights(keys.bias)
+    keys = graph.product(annotations, _weights(keys.kernel), bias)
+    kernel, bias = _context_terms(decoder)
+    kernel = np.concatenate([kernel, _halves(_weights(readout.context_kernel))], 1)
+    bias = np.concatenate([bias, np.zeros(kernel.shape[1] - len(bias), np.float32)])
+    missing = graph.add(
+        "Where", is_word, graph.constant(np.float32(0)), graph.constant(np.finfo(np.float32).min)
+    )
+    one = graph.constant(np.array([1], np.int64))
+    units = decoder.attention.units
+    graph.output("keys", graph.add("Unsqueeze", keys, one), FLOAT, "B", 1, "T", units)
+    terms = graph.product(annotations, kernel, bias)
+    graph.output("terms", terms, FLOAT, "B", "T", kernel.shape[1])
+    graph.output("mask", graph.add("Unsqueeze", missing, one), FLOAT, "B", 1, "T")
+    state = graph.add("Tanh", graph.product(start, *bridge))
+    graph.output("state", state, FLOAT, "B", bridge[0].shape[1])
+    graph.write(path)
+
+
+def _embeddings(layer: Any) -> Array:
+    table = _weights(layer.embeddings)
+    return table.copy() if layer.bias is None else table + _weights(layer.bias)
+
+
+def _gru(graph: _Graph, *cells: Any) -> list[str]:
+    """The weights of cells, one for each direction, as ONNX' GRU has them.
+
+    Its z gates the old state, σ(-x) = 1 - σ(x).
+    """
+    parts = []
+    for cell in cells:
+        n = cell.units
+        sign = np.repeat(np.array([-1, 1, 1], np.float32), n)
+        kernel, recurrent, bias = _weights(cell.kernel, cell.recurrent_kernel, cell.projected_bias)
+        both = np.concatenate([bias * sign, np.zeros(3 * n, np.float32)])
+        parts.append(((kernel * sign).T, (recurrent * sign).T, both))
+    kernels, recurrents, biases = map(np.stack, zip(*parts, strict=True))
+    return [graph.stored(kernels), graph.stored(recurrents), graph.constant(biases)]
+
+
+def _context_terms(decoder: Any) -> tuple[Array, Array]:
+    """C, and its bias: a context's term of the cell is C c + b."""
+    if decoder.step_order == "conditional":
+        cell = decoder.context_cell
+        return _weights(cell.kernel), _weights(cell.projected_bias)
+    kernel = _weights(decoder.context_kernel)
+    return kernel, np.zeros(kernel.shape[1], np.float32)
+
+
+def _halves(kernel: Array) -> Array:
+    """Columns of a maxout's pairs, the first of each pair and then the second."""
+    return np.concatenate([kernel[..., ::2], kernel[..., 1::2]], -1)
+
+
+def _write_step(model: Any, path: Path, int8: bool) -> None:
+    graph = _Graph(int8)
+    decoder, readout = model.decoder, model.readout
+    n, p = decoder.cell.units, decoder.cell.projection_size
+    t = 2 * readout.hidden_size
+    ids = graph.input("ids", INT64, "B", "K")
+    state = graph.input("state", FLOAT, "B", "K", n)
+    keys = graph.input("keys", FLOAT, "B", 1, "T", decoder.attention.units)
+    terms = graph.input("terms", FLOAT, "B", "T", p + t)
+    mask = graph.input("mask", FLOAT, "B", 1, "T")
+    table = _embeddings(model.target_embedding)
+    table[0] = 0.0  # in place of E y_0, see `BackwardBridge`
+    embedded = graph.rows(graph.table(table), ids)
+    cell = decoder.cell
+    kernel = np.concatenate([_weights(cell.kernel), _halves(_weights(readout.previous_kernel))], 1)
+    bias = np.concatenate([_weights(cell.projected_bias), _halves(_weights(readout.bias))])
+    projected, of_previous = graph.split(graph.product(embedded, kernel, bias), p, t)
+
+    def attend(query: str) -> tuple[str, str, str]:
+        """The terms of the cell and of the readout, and α."""
+        attention = decoder.attention
+        query = graph.product(query, _weights(attention.query_projection.kernel))
+        two = graph.constant(np.array([2], np.int64))
+        hidden = graph.add("Tanh", graph.add("Add", graph.add("Unsqueeze", query, two), keys))
+        energy = graph.constant(_weights(attention.energy.kernel))
+        last = graph.constant(np.array([3], np.int64))
+        energies = graph.add("Squeeze", graph.add("MatMul", hidden, energy), last)
+        weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)
+        of_cell, of_readout = graph.split(graph.add("MatMul", weights, terms), p, t)
+        return of_cell, of_readout, weights
+
+    order = decoder.step_order
+    if order == "conditional":
+        middle = _gru_step(graph, cell, projected, state)
+        of_cell, of_readout, weights = attend(middle)
+        seen = new = _gru_step(graph, decoder.context_cell, of_cell, middle)
+    elif order == "original":
+        term = graph.input("term", FLOAT, "B", "K", p)
+        updated = _gru_step(graph, cell, graph.add("Add", projected, term), state)
+        is_first = graph.add("Equal", ids, graph.constant(np.array(0, np.int64)))
+        last = graph.constant(np.array([2], np.int64))
+        seen = new = graph.add("Where", graph.add("Unsqueeze", is_first, last), state, updated)
+        of_cell, of_readout, weights = attend(new)
+        graph.output("term_after", of_cell, FLOAT, "B", "K", p)
+    else:
+        of_cell, of_readout, weights = attend(state)
+        new = _gru_step(graph, cell, graph.add("Add", projected, of_cell), state)
+        seen = state if order == "appendix" else new
+    hidden = graph.product(seen, _halves(_weights(readout.state_kernel)))
+    for term in (of_previous, of_readout):
+        hidden = graph.add("Add", hidden, term)
+    features = graph.add("Max", *graph.split(hidden, t // 2, t // 2))
+    if readout.factor_kernel is not None:
+        features = graph.product(features, _weights(readout.factor_kernel))
+    width = readout.factor_units or readout.hidden_size
+    graph.output("features", features, FLOAT, "B", "K", width)
+    graph.output("state_after", new, FLOAT, "B", "K", n)
+    graph.output("weights", weights, FLOAT, "B", "K", "T")
+    graph.write(path)
+
+
+def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> str:
+    """s + z (s~ - s), see `bahdanau_tf.layers.gru.gru_step`."""
+    n = cell.units
+    kernel = _weights(cell.recurrent_kernel)
+    for_gates, for_candidate = graph.split(projected, 2 * n, n)
+    gates = graph.add("Add", for_gates, graph.product(state, kernel[:, : 2 * n]))
+    update, reset = graph.split(graph.add("Sigmoid", gates), n, n)
+    visible = graph.product(graph.add("Mul", reset, state), kernel[:, 2 * n :])
+    candidate = graph.add("Tanh", graph.add("Add", for_candidate, visible))
+    change = graph.add("Mul", update, graph.add("Sub", candidate, state))
+    return graph.add("Add", state, change)
+
+
+def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -> None:
+    """The last product, over all words or over the first F and each sentence's own."""
+    graph = _Graph(int8)
+    output = model.output_weights()
+    kernel, bias = _weights(output.kernel, output.bias)
+    features = graph.input("features", FLOAT, "B", "K", kernel.shape[1])
+    count = graph.input("count", INT64, 1)
+    logits = graph.product(features, kernel[:first].T, bias[:first])
+    if first is not None:
+        own = graph.input("own", INT64, "B", "M")  # words from F on; 0 for none
+        rows = graph.rows(graph.table(kernel), own)
+        columns = graph.add("Transpose", rows, perm=[0, 2, 1])
+        is_word = graph.add("Greater", own, graph.constant(np.array(0, np.int64)))
+        biases = graph.add("Gather", graph.constant(bias), own)
+        never = graph.constant(np.float32(-np.inf))
+        biases = graph.add("Where", is_word, biases, never)
+        biases = graph.add("Unsqueeze", biases, graph.constant(np.array([1], np.int64)))
+        own_logits = graph.add("Add", graph.add("MatMul", features, columns), biases)
+        logits = graph.add("Concat", logits, own_logits, axis=-1)
+    size = graph.add("Shape", logits, start=2)
+    best, words = graph.add("TopK", logits, graph.add("Min", count, size), outputs=2, axis=-1)
+    # The largest logit minus its log-probability, by a softmax, which is one fast pass.
+    zero, one, last = (graph.constant(np.array([x], np.int64)) for x in (0, 1, 2))
+    top = graph.add("Slice", best, zero, one, last)
+    place = graph.add("Slice", words, zero, one, last)
+    share = graph.add("GatherElements", graph.add("Softmax", logits, axis=-1), place, axis=-1)
+    normalizer = graph.add("Sub", top, graph.add("Log", share))
+    graph.output("log_probs", graph.add("Sub", best, normalizer), FLOAT, "B", "K", "N")
+    graph.output("words", words, INT64, "B", "K", "N")
+    graph.output("logits", logits, FLOAT, "B", "K", "V")
+    graph.output("normalizer", normalizer, FLOAT, "B", "K", 1)
+    graph.write(path)
+
+
+_TOLERANCE = 1e-5  # of log-probabilities, of the largest of which it is a share, and of α
+_CHECKED = ((1, 1), (1, 7), (2, 20), (3, 100))  # numbers of sentences, and of words of the longest
+_PROGRAM = """
+import sys
+import numpy as np
+from bahdanau_tf.runtime import Translator
+
+translator, rows = Translator.load(sys.argv[1]), np.load(sys.argv[2])
+results = {}
+for name in rows:
+    side, number = name.split("-")
+    if side == "source":
+        pair = translator.log_probs(rows[name], rows["target-" + number])
+        results["log_probs-" + number], results["weights-" + number] = pair
+np.savez(sys.argv[3], **results)
+"""
+
+
+def export_runtime(
+    graph: TranslationGraph, directory: str | os.PathLike[str], int8: bool = False
+) -> list[str]:
+    """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
+
+    The folder appears when it is complete, and has float32 weights or, with `int8`, a byte for
+    each. The float32 graphs are run in a new process by ONNX Runtime, without TensorFlow.
+
+    Returns:
+        Sentences about the comparison.
+
+    Raises:
+        ValueError: Something cannot be written in ONNX, the folder has something else, or the
+            graphs and the model differ.
+        OSError: The folder cannot be written to.
+    """
+    check_model(graph)
+    folder = Path(directory)
+    if folder.exists() and not (folder / OPTIONS).is_file() and any(folder.iterdir()):
+        raise ValueError(
+            f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
+            "that --format=onnx wrote, to replace"
+        )
+    with replaced_directory(folder) as aside:
+        facts = []
+        for is_small in (False, True)[: 1 + int8]:
+            _write_runtime(graph, aside, is_small)
+            facts.append(_compared(graph.model, aside, is_small))
+    return facts
+
+
+def _compared(model: Any, folder: Path, int8: bool) -> str:
+    """Compares the graphs with the model on random words; a ValueError if float32 ones differ."""
+    random = np.random.default_rng(2015)
+    rows: dict[str, Array] = {}
+    for number, (count, longest) in enumerate(_CHECKED):
+        lengths = [longest, *random.integers(1, longest + 1, count - 1)]
+        for side in ("source", "target"):
+            size = getattr(model, f"{side}_vocabulary_size")
+            ids = random.integers(1, size, [count, longest])
+            ids[np.arange(longest) >= np.array(lengths)[:, None]] = 0
+            rows[f"{side}-{number}"] = ids
+    with tempfile.TemporaryDirectory() as place:
+        inputs, outputs = Path(place, "inputs.npz"), Path(place, "outputs.npz")
+        np.savez(inputs, **rows)
+        words = [sys.executable, "-c", _PROGRAM, str(folder), str(inputs), str(outputs)]
+        path = os.pathsep.join(filter(None, sys.path))
+        done = subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        )
+        if done.returncode:
+            reason = done.stderr.strip().rpartition("\n")[2]
+            raise ValueError(f"export: ONNX Runtime cannot run what was written: {reason}")
+        results = read_arrays(outputs)
+    worst, equal, total = 0.0, 0, 0
+    for number in range(len(_CHECKED)):
+        source, target = rows[f"source-{number}"], rows[f"target-{number}"]
+        features, weights = model.features({"source": source, "target": target})
+        wanted = keras.ops.log_softmax(model.logits(features, model.output_weights())).numpy()
+        is_word = target != 0
+        log_probs = results[f"log_probs-{number}"][is_word]
+        wanted = wanted[is_word]
+        share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
+        alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
+        worst = max(worst, float(share), float(alpha))
+        equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
+        total += int(is_word.sum())
+    if int8:
+        return f"int8: the most probable next word is that of the model at {equal} of {total} words"
+    if not worst <= _TOLERANCE:
+        raise ValueError(
+            f"export: what was written for ONNX Runtime differs from the model by {worst:.2g}, "
+            f"wanted at most {_TOLERANCE:g}; nothing was exported"
+        )
+    return f"ONNX Runtime's log-probabilities and attention are the model's within {worst:.1g}"
+
+
+def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
+    """Writes all files of a translator into a folder."""
+    model: Any = graph.model
+    _write_encoder(model, folder / "encode.onnx", int8)
+    _write_step(model, folder / "step.onnx", int8)
+    _write_words(model, folder / "words.onnx", int8)
+    if graph.lexicon is not None:
+        _write_words(model, folder / "shortlist.onnx", int8, graph.lexicon.first)
+        graph.lexicon.save(folder / "lexicon.npz")
+    for name, text in (("source", graph.source_text), ("target", graph.target_text)):
+        text.save(folder / name)
+    options = {
+        "format_version": FORMAT_VERSION,
+        "model": type(model).__name__,
+        "decoding": vars(graph.decoding),
+    }
+    write_atomically(folder / OPTIONS, f"{json.dumps(options, indent=2)}\n".encode())
