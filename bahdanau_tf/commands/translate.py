@@ -296,7 +296,7 @@ def _formatter(
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
     model: Any = getattr(translator, "model", None)  # None in ONNX Runtime
-    name = translator.model_name if model is None else type(model).__name__
+    name = getattr(translator, "model_name", type(model).__name__)
     if flags.alignments and model is not None and not model.has_alignment:
         raise ValueError(f"--alignments needs a model with attention; this is a {name}")
 

@@ -211,9 +211,14 @@ def plot_alignment(
 class LengthBin(Protocol):
     """What `plot_bleu_by_length` needs of a bin."""
 
-    shortest: int
-    longest: int
-    score: Any
+    @property
+    def shortest(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    @property
+    def score(self) -> Any: ...
 
 
 def plot_bleu_by_length(

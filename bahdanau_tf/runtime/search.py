@@ -96,8 +96,8 @@ def search(
     limits, shortest = _limits(sentences, decoding)
     penalties = _penalties(limits, decoding)
     masks = np.stack([sentence.mask for sentence in sentences])
-    places = np.arange(len(sentences))
-    log_probs = np.full([len(places), k], NEVER, np.float32)
+    places: Array = np.arange(len(sentences))
+    log_probs: Array = np.full([len(places), k], NEVER, np.float32)
     log_probs[:, 0] = 0
     nothing = np.zeros([len(places), n], np.int64)
     done = _Ends(
@@ -106,8 +106,10 @@ def search(
         nothing,
         nothing,
     )
-    ids, parents, coverage = np.zeros([len(places), k], np.int64), None, np.float32(0)
-    ended = np.zeros(len(places), np.int64)
+    ids: Array = np.zeros([len(places), k], np.int64)
+    parents: Array = None  # of the first step
+    coverage: Array = np.float32(0)
+    ended: Array = np.zeros(len(places), np.int64)
     steps: list[_Step] = []
     results: list[list[Hypothesis]] = [[] for _ in places]
     while len(places):
@@ -210,7 +212,7 @@ def _ranked(
     steps: Sequence[_Step], place: int, done: _Ends, live: _Ends, n: int
 ) -> list[Hypothesis]:
     """The N best hypotheses of a sentence: the finished before the unfinished."""
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     for ends, is_done in ((done, True), (live, False)):
         for j in np.argsort(-ends.scores[0], kind="stable"):
             score, log_prob = float(ends.scores[0, j]), float(ends.log_probs[0, j])

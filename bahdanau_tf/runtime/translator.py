@@ -278,7 +278,7 @@ class _Model:
         if any(x.name == "term" for x in self._step.get_inputs()):
             width = self._step.get_inputs()[-1].shape[-1]
             self._state["term"] = np.zeros([len(source), 1, width], np.float32)
-        self._own: Array | None = None
+        self._own: Array = None  # without a shortlist
         if lexicon is not None:
             self._words = sessions["shortlist"]
             self._first = int(lexicon["first"])
@@ -318,11 +318,7 @@ class _Model:
 
     def _ids(self, places: Array) -> Array:
         """The ids of places in the shortlist."""
-        own = np.take_along_axis(
-            self._own[:, None],
-            np.maximum(places - self._first, 0),
-            -1,  # type: ignore[index]
-        )
+        own = np.take_along_axis(self._own[:, None], np.maximum(places - self._first, 0), -1)
         return np.where(places < self._first, places, own)
 
     def _run(self, count: int, *outputs: str) -> list[Array]:

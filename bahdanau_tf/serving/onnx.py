@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -42,7 +42,8 @@ OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
 LEVELS = 63  # of each sign
 FLOAT, INT64, INT8 = 1, 7, 3  # ONNX' numbers of dtypes
 MICROSOFT = "com.microsoft"  # the domain of DynamicQuantizeMatMul
-Array = Any  # of NumPy
+Array: TypeAlias = Any  # of NumPy
+Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
 
 
 def check_model(graph: TranslationGraph) -> None:
@@ -71,14 +72,14 @@ def check_model(graph: TranslationGraph) -> None:
                 f"export: --format=onnx cannot write the {name} {type(part).__name__}, "
                 f"wanted {wanted.__name__}"
             )
-    for name, value, wanted in (
+    for name, value, only in (
         ("layers", model.encoder.layers, 1),
         ("terms", model.readout.terms, ("state", "previous", "context")),
         ("dtype", model.compute_dtype, "float32"),
     ):
-        if value != wanted:
+        if value != only:
             raise ValueError(
-                f"export: --format=onnx cannot write {name} {value!r}, wanted {wanted!r}"
+                f"export: --format=onnx cannot write {name} {value!r}, wanted {only!r}"
             )
     if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
         raise ValueError(
@@ -117,20 +118,23 @@ class _Graph:
         self.weights.append(numpy_helper.from_array(np.array(array, order="C"), name))
         return name
 
-    def add(self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any) -> Any:
+    def add(
+        self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any
+    ) -> Value:
+        self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any
+    ) -> Value:
         """Adds a node; returns the name of its output, or a list of several."""
         start = f"v{len(self.nodes)}"
         names = outputs if isinstance(outputs, list) else [f"{start}_{n}" for n in range(outputs)]
         self.nodes.append(self.helper.make_node(kind, inputs, names, start, **attributes))
         return names[0] if len(names) == 1 else names
 
-    def split(self, value: str, *sizes: int) -> list[str]:
+    def split(self, value: str, *sizes: int) -> Value:
         """Parts along the last axis."""
         parts = self.constant(np.array(sizes, np.int64))
-        names: list[str] = self.add("Split", value, parts, outputs=len(sizes), axis=-1)
-        return names
+        return self.add("Split", value, parts, outputs=len(sizes), axis=-1)
 
-    def product(self, value: str, kernel: Array, bias: Array | None = None) -> str:
+    def product(self, value: str, kernel: Array, bias: Array | None = None) -> Value:
         """x W + b; with `int8` in 8 bits."""
         if not self.int8:
             result = self.add("MatMul", value, self.constant(kernel))
@@ -147,7 +151,7 @@ class _Graph:
         bytes_, scale = rounded(table, axis=1)
         return self.constant(bytes_), self.constant(scale)
 
-    def rows(self, table: tuple[str, str], ids: str) -> str:
+    def rows(self, table: tuple[str, str], ids: str) -> Value:
         """Looks up rows."""
         values, scales = table
         rows = self.add("Gather", values, ids)
@@ -155,7 +159,7 @@ class _Graph:
             return rows
         return self.add("Mul", self.add("Cast", rows, to=FLOAT), self.add("Gather", scales, ids))
 
-    def stored(self, array: Array) -> str:
+    def stored(self, array: Array) -> Value:
         """A matrix for an operation that wants floats; ONNX Runtime computes it once."""
         if not self.int8:
             return self.constant(array)
@@ -334,7 +338,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
     graph.write(path)
 
 
-def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> str:
+def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
     """s + z (s~ - s), see `bahdanau_tf.layers.gru.gru_step`."""
     n = cell.units
     kernel = _weights(cell.recurrent_kernel)

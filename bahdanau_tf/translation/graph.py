@@ -14,7 +14,7 @@ from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import (
-    Constraint,
+    Constraint as Constraint,
     SearchResult,
     Step,
     beam_search,
