@@ -158,10 +158,9 @@ def _first(hypotheses: Sequence[Hypothesis]) -> str:
 Phrases = Sequence[Sequence[str]]  # groups of sentences of similar meaning
 _TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
 _SHOWN = (
-    "What the decoder of {name} gets of a sentence, projected on the two "
-    "principal components of the sentences in each picture. The sentences of a "
-    "group have one sign. Where groups differ only in the order of their "
-    "words, a bag of words could not distinguish them."
+    "What the decoder of {name} gets of a sentence, projected on the two principal components of "
+    "the sentences in each picture. The sentences of a group have one sign. Where groups differ "
+    "only in the order of their words, a bag of words could not distinguish them."
 )
 
 

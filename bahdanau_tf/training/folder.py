@@ -40,9 +40,8 @@ _ANOTHER_TEXT = (
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
     "give the same --train_source and --train_target as before, or name another folder",
-    THREADS: "{folder} was trained by {before} threads with --deterministic, "
-    "and now there are {after}, which may round otherwise; give "
-    "--threads={before}, or name another folder",
+    THREADS: "{folder} was trained by {before} threads with --deterministic, and now there are "
+    "{after}, which may round otherwise; give --threads={before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
     DEV_TOKENIZER: "{folder}/best was chosen by BLEU with the tokenizer {before}, but now it is "
     "{after}; give --tokenize={before}, name another folder, or move {folder}/best away to "
