@@ -176,13 +176,9 @@ def vectors_figure(results: Results, phrases: Sequence[Phrases], folder: Path) -
         return Section(_TITLE, ["Not run: no sentences were given for it."])
     if translator is None:
         return Section(_TITLE, ["Not run: no system keeps a sentence in one vector."])
-    pictures, data = zip(
-        *(
-            _draw(translator, groups, folder / f"vectors{number}.png")
-            for number, groups in enumerate(phrases, 1)
-        ),
-        strict=True,
-    )
+    paths = [folder / f"vectors{number}.png" for number in range(1, 1 + len(phrases))]
+    drawn = [_draw(translator, *pair) for pair in zip(phrases, paths, strict=True)]
+    pictures, data = zip(*drawn, strict=True)
     return Section(_TITLE, [_SHOWN.format(name=name)], pictures, data={"vectors": data})
 
 
