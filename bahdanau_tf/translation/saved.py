@@ -135,7 +135,7 @@ def _write_bytes(folder: Path, model: keras.Model) -> None:
     """Writes a model's config and its weights, matrices in a byte each."""
     config = keras.saving.serialize_keras_object(model)
     files.write_atomically(folder / CONFIG, json.dumps(config).encode())
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for number, weight in enumerate(model.get_weights()):
         if weight.ndim == 2:
             scale = np.abs(weight).max(1, initial=0.0, keepdims=True) / LEVELS
@@ -156,12 +156,9 @@ def _read_bytes(folder: Path) -> keras.Model:
             _check_entry(entry)
         with read_later():
             model = keras.saving.deserialize_keras_object(config)
-        model.set_weights(
-            [
-                arrays[str(number)] * arrays.get(f"{number}_scale", np.float32(1))
-                for number in range(len(model.weights))
-            ]
-        )
+        numbers = range(len(model.weights))
+        scales = [arrays.get(f"{number}_scale", np.float32(1)) for number in numbers]
+        model.set_weights([arrays[str(number)] * scales[number] for number in numbers])
     except Exception as error:  # damaged files may raise anything
         raise ValueError(f"Translator.load: {folder / CONFIG}: {_cause(error)}") from error
     return model
