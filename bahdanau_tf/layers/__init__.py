@@ -47,5 +47,3 @@ from bahdanau_tf.layers.remembering import (
     LocationAttention as LocationAttention,
     MonotonicAttention as MonotonicAttention,
 )
-
-__all__ = [name for name in dir() if name[0].isupper()]

@@ -195,6 +195,10 @@ class AttentionDecoder(weights.ConfiguredLayer):
             projected += cell_term
         return self.cell.step(projected, states, dropped)
 
+    def _attending(self, projected: tf.Tensor, states: States, dropped: States | None) -> States:
+        """The states that attend, those of the step before."""
+        return states
+
     def _transition(
         self,
         projected: tf.Tensor,
@@ -203,6 +207,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         dropped: States | None = None,
     ) -> tuple[tf.Tensor, Read, States]:
         """Attends and updates: the state to read out, `Read`, new states."""
+        states = self._attending(projected, states, dropped)
         read = attend(states[0])
         new = self._update(projected, read.cell_term, states, dropped)
         return (new if self._reads_new_state else states)[0], read, new
@@ -452,17 +457,9 @@ class ConditionalDecoder(AttentionDecoder):
         """One step of g on C c + b."""
         return self.context_cell.step(cell_term, states, dropped)
 
-    def _transition(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        attend: Callable[[tf.Tensor], Read],
-        dropped: States | None = None,
-    ) -> tuple[tf.Tensor, Read, States]:
-        """Updates by f, then attends and updates by g."""
-        return super()._transition(
-            projected, self.cell.step(projected, states, dropped), attend, dropped
-        )
+    def _attending(self, projected: tf.Tensor, states: States, dropped: States | None) -> States:
+        """The states after the update by f."""
+        return self.cell.step(projected, states, dropped)
 
     def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         """Adds what an average of C h_j + b lacks of b where the weights sum to less than 1."""

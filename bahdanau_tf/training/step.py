@@ -142,13 +142,11 @@ def train_step(
     return step
 
 
-def _prepared(
-    model: keras.Model, optimizer: Optimizer, product_dtype: str
-) -> tf.distribute.Strategy:
+def _prepared(model: keras.Model, optimizer: Optimizer, dtype: str) -> tf.distribute.Strategy:
     """Checks the dtypes and builds the optimizer; returns the model's strategy."""
-    if product_dtype != "float32" and model.compute_dtype != "float32":
+    if dtype != "float32" and model.compute_dtype != "float32":
         raise ValueError(
-            f"train: product_dtype is {product_dtype}, and the model computes "
+            f"train: product_dtype is {dtype}, and the model computes "
             f"in {model.compute_dtype}, wanted one of them to be float32"
         )
     strategy = model.distribute_strategy
