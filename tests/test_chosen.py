@@ -338,8 +338,10 @@ def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(tmp_path, capsys
     words = [f"--train_{x}={tmp_path / 'train'}" for x in ("source", "target")]
     words += [f"--dev_{x}={tmp_path / x}" for x in ("source", "target")]
     assert main(["train", *words, f"--model_dir={tmp_path / 'model'}"]) == 2
+    source, target = (tmp_path / name for name in ("source", "target"))
     assert capsys.readouterr().err == (
-        "bahdanau-tf: train: --dev_source has 30 lines and --dev_target 29, wanted equal numbers\n"
+        f"bahdanau-tf: train: --dev_source: {source} has 30 lines and {target} has 29, "
+        "wanted equal numbers\n"
     )
 
 
