@@ -315,8 +315,9 @@ class BahdanauAttention(Attention):
         super().__init__(**kwargs)
         self.units = units = size("BahdanauAttention", "units", units)
         self.use_bias = use_bias
-        default = keras.initializers.RandomNormal(stddev=0.001)
-        self.kernel_initializer = weights.fresh(kernel_initializer or default)
+        self.kernel_initializer = weights.fresh(
+            kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
+        )
         self.energy_initializer = weights.fresh(energy_initializer)
 
         def projection(
