@@ -18,16 +18,9 @@ from bahdanau_tf.options.fields import did_you_mean
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.text import Dictionary, Tokenizer
-from bahdanau_tf.translation import (
-    Constraint,
-    Lexicon,
-    Scored,
-    Translation,
-    TranslationGraph,
-    Translations,
-    saved,
-)
-from bahdanau_tf.translation.graph import part
+from bahdanau_tf.translation import Constraint, Lexicon, saved
+from bahdanau_tf.translation.graph import TranslationGraph, part
+from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.sentences import align, score, translate, translate_up_to
 
 ATTEMPTS = 3  # to load a folder that is replaced at the same time

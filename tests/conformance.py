@@ -207,7 +207,6 @@ def public_layers() -> set[str]:
     return {
         name
         for package in (layers, models)
-        for name in package.__all__
-        if isinstance(value := getattr(package, name), type)
-        and issubclass(value, keras.layers.Layer)
+        for name, value in vars(package).items()
+        if isinstance(value, type) and issubclass(value, keras.layers.Layer)
     }

@@ -1,79 +1,49 @@
 """Keras layers of the models; they know nothing of text, files or search."""
 
 from bahdanau_tf.layers.attention import (
-    Attention,
-    BahdanauAttention,
-    DotAttention,
-    FixedContext,
-    GeneralAttention,
-    Memory,
+    Attention as Attention,
+    BahdanauAttention as BahdanauAttention,
+    DotAttention as DotAttention,
+    FixedContext as FixedContext,
+    GeneralAttention as GeneralAttention,
+    Memory as Memory,
 )
 from bahdanau_tf.layers.bridge import (
-    BackwardBridge,
-    Bridge,
-    CopyBridge,
-    ForwardBridge,
-    SentenceBridge,
-    ZeroBridge,
+    BackwardBridge as BackwardBridge,
+    Bridge as Bridge,
+    CopyBridge as CopyBridge,
+    ForwardBridge as ForwardBridge,
+    SentenceBridge as SentenceBridge,
+    ZeroBridge as ZeroBridge,
 )
 from bahdanau_tf.layers.cells import (
-    GRUCell,
-    GRUResetAfterCell,
-    KerasCell,
-    LSTMCell,
-    RecurrentCell,
-    StackedCells,
-    TanhCell,
+    GRUCell as GRUCell,
+    GRUResetAfterCell as GRUResetAfterCell,
+    KerasCell as KerasCell,
+    LSTMCell as LSTMCell,
+    RecurrentCell as RecurrentCell,
+    StackedCells as StackedCells,
+    TanhCell as TanhCell,
 )
-from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
-from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.decoder import (
+    AttentionDecoder as AttentionDecoder,
+    ConditionalDecoder as ConditionalDecoder,
+)
+from bahdanau_tf.layers.embedding import WordEmbedding as WordEmbedding
 from bahdanau_tf.layers.readout import (
-    LinearReadout,
-    MaxoutReadout,
-    OutputWeights,
-    Readout,
-    TanhReadout,
+    LinearReadout as LinearReadout,
+    MaxoutReadout as MaxoutReadout,
+    OutputWeights as OutputWeights,
+    Readout as Readout,
+    TanhReadout as TanhReadout,
 )
 from bahdanau_tf.layers.recurrent import (
-    BidirectionalEncoder,
-    Encoded,
-    Recurrent,
-    UnidirectionalEncoder,
+    BidirectionalEncoder as BidirectionalEncoder,
+    Encoded as Encoded,
+    Recurrent as Recurrent,
+    UnidirectionalEncoder as UnidirectionalEncoder,
 )
-from bahdanau_tf.layers.remembering import LocationAttention, MonotonicAttention
-
-__all__ = [
-    "Attention",
-    "AttentionDecoder",
-    "BackwardBridge",
-    "BahdanauAttention",
-    "BidirectionalEncoder",
-    "Bridge",
-    "ConditionalDecoder",
-    "CopyBridge",
-    "DotAttention",
-    "Encoded",
-    "FixedContext",
-    "ForwardBridge",
-    "GRUCell",
-    "GRUResetAfterCell",
-    "GeneralAttention",
-    "KerasCell",
-    "LSTMCell",
-    "LinearReadout",
-    "LocationAttention",
-    "MaxoutReadout",
-    "Memory",
-    "MonotonicAttention",
-    "OutputWeights",
-    "Readout",
-    "Recurrent",
-    "RecurrentCell",
-    "SentenceBridge",
-    "StackedCells",
-    "TanhCell",
-    "TanhReadout",
-    "UnidirectionalEncoder",
-    "WordEmbedding",
-    "ZeroBridge",
-]
+from bahdanau_tf.layers.remembering import (
+    LocationAttention as LocationAttention,
+    MonotonicAttention as MonotonicAttention,
+)

@@ -14,26 +14,13 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.recurrent import Encoded, as_mask
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    as_rows,
-    build_once,
-    described,
-    deserialized,
-    for_kernel,
-    fresh,
-    initial,
-    linear,
-    reshaped,
-    stay_frozen,
-)
+from bahdanau_tf.layers import weights
+from bahdanau_tf.layers.recurrent import Encoded, Mask, as_mask
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
-class _Context(ConfiguredLayer):
+class _Context(weights.ConfiguredLayer):
     """What a decoder reads of the source at every step."""
 
     has_alignment: bool
@@ -45,9 +32,7 @@ class _Context(ConfiguredLayer):
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         """Makes the weights: none, unless a subclass has some."""
 
-    def compute_mask(
-        self, query: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None, None]:
+    def compute_mask(self, query: tf.Tensor, mask: Mask = None) -> tuple[Mask, None]:
         """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
@@ -151,7 +136,7 @@ class Attention(_Context):
         has no weights.
         """
         if self.has_own_keys:
-            build_once(layer, tuple(memory_shape[0]))
+            weights.build_once(layer, tuple(memory_shape[0]))
 
     def keys_by(self, layer: keras.layers.Layer, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The keys by a layer of `build_keys`, for `project`; () in a functional model.
@@ -168,7 +153,7 @@ class Attention(_Context):
         is_dense = isinstance(layer, keras.layers.Dense) and layer.built
         if is_dense and tf.is_tensor(annotations):
             # Dense itself reads shapes from a GPU, for which the host waits.
-            return linear(annotations, layer.kernel, layer.bias)
+            return weights.linear(annotations, layer.kernel, layer.bias)
         return layer(annotations)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
@@ -193,9 +178,7 @@ class Attention(_Context):
         A ValueError says that the mask is not one of the annotations.
         """
         # Of a reloaded functional model it is a list, and () is one, too.
-        annotations, keys, mask = (
-            None if isinstance(part, (tuple, list)) else part for part in memory
-        )
+        annotations, keys, mask = (None if isinstance(x, (tuple, list)) else x for x in memory)
         keys = self.project(annotations) if keys is None else keys
         return Memory(annotations, keys, as_mask(type(self).__name__, mask, annotations))
 
@@ -207,9 +190,7 @@ class Attention(_Context):
         """e_ij, float [B, K, T_x], if they depend on the state, a nest of [B, K, ...]."""
         return self.score(query, keys)
 
-    def align(
-        self, energies: tf.Tensor, mask: tf.Tensor | None, state: Nest
-    ) -> tuple[tf.Tensor, Nest]:
+    def align(self, energies: tf.Tensor, mask: Mask, state: Nest) -> tuple[tf.Tensor, Nest]:
         """The weights α_ij, [B, K, T_x], and the state for the next step.
 
         The energies are float32 [B, K, T_x] (float64 in a float64 model), the mask is bool [B, 1,
@@ -227,8 +208,8 @@ class Attention(_Context):
         if query.shape.rank == 3:
             times = tf.shape(query)[1]
             state = tf.nest.map_structure(lambda x: tf.repeat(x[:, None], times, 1), state)
-        context, weights, _ = self._read(query, memory, state, values)
-        return context, weights
+        context, alignment, _ = self._read(query, memory, state, values)
+        return context, alignment
 
     def step(
         self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
@@ -250,8 +231,8 @@ class Attention(_Context):
         positions = memory.annotations.shape
         energies.set_shape([positions[0], query.shape[1], positions[1]])
         mask = None if memory.mask is None else memory.mask[:, None]
-        weights, state = self.align(energies, mask, state)
-        outputs = tf.matmul(tf.cast(weights, values.dtype), values), weights, state
+        alignment, state = self.align(energies, mask, state)
+        outputs = tf.matmul(tf.cast(alignment, values.dtype), values), alignment, state
         return outputs if is_beam else tf.nest.map_structure(lambda x: x[:, 0], outputs)
 
     def get_config(self) -> dict[str, object]:
@@ -327,29 +308,24 @@ class BahdanauAttention(Attention):
         self,
         units: int,
         use_bias: bool = False,
-        kernel_initializer: Initializer = None,
-        energy_initializer: Initializer = "zeros",
+        kernel_initializer: weights.Initializer = None,
+        energy_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = units = size("BahdanauAttention", "units", units)
         self.use_bias = use_bias
-        self.kernel_initializer = fresh(
+        self.kernel_initializer = weights.fresh(
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
         )
-        self.energy_initializer = fresh(energy_initializer)
+        self.energy_initializer = weights.fresh(energy_initializer)
 
         def projection(
-            name: str, units: int, initializer: Initializer, use_bias: bool = False
+            name: str, units: int, initializer: weights.Initializer, use_bias: bool = False
         ) -> _Projection:
-            start = fresh(initial(initializer))
-            return _Projection(
-                units,
-                use_bias=use_bias,
-                kernel_initializer=start,
-                name=name,
-                dtype=self.dtype_policy,
-            )
+            start = weights.fresh(weights.initial(initializer))
+            own = {"name": name, "dtype": self.dtype_policy}
+            return _Projection(units, use_bias=use_bias, kernel_initializer=start, **own)
 
         self.query_projection = projection("query_projection", units, self.kernel_initializer)
         # A functional model may have several attentions, so the name of the keys is not fixed.
@@ -358,10 +334,10 @@ class BahdanauAttention(Attention):
         self.energy = projection("energy", 1, self.energy_initializer)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        build_once(self.query_projection, tuple(query_shape))
-        build_once(self.energy, (None, self.units))
+        weights.build_once(self.query_projection, tuple(query_shape))
+        weights.build_once(self.energy, (None, self.units))
         self.build_keys(self.key_projection, memory_shape)
-        stay_frozen(self)
+        weights.stay_frozen(self)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
@@ -370,12 +346,12 @@ class BahdanauAttention(Attention):
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """e_ij; the keys of hypotheses may differ, [B, K, T_x, n']."""
         is_shared = keys.shape.rank == 3
-        projected = linear(as_rows(query), self.query_projection.kernel)
-        projected = reshaped(projected, query, 1, self.units)
+        projected = weights.linear(weights.as_rows(query), self.query_projection.kernel)
+        projected = weights.reshaped(projected, query, 1, self.units)
         hidden = tf.tanh(projected + (keys[:, None] if is_shared else keys))
-        energies = linear(as_rows(hidden), self.energy.kernel)
+        energies = weights.linear(weights.as_rows(hidden), self.energy.kernel)
         if query.shape[1] is None or not is_shared:
-            return reshaped(energies, hidden)
+            return weights.reshaped(energies, hidden)
         sizes = tf.shape(keys)  # which a loop over steps does not change
         sizes = tf.stack([sizes[0], query.shape[1], sizes[1]])
         return tf.reshape(energies, sizes)
@@ -427,9 +403,9 @@ class GeneralAttention(Attention):
         Luong et al. 2015, arXiv 1508.04025, section 3.1.
     """
 
-    def __init__(self, kernel_initializer: Initializer = None, **kwargs: Any) -> None:
+    def __init__(self, kernel_initializer: weights.Initializer = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.kernel_initializer = for_kernel(kernel_initializer)
+        self.kernel_initializer = weights.for_kernel(kernel_initializer)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         shape = query_shape[-1], memory_shape[0][-1]
@@ -440,7 +416,7 @@ class GeneralAttention(Attention):
         return annotations
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(linear(query, self.kernel), keys, transpose_b=True)
+        return tf.matmul(weights.linear(query, self.kernel), keys, transpose_b=True)
 
 
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
@@ -448,10 +424,10 @@ def as_attention(owner: str, attention: object) -> Attention | FixedContext | No
 
     A ValueError says that `attention`, an argument of the class `owner`, is something else.
     """
-    attention = deserialized(attention)
+    attention = weights.deserialized(attention)
     if isinstance(attention, (Attention, FixedContext, type(None))):
         return attention
     raise ValueError(
-        f"{owner}: attention is {described(attention)}, wanted a subclass of Attention such "
-        "as BahdanauAttention, FixedContext, or None"
+        f"{owner}: attention is {weights.described(attention)}, wanted a subclass of Attention "
+        "such as BahdanauAttention, FixedContext, or None"
     )

@@ -15,7 +15,6 @@ positions, [T_y, B, T_x, n'], is not kept: the backward loop computes it again f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -67,14 +66,8 @@ def attention_recurrence(
     visible_of = gru.masked_by(dropped)
 
     @tf.custom_gradient
-    def run(
-        projected: tf.Tensor,
-        first: tf.Tensor,
-        annotations: tf.Tensor,
-        keys: tf.Tensor,
-        *weights: tf.Tensor,
-    ) -> tuple[tuple[tf.Tensor, ...], gru.Gradient]:
-        inputs = _Inputs(projected, first, annotations, keys, mask, Weights(*weights))
+    def run(*tensors: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], gru.Gradient]:
+        inputs = _Inputs(mask, Weights(*tensors[4:]), *tensors[:4])
         after, trace = _forward(inputs, visible_of)
 
         def gradient(*upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -87,12 +80,12 @@ def attention_recurrence(
 
 
 class _Inputs(NamedTuple):
+    mask: tf.Tensor | None
+    weights: Weights
     projected: tf.Tensor
     first: tf.Tensor
     annotations: tf.Tensor
     keys: tf.Tensor
-    mask: tf.Tensor | None
-    weights: Weights
 
 
 class _Trace(NamedTuple):
@@ -107,9 +100,7 @@ class _Trace(NamedTuple):
     before: GRUTrace | None  # of the update before attention
 
 
-def _forward(
-    inputs: _Inputs, visible_of: Callable[[tf.Tensor], tf.Tensor]
-) -> tuple[tf.Tensor, _Trace]:
+def _forward(inputs: _Inputs, visible_of: gru.Masking) -> tuple[tf.Tensor, _Trace]:
     """The states after every step, and the trace."""
     w = inputs.weights
     kernels = gru.kernel_parts(w.recurrent)
@@ -123,12 +114,12 @@ def _forward(
             state, trace = gru.gru_step(terms, state, visible_of(state), before)
             terms, more = w.bias, [state, *trace]
         query = product(state, query_kernel)
-        energies = _energies(_hidden(query, inputs.keys), w.energy)
+        hidden = _hidden(query, inputs.keys)
+        energies = tf.reshape(tf.matmul(as_rows(hidden), w.energy), tf.shape(hidden)[:2])
         alignment = _softmax(energies, inputs.mask)
         context = _row_products(alignment, inputs.annotations)
-        new, trace = gru.gru_step(
-            terms + product(context, context_kernel), state, visible_of(state), kernels
-        )
+        terms += product(context, context_kernel)
+        new, trace = gru.gru_step(terms, state, visible_of(state), kernels)
         return new, (new, context, alignment, query, *trace, *more)
 
     sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
@@ -145,22 +136,16 @@ def _forward(
 
 
 def _backward(
-    inputs: _Inputs,
-    trace: _Trace,
-    upstream: Unrolled,
-    visible_of: Callable[[tf.Tensor], tf.Tensor],
-    states_before: bool,
+    inputs: _Inputs, trace: _Trace, upstream: Unrolled, visible_of: gru.Masking, states_before: bool
 ) -> tuple[tf.Tensor, ...]:
-    """The gradients of all inputs but the mask, in the order of `_Inputs`."""
+    """The gradients of all inputs but the mask, those of the weights last."""
     w, dtype = inputs.weights, inputs.first.dtype
     transposed = gru.transposed_parts(w.recurrent)
     before = None if w.before is None else gru.transposed_parts(w.before)
     context_transposed = tf.transpose(operand(w.context))
     query_transposed = tf.transpose(operand(w.query))
 
-    def body(
-        t: tf.Tensor, carried: tuple[tf.Tensor, ...]
-    ) -> tuple[tuple[tf.Tensor, ...], gru.Values]:
+    def body(t: tf.Tensor, carried: gru.Values) -> tuple[gru.Values, gru.Values]:
         to_state, to_keys, to_energy = carried
         if not states_before:
             to_state += upstream.states[t]
@@ -168,10 +153,8 @@ def _backward(
             to_state, trace.attending[t], visible_of, trace.update.at(t), transposed
         )
         to_context = product(to_gates, context_transposed) + upstream.contexts[t]
-        by_weight = _row_products(to_context, inputs.annotations, True)
-        energies = _softmax_gradient(
-            by_weight + upstream.alignment[t], trace.alignment[t], inputs.mask
-        )
+        by_weight = _row_products(to_context, inputs.annotations, True) + upstream.alignment[t]
+        energies = _softmax_gradient(by_weight, trace.alignment[t], inputs.mask)
         hidden = _hidden(trace.queries[t], inputs.keys)
         to_hidden = _hidden_gradient(energies, w.energy, hidden)
         to_query = tf.reduce_sum(to_hidden, 1)
@@ -192,16 +175,13 @@ def _backward(
     sizes = [gates, [w.context.shape[0]], [w.query.shape[1]]]
     sizes += [] if before is None else [gates]
     time = tf.shape(inputs.projected)[0]
-    start = tuple(map(tf.zeros_like, (inputs.first, inputs.keys, w.energy)))
+    start: gru.Values = tuple(map(tf.zeros_like, (inputs.first, inputs.keys, w.energy)))
     carried, steps = gru.over_time(time, body, start, dtype, sizes, reverse=True)
     return _gradients(trace, visible_of, carried, steps)
 
 
 def _gradients(
-    trace: _Trace,
-    visible_of: Callable[[tf.Tensor], tf.Tensor],
-    sums: tuple[tf.Tensor, ...],
-    steps: list[tf.Tensor],
+    trace: _Trace, visible_of: gru.Masking, sums: gru.Values, steps: list[tf.Tensor]
 ) -> tuple[tf.Tensor, ...]:
     """What `_backward` returns, of the sums and the steps of its loop."""
     to_first, to_keys, to_energy = sums
@@ -228,11 +208,6 @@ def _gradients(
 def _hidden(query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
     """tanh(W_a s + U_a h_j), [B, T_x, n']."""
     return tf.tanh(query[:, None] + keys)
-
-
-def _energies(hidden: tf.Tensor, energy: tf.Tensor) -> tf.Tensor:
-    """e_j = v_a · hidden_j, [B, T_x]."""
-    return tf.reshape(tf.matmul(as_rows(hidden), energy), tf.shape(hidden)[:2])
 
 
 def _hidden_gradient(upstream: tf.Tensor, energy: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
@@ -262,7 +237,5 @@ def _row_products(rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False)
     `tf.matmul` runs oneDNN on a processor, which for single rows takes up to twice as long as
     Eigen's kernel of this operation.
     """
-    outputs = tf.raw_ops.BatchMatMulV3(
-        x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose
-    )
-    return outputs[:, 0]
+    rows = tf.raw_ops.BatchMatMulV3(x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose)
+    return rows[:, 0]

@@ -55,12 +55,10 @@ class Bridge(ConfiguredLayer):
         return None, self.sizes[0]
 
     def _add_start_vector(self) -> None:
-        self.start_vector = self.new_weight(
-            "start_vector", (self.embedding_dim,), self.kernel_initializer
-        )
+        shape = (self.embedding_dim,)
+        self.start_vector = self.new_weight("start_vector", shape, self.kernel_initializer)
 
     def _states(self, encoded: Encoded) -> States:
-        """The initial states."""
         raise NotImplementedError
 
     def _first_input(self, encoded: Encoded) -> tf.Tensor:

@@ -122,16 +122,10 @@ class RecurrentCell(Cell):
 
     def build(self, input_shape: Shape) -> None:
         wide = self.projection_size
-        self.kernel = self.add_weight(
-            (input_shape[-1], wide),
-            weights.per_block(self.kernel_initializer, self.gates),
-            name="kernel",
-        )
-        self.recurrent_kernel = self.add_weight(
-            (self.units, wide),
-            weights.per_block(self.recurrent_initializer, self.gates),
-            name="recurrent_kernel",
-        )
+        start = weights.per_block(self.kernel_initializer, self.gates)
+        self.kernel = self.add_weight((input_shape[-1], wide), start, name="kernel")
+        start = weights.per_block(self.recurrent_initializer, self.gates)
+        self.recurrent_kernel = self.add_weight((self.units, wide), start, name="recurrent_kernel")
         self.bias = self.new_weight("bias", (self._bias_size(),), self.bias_initializer)
 
     def _bias_size(self) -> int:
@@ -201,9 +195,8 @@ class GRUCell(RecurrentCell):
         bias_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            units, kernel_initializer, recurrent_initializer, bias_initializer, **kwargs
-        )
+        initializers = kernel_initializer, recurrent_initializer, bias_initializer
+        super().__init__(units, *initializers, **kwargs)
         self.use_gate_bias = use_gate_bias
 
     def _bias_size(self) -> int:
@@ -249,16 +242,13 @@ class GRUResetAfterCell(RecurrentCell):
 
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
-        shape = (self.projection_size,)
-        self.recurrent_bias = self.new_weight(
-            "recurrent_bias", shape, weights.fresh(self.bias_initializer)
-        )
+        shape, start = (self.projection_size,), weights.fresh(self.bias_initializer)
+        self.recurrent_bias = self.new_weight("recurrent_bias", shape, start)
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,), n = states, self.units
-        recurrent = weights.linear(
-            _visible(states, dropped), self.recurrent_kernel, self.recurrent_bias
-        )
+        visible = _visible(states, dropped)
+        recurrent = weights.linear(visible, self.recurrent_kernel, self.recurrent_bias)
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
         candidate = tf.tanh(projected[..., 2 * n :] + reset * recurrent[..., 2 * n :])
@@ -326,12 +316,10 @@ class KerasCell(Cell):
                 f"KerasCell: cell is {weights.described(cell)}, wanted a cell of "
                 "keras.layers.RNN whose first state is its output"
             )
+        kind = type(cell).__name__
         for name in ("dropout", "recurrent_dropout"):
-            if getattr(cell, name, 0):
-                raise ValueError(
-                    f"KerasCell: {name} of the {type(cell).__name__} is "
-                    f"{getattr(cell, name)}, wanted 0"
-                )
+            if rate := getattr(cell, name, 0):
+                raise ValueError(f"KerasCell: {name} of the {kind} is {rate}, wanted 0")
         super().__init__(**{"dtype": cell.dtype_policy, **kwargs})
         self.cell = cell
         sizes = tf.nest.flatten(cell.state_size)
@@ -422,9 +410,7 @@ class StackedCells(Cell):
 
     def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """The cells' own initial states, top cell first."""
-        return [
-            state for cell in reversed(self.cells) for state in cell.get_initial_state(batch_size)
-        ]
+        return [x for cell in reversed(self.cells) for x in cell.get_initial_state(batch_size)]
 
     def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
@@ -452,12 +438,9 @@ class StackedCells(Cell):
 
 def is_keras_cell(cell: object) -> bool:
     """Whether it is one cell for `keras.layers.RNN`, not a stack of cells."""
-    several = (keras.layers.RNN, keras.layers.StackedRNNCells)
-    return (
-        isinstance(cell, keras.layers.Layer)
-        and hasattr(cell, "state_size")
-        and not isinstance(cell, several)
-    )
+    if isinstance(cell, (keras.layers.RNN, keras.layers.StackedRNNCells)):
+        return False
+    return isinstance(cell, keras.layers.Layer) and hasattr(cell, "state_size")
 
 
 def as_cell(owner: str, cell: object) -> Cell:

@@ -8,28 +8,11 @@ from typing import Any, NamedTuple, cast
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers import recurrent
-from bahdanau_tf.layers.attention import (
-    Attention,
-    BahdanauAttention,
-    FixedContext,
-    Memory,
-    as_attention,
-)
+from bahdanau_tf.layers import recurrent, weights
+from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext, as_attention
 from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
 from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.gru import gru_recurrence, previous_states
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    Weight,
-    as_rows,
-    build_once,
-    for_kernel,
-    linear,
-    reshaped,
-    stay_frozen,
-)
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
@@ -78,7 +61,7 @@ STEP_ORDERS = ("original", "appendix", "main-text")
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class AttentionDecoder(ConfiguredLayer):
+class AttentionDecoder(weights.ConfiguredLayer):
     """A recurrent cell that attends to the source at every step.
 
     The context enters every gate of the cell through C: the cell's input term is W E y + C c_i,
@@ -127,15 +110,13 @@ class AttentionDecoder(ConfiguredLayer):
         attention: Attention | FixedContext | None = None,
         step_order: str = "original",
         state_dropout: float = 0.0,
-        kernel_initializer: Initializer = None,
+        kernel_initializer: weights.Initializer = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         name = type(self).__name__
-        if step_order not in self.step_orders:
-            raise ValueError(
-                f"{name}: step_order is {step_order!r}, wanted one of {list(self.step_orders)}"
-            )
+        if step_order not in (orders := self.step_orders):
+            raise ValueError(f"{name}: step_order is {step_order!r}, wanted one of {list(orders)}")
         self.cell = as_cell(name, cell)
         self.attention = as_attention(name, attention)
         self.step_order = step_order
@@ -143,7 +124,7 @@ class AttentionDecoder(ConfiguredLayer):
         self._reads_new_state = step_order not in ("original", "appendix")
         self.state_dropout = state_dropout
         self.seed_generator = keras.random.SeedGenerator()
-        self.kernel_initializer = for_kernel(kernel_initializer)
+        self.kernel_initializer = weights.for_kernel(kernel_initializer)
         self.supports_masking = True
 
     @property
@@ -151,7 +132,7 @@ class AttentionDecoder(ConfiguredLayer):
         """Shape of the states, for `summary`."""
         return None, None, self.cell.units
 
-    def compute_mask(self, embedded: tf.Tensor, mask: tf.Tensor | None = None) -> Glimpse | None:
+    def compute_mask(self, embedded: tf.Tensor, mask: recurrent.Mask = None) -> Glimpse | None:
         """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
 
@@ -175,14 +156,14 @@ class AttentionDecoder(ConfiguredLayer):
             self.context_size = (memory_shape[0] if has_alignment else memory_shape)[-1]
         self._build_cells(embedded_shape[-1])
         if self.attention is not None:
-            build_once(self.attention, (None, self.cell.units), memory_shape)
-        stay_frozen(self)
+            weights.build_once(self.attention, (None, self.cell.units), memory_shape)
+        weights.stay_frozen(self)
 
     def _build_cells(self, embedding_dim: int) -> None:
         """Makes the weights of the cell, and C."""
         as_input = self.cell.context_as_input
         width = embedding_dim + (self.context_size if as_input else 0)
-        build_once(self.cell, (None, width))
+        weights.build_once(self.cell, (None, width))
         self.context_term_size = self.cell.projection_size
         if self.attention is not None and not as_input:
             shape = self.context_size, self.context_term_size
@@ -191,13 +172,13 @@ class AttentionDecoder(ConfiguredLayer):
     def _attend(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         if self.attention is None:
             return Read()
-        context, weights, new = self.attention.step(query, memory, attention_state)
-        return Read(self.context_term(context), context, weights, new)
+        context, alignment, new = self.attention.step(query, memory, attention_state)
+        return Read(self.context_term(context), context, alignment, new)
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """The term added to the cell's projection: C c, or [0 ; c]."""
         if not self.cell.context_as_input:
-            return linear(context, self.context_kernel)
+            return weights.linear(context, self.context_kernel)
         beside = self.cell.projection_size - self.context_size
         edges = [[0, 0]] * (context.shape.rank - 1) + [[beside, 0]]
         return tf.pad(context, edges)
@@ -214,6 +195,10 @@ class AttentionDecoder(ConfiguredLayer):
             projected += cell_term
         return self.cell.step(projected, states, dropped)
 
+    def _attending(self, projected: tf.Tensor, states: States, dropped: States | None) -> States:
+        """The states that attend, those of the step before."""
+        return states
+
     def _transition(
         self,
         projected: tf.Tensor,
@@ -222,6 +207,7 @@ class AttentionDecoder(ConfiguredLayer):
         dropped: States | None = None,
     ) -> tuple[tf.Tensor, Read, States]:
         """Attends and updates: the state to read out, `Read`, new states."""
+        states = self._attending(projected, states, dropped)
         read = attend(states[0])
         new = self._update(projected, read.cell_term, states, dropped)
         return (new if self._reads_new_state else states)[0], read, new
@@ -263,7 +249,7 @@ class AttentionDecoder(ConfiguredLayer):
         return None
 
     def _recurrence(
-        self, embedded: tf.Tensor, states: States, memory: Memory, dropped: States | None
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
         attention = cast("BahdanauAttention", self.attention)  # see `call`
@@ -280,7 +266,7 @@ class AttentionDecoder(ConfiguredLayer):
         )
         return Glimpse(*map(recurrent.batch_major, unrolled))
 
-    def _kernels(self) -> tuple[Weight, ...]:
+    def _kernels(self) -> tuple[weights.Weight, ...]:
         """Those of the cell in `attention_recurrence.Weights`."""
         return self.context_kernel, self.cell.recurrent_kernel
 
@@ -291,7 +277,7 @@ class AttentionDecoder(ConfiguredLayer):
         projected = self.cell.project(recurrent.time_major(embedded))
         context = None
         if self.attention is not None:
-            projected += linear(memory, self.context_kernel)
+            projected += weights.linear(memory, self.context_kernel)
             context = tf.repeat(memory[:, None], tf.shape(embedded)[1], axis=1)
         after, _ = gru_recurrence(
             projected,
@@ -331,8 +317,8 @@ class AttentionDecoder(ConfiguredLayer):
             dtypes[-1] = tf.float32  # the weights, as in a step
         start = (tuple(states), self._attention_state(memory))
         outputs, _ = recurrent.unroll(step, [projected], start, shapes, dtypes)
-        state, context, weights = (*outputs, None, None)[:3]
-        return Glimpse(state, context, weights)
+        state, context, alignment = (*outputs, None, None)[:3]
+        return Glimpse(state, context, alignment)
 
     def step_memory(
         self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
@@ -372,24 +358,24 @@ class AttentionDecoder(ConfiguredLayer):
         """
 
         def beams(rows: tf.Tensor) -> tf.Tensor:
-            return reshaped(rows, previous, rows.shape[-1])
+            return weights.reshaped(rows, previous, rows.shape[-1])
 
         def attend(query: tf.Tensor) -> Read:
             read = self._terms(beams(query), memory, state.attention)
             term = read.cell_term
-            return read if term is None else read._replace(cell_term=as_rows(term))
+            return read if term is None else read._replace(cell_term=weights.as_rows(term))
 
-        states = tuple(map(as_rows, state.states))
-        projected = self.cell.project(as_rows(previous))
+        states = tuple(map(weights.as_rows, state.states))
+        projected = self.cell.project(weights.as_rows(previous))
         kept: tf.Tensor | tuple[()] = ()
         if self._updates_first:
-            term = None if self.attention is None else as_rows(state.cell_term)
+            term = None if self.attention is None else weights.as_rows(state.cell_term)
             new = self._update(projected, term, states)
             new = tuple(
                 tf.where(is_first[..., tf.newaxis], old, beams(updated))
                 for old, updated in zip(state.states, new, strict=True)
             )
-            seen, read = as_rows(new[0]), self._terms(new[0], memory, state.attention)
+            seen, read = weights.as_rows(new[0]), self._terms(new[0], memory, state.attention)
             kept = () if read.cell_term is None else read.cell_term
         else:
             seen, read, new = self._transition(projected, states, attend)
@@ -402,9 +388,9 @@ class AttentionDecoder(ConfiguredLayer):
         if self.attention is None:
             return Read()
         source, values = memory
-        terms, weights, new = self.attention.step(query, source, attention_state, values)
+        terms, alignment, new = self.attention.step(query, source, attention_state, values)
         cell_term, readout_term = tf.split(terms, [self.context_term_size, -1], -1)
-        return Read(cell_term, as_rows(readout_term), weights, new)
+        return Read(cell_term, weights.as_rows(readout_term), alignment, new)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -449,8 +435,8 @@ class ConditionalDecoder(AttentionDecoder):
         self.context_cell = new_cell(self.cell)
 
     def _build_cells(self, embedding_dim: int) -> None:
-        build_once(self.cell, (None, embedding_dim))
-        build_once(self.context_cell, (None, self.context_size))
+        weights.build_once(self.cell, (None, embedding_dim))
+        weights.build_once(self.context_cell, (None, self.context_size))
         self.context_term_size = self.context_cell.projection_size
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
@@ -471,17 +457,9 @@ class ConditionalDecoder(AttentionDecoder):
         """One step of g on C c + b."""
         return self.context_cell.step(cell_term, states, dropped)
 
-    def _transition(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        attend: Callable[[tf.Tensor], Read],
-        dropped: States | None = None,
-    ) -> tuple[tf.Tensor, Read, States]:
-        """Updates by f, then attends and updates by g."""
-        return super()._transition(
-            projected, self.cell.step(projected, states, dropped), attend, dropped
-        )
+    def _attending(self, projected: tf.Tensor, states: States, dropped: States | None) -> States:
+        """The states after the update by f."""
+        return self.cell.step(projected, states, dropped)
 
     def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         """Adds what an average of C h_j + b lacks of b where the weights sum to less than 1."""
@@ -492,7 +470,7 @@ class ConditionalDecoder(AttentionDecoder):
         bias = self.context_cell.project(tf.zeros([1, self.context_size], query.dtype))
         return read._replace(cell_term=read.cell_term + tf.cast(missing, bias.dtype) * bias)
 
-    def _kernels(self) -> tuple[Weight, ...]:
+    def _kernels(self) -> tuple[weights.Weight, ...]:
         return (
             self.context_cell.kernel,
             self.context_cell.recurrent_kernel,

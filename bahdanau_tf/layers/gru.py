@@ -16,6 +16,9 @@ import tensorflow as tf
 from bahdanau_tf.layers.weights import as_rows, linear
 from bahdanau_tf.system.tensors import operand, product
 
+Values = Sequence[tf.Tensor]
+Masking = Callable[[tf.Tensor], tf.Tensor]  # multiplies by a dropout mask, if any
+
 
 class GRUTrace(NamedTuple):
     """What the gradient of a step needs, float [..., n] each."""
@@ -56,7 +59,7 @@ def gru_step(
 def step_gradient(
     upstream: tf.Tensor,
     state: tf.Tensor,
-    visible_of: Callable[[tf.Tensor], tf.Tensor],
+    visible_of: Masking,
     trace: GRUTrace,
     transposed: tuple[tf.Tensor, tf.Tensor],
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -107,7 +110,6 @@ def transposed_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.transpose(gates), tf.transpose(candidate)
 
 
-Values = Sequence[tf.Tensor]
 Gradient = Callable[..., tuple[tf.Tensor, ...]]  # of what runs forward
 Carried = TypeVar("Carried")
 
@@ -170,8 +172,8 @@ def gru_recurrence(
     return done
 
 
-def masked_by(dropped: tf.Tensor | None) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function that multiplies by the mask, if any."""
+def masked_by(dropped: tf.Tensor | None) -> Masking:
+    """The function of a mask."""
     return lambda x: x if dropped is None else x * dropped
 
 
@@ -199,7 +201,6 @@ def over_time(
         arrays = [array.write(position, x) for array, x in zip(arrays, values, strict=True)]
         return i + 1, carried, arrays
 
-    _, carried, arrays = tf.while_loop(
-        lambda i, *_: i < time, step, (tf.constant(0), carried, arrays)
-    )
+    start = tf.constant(0), carried, arrays
+    _, carried, arrays = tf.while_loop(lambda i, *_: i < time, step, start)
     return carried, [array.stack() for array in arrays]

@@ -107,6 +107,8 @@ class Readout(weights.ConfiguredLayer):
             decoder has, or with `tied` the widths differ.
     """
 
+    pieces = 1  # pre-activations of a unit
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -183,14 +185,11 @@ class Readout(weights.ConfiguredLayer):
     def _build_hidden(self, widths: dict[str, int]) -> int:
         """Makes U_o, V_o, C_o and b_o; returns l."""
         units = self.units or sum(widths.values())
-        wide = self._preactivation_size(units)
+        wide = self.pieces * units
         for term in TERMS:
             name, width = f"{term}_kernel", widths.get(term)
             setattr(self, name, self._kernel(name, width, wide) if width else None)
         self.bias = self._bias("bias", wide)
-        return units
-
-    def _preactivation_size(self, units: int) -> int:
         return units
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
@@ -290,8 +289,7 @@ class MaxoutReadout(Readout):
         1302.4389.
     """
 
-    def _preactivation_size(self, units: int) -> int:
-        return 2 * units
+    pieces = 2
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         return pair_maximum(preactivation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -15,6 +15,7 @@ from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
+Mask: TypeAlias = "tf.Tensor | None"  # bool [B, T], True on real positions; None if all are
 Arrays = list[tf.TensorArray]
 Step = Callable[[tuple[tf.Tensor, ...], Nest], tuple[Sequence[tf.Tensor], Nest]]
 
@@ -71,7 +72,7 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
     return time_major(steps)
 
 
-def as_mask(owner: str, mask: tf.Tensor | None, sequence: tf.Tensor) -> tf.Tensor | None:
+def as_mask(owner: str, mask: Mask, sequence: tf.Tensor) -> Mask:
     """A mask of any dtype as bool [B, T]; None stays None.
 
     A ValueError says that the mask that the class `owner` takes does not fit the sequence, [B, T,
@@ -151,9 +152,7 @@ class Recurrent(ConfiguredLayer):
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_masking = True
 
-    def compute_mask(
-        self, inputs: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None, None]:
+    def compute_mask(self, inputs: tf.Tensor, mask: Mask = None) -> tuple[Mask, None]:
         """The states at every position have the mask of the inputs."""
         return mask, None
 
@@ -162,7 +161,7 @@ class Recurrent(ConfiguredLayer):
         stay_frozen(self)
 
     def call(
-        self, inputs: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
+        self, inputs: tf.Tensor, mask: Mask = None, training: bool = False
     ) -> tuple[tf.Tensor, States]:
         mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
@@ -279,9 +278,7 @@ class _RecurrentEncoder(ConfiguredLayer):
         """Shape of the annotations, for `summary`."""
         return None, None, self.annotation_size
 
-    def compute_mask(
-        self, embedded: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None]:
+    def compute_mask(self, embedded: tf.Tensor, mask: Mask = None) -> tuple[Mask]:
         """The annotations, the first of `Encoded`, have the inputs' mask."""
         return (mask,)
 
@@ -304,9 +301,7 @@ class _RecurrentEncoder(ConfiguredLayer):
             width = self.annotation_size
         stay_frozen(self)
 
-    def call(
-        self, embedded: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
-    ) -> Encoded:
+    def call(self, embedded: tf.Tensor, mask: Mask = None, training: bool = False) -> Encoded:
         mask = as_mask(type(self).__name__, mask, embedded)
         if mask is None:
             mask = tf.ones(tf.shape(embedded)[:2], tf.bool)

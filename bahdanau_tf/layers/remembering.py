@@ -8,17 +8,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.attention import Attention, BahdanauAttention, Memory, as_attention, exact
-from bahdanau_tf.layers.weights import (
-    Initializer,
-    build_once,
-    fresh,
-    linear,
-    paper_kernel,
-    stay_frozen,
-)
+from bahdanau_tf.layers.recurrent import Mask
 from bahdanau_tf.system.ranges import size
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -56,8 +50,8 @@ class LocationAttention(BahdanauAttention):
         filters: int = 10,
         kernel_size: int = 11,
         use_bias: bool = True,
-        kernel_initializer: Initializer = None,
-        energy_initializer: Initializer = "zeros",
+        kernel_initializer: weights.Initializer = None,
+        energy_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(units, use_bias, kernel_initializer, energy_initializer, **kwargs)
@@ -65,11 +59,9 @@ class LocationAttention(BahdanauAttention):
         self.kernel_size = size("LocationAttention", "kernel_size", kernel_size)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        k = self.filters
-        self.location_filters = self.new_weight(
-            "location_filters", (self.kernel_size, 1, k), paper_kernel()
-        )
-        self.location_kernel = self.new_weight("location_kernel", (k, self.units), paper_kernel())
+        filters, shape = (self.kernel_size, 1, self.filters), (self.filters, self.units)
+        self.location_filters = self.new_weight("location_filters", filters, weights.paper_kernel())
+        self.location_kernel = self.new_weight("location_kernel", shape, weights.paper_kernel())
         super().build(query_shape, memory_shape)
 
     def initial_state(self, memory: Memory) -> tf.Tensor:
@@ -82,16 +74,14 @@ class LocationAttention(BahdanauAttention):
         rows = tf.reshape(state, [-1, shape[2], 1])
         filters = tf.cast(self.location_filters, state.dtype)
         features = tf.nn.conv1d(rows, filters, stride=1, padding="SAME")
-        located = linear(tf.cast(features, keys.dtype), self.location_kernel)
+        located = weights.linear(tf.cast(features, keys.dtype), self.location_kernel)
         located = tf.reshape(located, tf.concat([shape, [self.units]], 0))
         return self.score(query, keys[:, None] + located)
 
-    def align(
-        self, energies: tf.Tensor, mask: tf.Tensor | None, state: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def align(self, energies: tf.Tensor, mask: Mask, state: Nest) -> tuple[tf.Tensor, Nest]:
         """α_i, which the next step sees."""
-        weights, _ = super().align(energies, mask, state)
-        return weights, weights
+        alignment, _ = super().align(energies, mask, state)
+        return alignment, alignment
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -136,14 +126,14 @@ class MonotonicAttention(Attention):
         self,
         units: int,
         content: Attention | None = None,
-        kernel_initializer: Initializer = None,
-        bias_initializer: Initializer = "zeros",
+        kernel_initializer: weights.Initializer = None,
+        bias_initializer: weights.Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = size("MonotonicAttention", "units", units)
-        self.kernel_initializer = kernel_initializer and fresh(kernel_initializer)
-        self.bias_initializer = fresh(bias_initializer)
+        self.kernel_initializer = kernel_initializer and weights.fresh(kernel_initializer)
+        self.bias_initializer = weights.fresh(bias_initializer)
         self.content = as_attention("MonotonicAttention", content) or BahdanauAttention(
             units, kernel_initializer=self.kernel_initializer, dtype=self.dtype_policy
         )
@@ -155,9 +145,9 @@ class MonotonicAttention(Attention):
             )
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        build_once(self.content, query_shape, memory_shape)
+        weights.build_once(self.content, query_shape, memory_shape)
         self.bias = self.new_weight("bias", (), self.bias_initializer)
-        stay_frozen(self)
+        weights.stay_frozen(self)
 
     def initial_state(self, memory: Memory) -> tf.Tensor:
         """α_0: all at the first word."""
@@ -172,14 +162,12 @@ class MonotonicAttention(Attention):
         energies = exact(self.content.score(query, keys))
         return energies + tf.cast(self.bias, energies.dtype)
 
-    def align(
-        self, energies: tf.Tensor, mask: tf.Tensor | None, state: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def align(self, energies: tf.Tensor, mask: Mask, state: Nest) -> tuple[tf.Tensor, Nest]:
         """α_i from p_i and α_{i-1}."""
         if mask is not None:
             energies = tf.where(mask, energies, energies.dtype.min)  # p = 0
         passed = tf.cumsum(-tf.nn.softplus(energies), -1, exclusive=True)  # S
         before = tf.math.log(tf.maximum(state, 1e-30))
         reached = passed + tf.math.cumulative_logsumexp(before - passed, -1)
-        weights = tf.sigmoid(energies) * tf.exp(reached)
-        return weights, weights
+        alignment = tf.sigmoid(energies) * tf.exp(reached)
+        return alignment, alignment

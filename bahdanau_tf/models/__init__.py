@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from bahdanau_tf.models.architecture import preset_class
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.ensemble import Ensemble
-from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
-from bahdanau_tf.models.scoring import token_log_probs
-from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
-from bahdanau_tf.models.stepwise import StepwiseModel, TranslationModel
-
-__all__ = [
-    "EncoderDecoder",
-    "Ensemble",
-    "RNNEncDec",
-    "RNNSearch",
-    "Seq2SeqLSTM",
-    "StepwiseModel",
-    "TranslationModel",
-    "from_preset",
-    "token_log_probs",
-]
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder as EncoderDecoder
+from bahdanau_tf.models.ensemble import Ensemble as Ensemble
+from bahdanau_tf.models.rnnsearch import RNNEncDec as RNNEncDec, RNNSearch as RNNSearch
+from bahdanau_tf.models.scoring import token_log_probs as token_log_probs
+from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM as Seq2SeqLSTM
+from bahdanau_tf.models.stepwise import (
+    StepwiseModel as StepwiseModel,
+    TranslationModel as TranslationModel,
+)
 
 
 def from_preset(name: str, **overrides: Any) -> EncoderDecoder:

@@ -22,13 +22,6 @@ from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEnc
 from bahdanau_tf.layers.weights import Initializer, described, serialized
 from bahdanau_tf.system.ranges import size
 
-SIZES = (
-    "source_vocabulary_size",
-    "target_vocabulary_size",
-    "units",
-    "embedding_dim",
-    "maxout_units",
-)
 _F = TypeVar("_F", bound=Callable[..., None])
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
 # Arguments of earlier versions that did not change what a model computes, with the value for
@@ -118,19 +111,12 @@ class Architecture:
                 f"{owner}: source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
                 f"{sizes[1]}, wanted the same for share_embeddings"
             )
+        is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
         for name, fits, wanted in (
             ("encoder", is_encoder, "an encoder such as BidirectionalEncoder"),
-            (
-                "readout",
-                isinstance(self.readout, Readout),
-                "a subclass of Readout such as MaxoutReadout",
-            ),
-            (
-                "bridge",
-                isinstance(self.bridge, Bridge),
-                "a subclass of Bridge such as BackwardBridge",
-            ),
+            ("readout", is_readout, "a subclass of Readout such as MaxoutReadout"),
+            ("bridge", is_bridge, "a subclass of Bridge such as BackwardBridge"),
         ):
             part = getattr(self, name)
             if part is not None and not fits:
@@ -144,6 +130,9 @@ class Architecture:
                     f"{owner}: {name} and readout are both given, wanted one "
                     f"of them (the readout has its own `{own}`)"
                 )
+
+
+SIZES = [field.name for field in fields(Architecture) if not field.kw_only]
 
 
 def with_options_shown(constructor: _F) -> _F:
@@ -273,8 +262,6 @@ def preset_arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
 
     A ValueError says that there is no such preset, or that it is of another class.
     """
-    if preset_class(name) != owner:
-        raise ValueError(
-            f"{owner}.from_preset: {name!r} is a preset of {preset_class(name)}, not of {owner}"
-        )
+    if (other := preset_class(name)) != owner:
+        raise ValueError(f"{owner}.from_preset: {name!r} is a preset of {other}, not of {owner}")
     return _PRESETS[name][1](**overrides)

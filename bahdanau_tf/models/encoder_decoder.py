@@ -78,9 +78,8 @@ class EncoderDecoder(StepwiseModel):
             if arguments.step_order == "conditional"
             else decoder.AttentionDecoder(cell, attention, arguments.step_order, **dropout | start)
         )
-        self.bridge = arguments.bridge or self.bridge_class(
-            self.decoder.cell.state_size, m, **start
-        )
+        state_size = self.decoder.cell.state_size
+        self.bridge = arguments.bridge or self.bridge_class(state_size, m, **start)
         self.readout = arguments.readout or MaxoutReadout(
             arguments.target_vocabulary_size,
             arguments.maxout_units,
@@ -105,13 +104,9 @@ class EncoderDecoder(StepwiseModel):
         encoded_shape = self.encoder.encoded_shape()
         build_once(self.bridge, encoded_shape)
         self.decoder.build_for(m, encoded_shape)
-        context = self.decoder.context_size
-        build_once(
-            self.readout,
-            (None, self.decoder.cell.units),
-            (None, m),
-            (None, context) if context else None,
-        )
+        width = self.decoder.context_size
+        context_shape = (None, width) if width else None
+        build_once(self.readout, (None, self.decoder.cell.units), (None, m), context_shape)
         # These have no weights; they are built for `summary`.
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
@@ -194,12 +189,8 @@ class EncoderDecoder(StepwiseModel):
 
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
         check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
-        embedded = self.source_embedding(source)
-        encoded: Encoded = self.encoder(
-            self.embedding_dropout(embedded, training=training),
-            mask=source != PAD_ID,
-            training=training,
-        )
+        embedded = self.embedding_dropout(self.source_embedding(source), training=training)
+        encoded: Encoded = self.encoder(embedded, mask=source != PAD_ID, training=training)
 
         def drop(tensor: tf.Tensor) -> tf.Tensor:
             return self.annotation_dropout(tensor, training=training)
@@ -239,9 +230,8 @@ class EncoderDecoder(StepwiseModel):
     ) -> tuple[tf.Tensor, decoder.DecoderState, tf.Tensor | None]:
         """See `TranslationModel`."""
         is_first = ids == self.start_id
-        previous = tf.where(
-            is_first[..., None], memory.first_input[:, None], self.target_embedding(ids)
-        )
+        first, embedded = memory.first_input[:, None], self.target_embedding(ids)
+        previous = tf.where(is_first[..., None], first, embedded)
         glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
         hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.context)
         features = self.readout.features(hidden)
@@ -252,7 +242,8 @@ class EncoderDecoder(StepwiseModel):
 
 def _check_fit(model: EncoderDecoder) -> None:
     """Raises ValueError if parts of a model contradict one another, before they are built."""
-    bridge, cell, vocabulary = model.bridge, model.decoder.cell, model.target_vocabulary_size
+    bridge, cell = model.bridge, model.decoder.cell
+    words, vocabulary = model.readout.vocabulary_size, model.target_vocabulary_size
     m, dropout = model.target_embedding.embedding_dim, model.decoder.state_dropout
     of_encoder = getattr(model.encoder, "state_dropout", dropout)
     sizes, wanted = (tf.nest.flatten(part.state_size) for part in (bridge, cell))
@@ -266,12 +257,7 @@ def _check_fit(model: EncoderDecoder) -> None:
         if part is not None
     ]
     for name, value, other_name, other in (
-        (
-            "readout.vocabulary_size",
-            model.readout.vocabulary_size,
-            "target_vocabulary_size",
-            vocabulary,
-        ),
+        ("readout.vocabulary_size", words, "target_vocabulary_size", vocabulary),
         ("bridge.state_size", sizes, "cell.state_size", wanted),
         ("bridge.embedding_dim", bridge.embedding_dim, "embedding_dim", m),
         ("encoder.state_dropout", of_encoder, "state_dropout", dropout),

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.models.stepwise import Output, StepwiseModel, TranslationModel
+from bahdanau_tf.models.stepwise import Alignment, Output, StepwiseModel, TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 AVERAGES = ("probability", "log_probability")
@@ -90,31 +90,23 @@ class Ensemble(StepwiseModel):
         memories, states = zip(*encoded, strict=True)
         return memories, states
 
-    def step(
-        self, ids: tf.Tensor, state: Nest, memory: Nest
-    ) -> tuple[Nest, Nest, tf.Tensor | None]:
+    def step(self, ids: tf.Tensor, state: Nest, memory: Nest) -> tuple[Nest, Nest, Alignment]:
         """The members' features and new states, two tuples, and the alignment to source 0.
 
         That is the mean over the members that have one, float32 [B, K, T_x], or None.
         """
-        steps = [
-            member.step(ids, *nests)
-            for member, *nests in zip(self.members, state, memory, strict=True)
-        ]
+        parts = zip(self.members, state, memory, strict=True)
+        steps = [member.step(ids, *nests) for member, *nests in parts]
         features, states, weights = zip(*steps, strict=True)
         return features, states, self._mean_alignment(weights)
 
     def features(
         self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
-    ) -> tuple[Nest, tf.Tensor | None]:
+    ) -> tuple[Nest, Alignment]:
         """The features of every member; see `TranslationModel`."""
-        sources = tf.nest.flatten(inputs["source"])
+        sources, target = tf.nest.flatten(inputs["source"]), inputs["target"]
         outputs = [
-            member.features(
-                {"source": sources[number], "target": inputs["target"]},
-                training=training,
-                words=words,
-            )
+            member.features({"source": sources[number], "target": target}, training, words)
             for number, member in self._readers
         ]
         features, weights = zip(*outputs, strict=True)
@@ -129,7 +121,7 @@ class Ensemble(StepwiseModel):
         parts = zip(self.members, features, output, strict=True)
         return self.mean([member.logits(*pair) for member, *pair in parts])
 
-    def _mean_alignment(self, weights: Sequence[tf.Tensor | None]) -> tf.Tensor | None:
+    def _mean_alignment(self, weights: Sequence[Alignment]) -> Alignment:
         """The mean over the members that read source 0 and have one."""
         aligned = [
             tf.cast(alignment, tf.float32)
@@ -157,10 +149,8 @@ class Ensemble(StepwiseModel):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, type] | None = None
     ) -> Ensemble:
-        members = [
-            keras.saving.deserialize_keras_object(member, custom_objects)
-            for member in config["members"]
-        ]
+        load = keras.saving.deserialize_keras_object
+        members = [load(member, custom_objects) for member in config["members"]]
         return cls(**{**config, "members": members})
 
 

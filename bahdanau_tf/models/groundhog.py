@@ -63,13 +63,13 @@ _SHARED = {
     "readout.output_bias": ("b_dec_deep_softmax:Ky",),
 }
 _TRANSPOSED = {"readout.output_kernel"}
-_ATTENTION = {
+_RNNSEARCH = {
+    **_SHARED,
     **_gru("back_enc", "encoder.stack.0.1.cell"),
     "decoder.attention.query_projection.kernel": ("B_dec_transition_0:n,a",),
     "decoder.attention.key_projection.kernel": ("A_dec_transition_0:c,a",),
     "decoder.attention.energy.kernel": ("D_dec_transition_0:a,1",),
 }
-_RNNSEARCH = {**_SHARED, **_ATTENTION}
 _SIZES = {  # arguments of the constructors
     "source_vocabulary_size": "Kx",
     "target_vocabulary_size": "Ky",
@@ -123,9 +123,8 @@ def _measured(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str)
         ("has unknown", arrays.keys() - wanted.keys()),
     ):
         if names:
-            raise ValueError(
-                f"{model}.from_groundhog: the file {problem} {', '.join(sorted(names))}"
-            )
+            listed = ", ".join(sorted(names))
+            raise ValueError(f"{model}.from_groundhog: the file {problem} {listed}")
     letters = {"1": 1}
     for name, symbols in wanted.items():
         shape, signs = arrays[name].shape, symbols.split(",")
@@ -224,7 +223,9 @@ def original_beam_search(
         for time in range(max_length):
             ids = tf.constant(words[np.newaxis], tf.int32)
             logits, state, _ = step(ids, state)
-            candidates = costs[:, np.newaxis] - _log_softmax(logits[0])
+            scores = np.asarray(logits[0], np.float64)
+            log_probs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+            candidates = costs[:, np.newaxis] - log_probs
             candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
             costs, parents, words = _cheapest(candidates, width)
             ends = words == eos_id
@@ -251,13 +252,6 @@ def original_beam_search(
     finished.sort(key=operator.itemgetter(0))
     costs = np.array([cost for cost, _ in finished])
     return OriginalResult([tokens for _, tokens in finished], costs, beam_size, searches)
-
-
-def _log_softmax(logits: tf.Tensor) -> np.ndarray:
-    shifted = np.asarray(logits, np.float64)
-    shifted = shifted - shifted.max(axis=-1, keepdims=True)
-    log_probs: np.ndarray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return log_probs
 
 
 def _cheapest(costs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

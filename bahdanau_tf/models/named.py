@@ -39,9 +39,8 @@ def make_model(
     arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
     if arguments.pop("initialization", "paper") == "glorot":
         arguments["kernel_initializer"] = "glorot_uniform"
-        arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
-            stddev=options.embedding_dim**-0.5
-        )
+        normal = keras.initializers.RandomNormal(stddev=options.embedding_dim**-0.5)
+        arguments["embeddings_initializer"] = normal
     return _CLASSES[options.model](
         source_vocabulary_size, target_vocabulary_size, **arguments | _make_parts(options)
     )

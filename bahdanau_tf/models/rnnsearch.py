@@ -124,15 +124,8 @@ class RNNSearch(_OriginalModel):
             own = {name: options.get(name) for name in ("kernel_initializer", "dtype")}
             kind = _attention_class(attention or "BahdanauAttention")
             attention = kind(**accepted(kind, {"units": attention_units, **own}))
-        super().__init__(
-            source_vocabulary_size,
-            target_vocabulary_size,
-            units,
-            embedding_dim,
-            maxout_units,
-            attention=attention,
-            **options,
-        )
+        sizes = source_vocabulary_size, target_vocabulary_size, units, embedding_dim, maxout_units
+        super().__init__(*sizes, attention=attention, **options)
         self._remember({**self._arguments, **arguments})
 
 
@@ -193,16 +186,9 @@ class RNNEncDec(_OriginalModel):
         use_context: bool = True,
         **options: Any,
     ) -> None:
-        context = FixedContext(dtype=options.get("dtype"))
-        super().__init__(
-            source_vocabulary_size,
-            target_vocabulary_size,
-            units,
-            embedding_dim,
-            maxout_units,
-            attention=context if use_context else None,
-            **options,
-        )
+        context = FixedContext(dtype=options.get("dtype")) if use_context else None
+        sizes = source_vocabulary_size, target_vocabulary_size, units, embedding_dim, maxout_units
+        super().__init__(*sizes, attention=context, **options)
         arguments = {**self._arguments, "use_context": use_context}
         del arguments["attention"]  # it follows from use_context
         self._remember(arguments)

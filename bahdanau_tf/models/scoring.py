@@ -38,15 +38,13 @@ def log_probs_and_alignment(
     def body(i: tf.Tensor, done: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
         here = slice(i * size, (i + 1) * size)
         some = tf.nest.map_structure(lambda rows: rows[here], features)
-        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels[here], model.logits(some, output)
-        )
+        logits = model.logits(some, output)
+        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels[here], logits)
         return i + 1, done.write(i, -nll)
 
     done = tf.TensorArray(tf.float32, size=chunks, infer_shape=False, element_shape=[None])
-    _, done = tf.while_loop(
-        lambda i, _: i < chunks, body, (tf.constant(0), done), parallel_iterations=1
-    )
+    start = tf.constant(0), done
+    _, done = tf.while_loop(lambda i, _: i < chunks, body, start, parallel_iterations=1)
     log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
     alignment = None if alignment is None else tf.cast(alignment, tf.float32)
     return tf.reshape(log_probs, tf.shape(target)), alignment

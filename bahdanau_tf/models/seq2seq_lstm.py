@@ -11,7 +11,7 @@ from bahdanau_tf.layers.bridge import CopyBridge
 from bahdanau_tf.layers.cells import LSTMCell, StackedCells
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.recurrent import UnidirectionalEncoder
-from bahdanau_tf.models.architecture import divided
+from bahdanau_tf.models.architecture import SIZES, divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.system.ranges import size
 
@@ -92,11 +92,9 @@ class Seq2SeqLSTM(EncoderDecoder):
         biased = {**start, "bias_initializer": uniform}
         cells = [LSTMCell(units, recurrent_initializer=uniform, **biased) for _ in range(layers)]
         stack = StackedCells(cells, dtype=start["dtype"])
+        sizes = source_vocabulary_size, target_vocabulary_size, units, embedding_dim
         super().__init__(
-            source_vocabulary_size,
-            target_vocabulary_size,
-            units,
-            embedding_dim,
+            *sizes,
             units,
             attention=None,
             encoder=UnidirectionalEncoder(cells[0], layers, state_dropout, dtype=start["dtype"]),
@@ -109,14 +107,5 @@ class Seq2SeqLSTM(EncoderDecoder):
             **dropout,
             **kwargs,
         )
-        self._remember(
-            {
-                "source_vocabulary_size": source_vocabulary_size,
-                "target_vocabulary_size": target_vocabulary_size,
-                "units": units,
-                "embedding_dim": embedding_dim,
-                "layers": layers,
-                "initial_range": initial_range,
-                **dropout,
-            }
-        )
+        own = {name: self._arguments[name] for name in SIZES[:4]}
+        self._remember({**own, "layers": layers, "initial_range": initial_range, **dropout})

@@ -19,6 +19,7 @@ from bahdanau_tf.system.tensors import Nest, Shape
 # `OutputWeights` or what has the same method `logits`; of an ensemble a tuple of those of its
 # members.
 Output: TypeAlias = Any
+Alignment: TypeAlias = "tf.Tensor | None"  # None without attention
 
 
 @runtime_checkable
@@ -60,9 +61,7 @@ class TranslationModel(Protocol):
         """
         ...
 
-    def step(
-        self, ids: tf.Tensor, state: Nest, memory: Nest
-    ) -> tuple[Nest, Nest, tf.Tensor | None]:
+    def step(self, ids: tf.Tensor, state: Nest, memory: Nest) -> tuple[Nest, Nest, Alignment]:
         """The features of the next word, for K hypotheses of each sentence.
 
         Args:
@@ -78,7 +77,7 @@ class TranslationModel(Protocol):
 
     def features(
         self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
-    ) -> tuple[Nest, tf.Tensor | None]:
+    ) -> tuple[Nest, Alignment]:
         """The features of given translations, each word given those before.
 
         Args:
@@ -166,9 +165,7 @@ class StepwiseModel(keras.Model):
         """See `TranslationModel`."""
         raise NotImplementedError
 
-    def step(
-        self, ids: tf.Tensor, state: Nest, memory: Nest
-    ) -> tuple[Nest, Nest, tf.Tensor | None]:
+    def step(self, ids: tf.Tensor, state: Nest, memory: Nest) -> tuple[Nest, Nest, Alignment]:
         """See `TranslationModel`."""
         raise NotImplementedError
 
@@ -182,7 +179,7 @@ class StepwiseModel(keras.Model):
 
     def features(
         self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
-    ) -> tuple[Nest, tf.Tensor | None]:
+    ) -> tuple[Nest, Alignment]:
         """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
@@ -221,7 +218,7 @@ class StepwiseModel(keras.Model):
 
     def decode_step(
         self, ids: tf.Tensor, state: Nest, memory: Nest
-    ) -> tuple[tf.Tensor, Nest, tf.Tensor | None]:
+    ) -> tuple[tf.Tensor, Nest, Alignment]:
         """`step` with the logits of all words, float32 [B, K, K_y], in place of features."""
         features, state, weights = self.step(ids, state, memory)
         return self.logits(features, self.output_weights()), state, weights

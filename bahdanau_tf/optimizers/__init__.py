@@ -1,17 +1,8 @@
 """The papers' optimizers and learning rate schedules."""
 
-from bahdanau_tf.optimizers.guarded import SGD, Adadelta, Adam
+from bahdanau_tf.optimizers.guarded import SGD as SGD, Adadelta as Adadelta, Adam as Adam
 from bahdanau_tf.optimizers.schedules import (
-    HalvedEveryHalfEpoch,
-    InverseSquareRoot,
-    WarmupLinearDecay,
+    HalvedEveryHalfEpoch as HalvedEveryHalfEpoch,
+    InverseSquareRoot as InverseSquareRoot,
+    WarmupLinearDecay as WarmupLinearDecay,
 )
-
-__all__ = [
-    "SGD",
-    "Adadelta",
-    "Adam",
-    "HalvedEveryHalfEpoch",
-    "InverseSquareRoot",
-    "WarmupLinearDecay",
-]

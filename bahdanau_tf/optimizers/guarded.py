@@ -109,9 +109,8 @@ class Guarded(keras.optimizers.Optimizer):
         """A variable of the optimizer like a weight, on all replicas."""
         weight = _variable(reference_variable)
         has_copies = isinstance(weight, tf.distribute.DistributedValues)
-        if self.strategy is not tf.distribute.get_strategy() or (
-            has_copies and not tf.distribute.has_strategy()
-        ):
+        is_outside = self.strategy is not tf.distribute.get_strategy()
+        if is_outside or (has_copies and not tf.distribute.has_strategy()):
             raise ValueError(
                 f"{type(self).__name__}: the weights, the optimizer and its variables were not "
                 "made in the same strategy.scope(), wanted weights, optimizer and `build` in one"
@@ -187,13 +186,11 @@ class Guarded(keras.optimizers.Optimizer):
         iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
         self.iterations.assign(iterations)
 
-    def update_step(
-        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
-    ) -> None:
+    def update_step(self, gradient: tf.Tensor, variable: Variable, rate: tf.Tensor) -> None:
         """Keras' update of a weight by `update_weight`, unless this update is to be skipped."""
 
         def update() -> tf.Tensor:
-            self.update_weight(gradient, variable, learning_rate)
+            self.update_weight(gradient, variable, rate)
             return tf.constant(True)
 
         tf.cond(self.is_finite, update, lambda: tf.constant(False))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
@@ -105,13 +106,12 @@ def training_table(results: Results, train: Corpus | None, dev: Corpus | None) -
     """Table 2: duration of the trainings, and likelihoods; outside systems have no row."""
     heads = paper.TRAINING_HEADS
     systems = [each for each in results.systems if each.translator]
+    cells = partial(_training, train=train, dev=dev)
     return Table(
         "table2",
         "Table 2. Training",
         ["system", *heads, *(paper.MARK + h for h in ("system", *heads))],
-        beside_the_paper(
-            systems, lambda each: _training(each, train, dev), len(heads), paper.TRAINING
-        ),
+        beside_the_paper(systems, cells, len(heads), paper.TRAINING),
         [
             "NLL: negative log-likelihood of a sentence in nats, the mean over sentences. Train "
             f"NLL is that of training sentences within the system's length limit, {SAMPLE} at "
@@ -416,19 +416,16 @@ def _test(
     verdict = "RNNsearch stays flat where RNNencdec falls"
     if reasons:
         verdict = "unlike in the paper, " + ", and ".join(reasons)
-    if (
-        abs(search_kept - bounds.flat) < search_margin
-        or abs(encdec_kept - bounds.fallen) < encdec_margin
-    ):
+    is_near = abs(search_kept - bounds.flat) < search_margin
+    if is_near or abs(encdec_kept - bounds.fallen) < encdec_margin:
         verdict += " (but an interval contains the bound, so another test set might disagree)"
     figures = "; ".join(
         f"{each.name} has BLEU {short.score:.2f} on short sentences and {long.score:.2f} on long "
         f"ones, and so keeps {100 * share:.0f} ± {100 * margin:.0f} %"
         for each, (short, long), (share, margin) in zip(pair, scores, kept, strict=True)
     )
-    return Finding(
-        not reasons, f"{verdict}. {figures}. The difference on long sentences has p = {p:.4f}."
-    )
+    text = f"{verdict}. {figures}. The difference on long sentences has p = {p:.4f}."
+    return Finding(not reasons, text)
 
 
 def _kept(short: Score, long: Score) -> tuple[float, float]:

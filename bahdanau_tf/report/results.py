@@ -85,9 +85,8 @@ class Results:
     def references(self) -> evaluation.References:
         """The reference translations, with the options for `bleu`."""
         how = self.scoring
-        return evaluation.References(
-            self.test.references, how.tokenize or "13a", how.lowercase, how.nfc
-        )
+        options = how.tokenize or "13a", how.lowercase, how.nfc
+        return evaluation.References(self.test.references, *options)
 
     def p_values(
         self, systems: Sequence[System], mask: Sequence[bool] | None = None

@@ -158,10 +158,9 @@ def _first(hypotheses: Sequence[Hypothesis]) -> str:
 Phrases = Sequence[Sequence[str]]  # groups of sentences of similar meaning
 _TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
 _SHOWN = (
-    "What the decoder of {name} gets of a sentence, projected on the two "
-    "principal components of the sentences in each picture. The sentences of a "
-    "group have one sign. Where groups differ only in the order of their "
-    "words, a bag of words could not distinguish them."
+    "What the decoder of {name} gets of a sentence, projected on the two principal components of "
+    "the sentences in each picture. The sentences of a group have one sign. Where groups differ "
+    "only in the order of their words, a bag of words could not distinguish them."
 )
 
 
@@ -177,13 +176,9 @@ def vectors_figure(results: Results, phrases: Sequence[Phrases], folder: Path) -
         return Section(_TITLE, ["Not run: no sentences were given for it."])
     if translator is None:
         return Section(_TITLE, ["Not run: no system keeps a sentence in one vector."])
-    pictures, data = zip(
-        *(
-            _draw(translator, groups, folder / f"vectors{number}.png")
-            for number, groups in enumerate(phrases, 1)
-        ),
-        strict=True,
-    )
+    paths = [folder / f"vectors{number}.png" for number in range(1, 1 + len(phrases))]
+    drawn = [_draw(translator, *pair) for pair in zip(phrases, paths, strict=True)]
+    pictures, data = zip(*drawn, strict=True)
     return Section(_TITLE, [_SHOWN.format(name=name)], pictures, data={"vectors": data})
 
 

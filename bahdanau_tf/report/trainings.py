@@ -298,9 +298,8 @@ QUICK = Suite(
     lstm=Budget(15, 4.0),
     reversed_count=1,
     minutes=3.2,
-    common=f"{_COMMON} {_GRAMMAR} --units=128 --embedding_dim=64 "
-    "--learning_rate=0.004 --warmup_steps=50 --batch_size=64 "
-    f"{_MODELS} --attention_units=64 --maxout_units=64",
+    common=f"{_COMMON} {_GRAMMAR} --units=128 --embedding_dim=64 --learning_rate=0.004 "
+    f"--warmup_steps=50 --batch_size=64 {_MODELS} --attention_units=64 --maxout_units=64",
     pairs={"train": 20_000, "dev": 100, "test": 300},
 )
 # The other options are chosen by `train`. The paper's -50* made 2.3 times as many

@@ -106,10 +106,7 @@ def write(
         _sections(results, train, dev, baseline, phrases, folder),
         [*commands],
     )
-    texts = {
-        _file(system.name): "".join(f"{line}\n" for line in system.texts)
-        for system in results.systems
-    }
+    texts = {_file(x.name): "".join(f"{line}\n" for line in x.texts) for x in results.systems}
     texts |= {f"{table.name}.csv": as_csv(table) for table in document.tables}
     texts |= {"report.json": as_json(document), "report.html": as_html(document)}
     for name, text in texts.items():
@@ -204,9 +201,8 @@ def _sections(
 def _about(results: Results, why: str) -> list[str]:
     """Sentences on the test set, the search, BLEU and the machine."""
     lengths, scoring = results.lengths, results.scoring
-    search = ", ".join(
-        f"{name} {value}" for name, value in vars(scoring.decoding).items() if name != "n_best"
-    )
+    options = vars(scoring.decoding).items()
+    search = ", ".join(f"{name} {value}" for name, value in options if name != "n_best")
     packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
     return [
         f"Test set: {len(lengths)} sentences of {min(lengths)} to {max(lengths)} {results.unit}. "
@@ -222,10 +218,8 @@ def as_json(document: Document) -> str:
     tables = {table.name: table._asdict() for table in document.tables}
     for fields in tables.values():
         del fields["name"]
-    data: dict[str, object] = {
-        "findings": [finding._asdict() for finding in document.findings],
-        "tables": tables,
-    }
+    findings = [finding._asdict() for finding in document.findings]
+    data: dict[str, object] = {"findings": findings, "tables": tables}
     for section in document.sections:
         data |= section.data
     data |= {"about": document.about, "commands": document.commands}

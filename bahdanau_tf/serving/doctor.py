@@ -27,6 +27,7 @@ from bahdanau_tf.translation import Scored, Translation, TranslationGraph
 from bahdanau_tf.translation.graph import ABSENT
 from bahdanau_tf.translation.sentences import score, translate
 
+Wanted = Sequence[Sequence[Translation]]
 TOLERANCE = 1e-4
 
 
@@ -41,9 +42,7 @@ def form(outputs: Outputs, rows: int) -> Iterator[str]:
             yield f"{name} would be written as base64"
 
 
-def translations(
-    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
-) -> Iterator[str]:
+def translations(outputs: Outputs, wanted: Wanted, cut: np.ndarray) -> Iterator[str]:
     """Yields differences of outputs of `serving_default`, `greedy` or `complete`.
 
     `wanted` are the hypotheses of the translator in memory for each row, best first; `cut` is
@@ -60,9 +59,7 @@ def translations(
             yield from _ends(_of_row(outputs, row), match, cut[row], row)
 
 
-def n_best(
-    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
-) -> Iterator[str]:
+def n_best(outputs: Outputs, wanted: Wanted, cut: np.ndarray) -> Iterator[str]:
     """Compares outputs of `n_best`; as `translations`."""
     first = {
         "translation": outputs["translations"][:, 0],
@@ -93,18 +90,13 @@ def n_best(
 
 
 def align(
-    outputs: Outputs,
-    wanted: Sequence[Sequence[Translation]],
-    cut: np.ndarray,
-    texts: Sequence[bytes],
+    outputs: Outputs, wanted: Wanted, cut: np.ndarray, texts: Sequence[bytes]
 ) -> Iterator[str]:
     """Compares outputs of `align` for texts; as `translations`."""
     # The offsets of the export are those in the bytes that it was sent.
     data = tf.constant(texts)
     both = tf.unstack(tf.cast(outputs["source_offsets"], tf.int32), axis=-1)
-    moved = [
-        replaced_offsets(data, tf.RaggedTensor.from_tensor(offsets)).to_tensor() for offsets in both
-    ]
+    moved = [replaced_offsets(data, tf.RaggedTensor.from_tensor(x)).to_tensor() for x in both]
     outputs = {**outputs, "source_offsets": tf.stack(moved, -1).numpy()}
     for row, hypotheses in enumerate(wanted):
         row_outputs = _of_row(outputs, row)
@@ -200,11 +192,10 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
     asked = [*compared, *empty, *read_warmup(version)]
     # Requests to time: a row, many rows, and the longest row.
     words = requests.sentences(graph.source_text, [TIMED_WORDS] * max(TIMED_ROWS))
-    timed = [*(words[:count] for count in TIMED_ROWS), [max(texts, key=len)]]
+    inputs = [*(words[:count] for count in TIMED_ROWS), [max(texts, key=len)]]
+    timed = [Request("serving_default", {"text": rows}) for rows in inputs]
     try:
-        replies = requests.answers(
-            version, asked, [Request("serving_default", {"text": rows}) for rows in timed]
-        )
+        replies = requests.answers(version, asked, timed)
     except ValueError as error:
         return Report([], [str(error)])
     differences = [
@@ -214,8 +205,7 @@ def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Li
     ]
     if replies.signatures != names:
         differences.append(f"the signatures are {replies.signatures}")
-    gradients = count_nodes(version).gradients
-    if gradients:
+    if gradients := count_nodes(version).gradients:
         differences.append(f"{gradients} nodes compute gradients, which no server calls")
     if not differences:
         differences = [

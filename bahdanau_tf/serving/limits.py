@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -184,14 +185,12 @@ def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths
         tf.TensorArray(dtype, groups, infer_shape=False, element_shape=[None])
         for dtype in (*dtypes, tf.int64, *[tf.bool] * truths)
     ]
-    _, arrays = tf.while_loop(
-        lambda i, _: i < groups, body, (tf.constant(0), arrays), parallel_iterations=1
-    )
+    start = tf.constant(0), arrays
+    _, arrays = tf.while_loop(lambda i, _: i < groups, body, start, parallel_iterations=1)
     whole = [array.concat() for array in arrays]
     values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
-    return [
-        tf.RaggedTensor.from_row_lengths(column, lengths, validate=False) for column in values
-    ], checks
+    of_rows = partial(tf.RaggedTensor.from_row_lengths, row_lengths=lengths, validate=False)
+    return [*map(of_rows, values)], checks
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:

@@ -121,8 +121,6 @@ class _Graph:
     def add(
         self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any
     ) -> Value:
-        self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any
-    ) -> Value:
         """Adds a node; returns the name of its output, or a list of several."""
         start = f"v{len(self.nodes)}"
         names = outputs if isinstance(outputs, list) else [f"{start}_{n}" for n in range(outputs)]

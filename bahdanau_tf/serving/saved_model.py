@@ -217,9 +217,7 @@ def _forget_reads(functions: Iterable[Any]) -> set[str]:
             continue
         idle = {x.name for x in nodes if x.op in _READS}
         idle |= {
-            name
-            for name, callees in called.items()
-            if callees and not any(effects[x] for x in callees)
+            name for name, calls in called.items() if calls and not any(effects[x] for x in calls)
         }
         for node in in_order(nodes):
             node.input[:] = (x for x in node.input if x[1:] not in idle)
@@ -264,10 +262,7 @@ def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]
         copy.CopyFrom(node)
         copy.name = outside(node.name)
         copy.input[:] = [invariants.get(tensor, outside(tensor)) for tensor in node.input]
-    inside = {
-        tensor: _added(loop, body, condition, outside(tensor), node)
-        for tensor, node in needed.items()
-    }
+    inside = {x: _added(loop, body, condition, outside(x), node) for x, node in needed.items()}
     for node in nodes:
         node.input[:] = [inside.get(tensor, tensor) for tensor in node.input]
 
@@ -275,10 +270,8 @@ def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]
 def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
     """The arguments of a body that it returns, and what the loop gives."""
     identities = {node.name: node.input[0] for node in body.node_def if node.op == "Identity"}
-    signature = body.signature
-    for argument, result, value in zip(
-        signature.input_arg, signature.output_arg, loop.input, strict=False
-    ):
+    inputs, outputs = body.signature.input_arg, body.signature.output_arg
+    for argument, result, value in zip(inputs, outputs, loop.input, strict=False):
         returned = body.ret[result.name]
         if identities.get(node_of(returned), returned) == argument.name:
             yield argument.name, value
@@ -306,12 +299,8 @@ def _added(loop: Any, body: Any, condition: Any, value: str, node: Any) -> str:
     body.ret[f"{name}_out"] = name
     loop.attr["T"].list.type.append(dtype)
     shape = node.attr[SHAPES].list.shape[0]
-    for noted, attribute in (
-        (loop, "output_shapes"),
-        (loop, SHAPES),
-        (body, _INPUTS),
-        (condition, _INPUTS),
-    ):
+    notes = (loop, "output_shapes"), (loop, SHAPES), (body, _INPUTS), (condition, _INPUTS)
+    for noted, attribute in notes:
         if attribute in noted.attr:
             noted.attr[attribute].list.shape.append(shape)
     controls = [tensor for tensor in loop.input if tensor.startswith("^")]

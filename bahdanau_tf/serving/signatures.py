@@ -221,9 +221,7 @@ def _turned(weights: tf.Tensor, counts: tf.Tensor, axis: int) -> tf.Tensor:
     return tf.gather(weights, place, axis=axis, batch_dims=1)
 
 
-def _tokens(
-    translations: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-) -> tf.RaggedTensor:
+def _tokens(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
     """Cuts out tokens row by row: `surfaces` needs 60 bytes for each byte."""
 
     def of_row(row: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
@@ -233,7 +231,7 @@ def _tokens(
 
     return tf.map_fn(
         of_row,
-        (translations, starts, ends),
+        (texts, starts, ends),
         parallel_iterations=1,
         fn_output_signature=tf.RaggedTensorSpec([None], tf.string, 0),
     )
@@ -243,9 +241,8 @@ def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
     """Inputs that raise, in graph, if their numbers of rows differ."""
     first, second = (tf.size(as_strings(rows)) for rows in inputs.values())
     names = " and ".join(inputs)
-    check = tf.debugging.assert_equal(
-        first, second, f"{signature}: {names} must have equal numbers of rows"
-    )
+    message = f"{signature}: {names} must have equal numbers of rows"
+    check = tf.debugging.assert_equal(first, second, message)
     # Nothing may fail before it, in words of its own.
     with tf.control_dependencies([check]):
         return [tf.identity(rows) for rows in inputs.values()]

@@ -247,21 +247,16 @@ class Logger(RunCallback):
         record |= {ours: logs[name] for ours, name in names.items() if name in logs}
         shown = [n for n in COLUMNS if n in record and (record[n] or n != "skipped_updates")]
         run.line.row({COLUMNS[name]: record[name] for name in shown})
-        self._warn_of_low_bleu()
-        record["seconds"] = run.pace.seconds
-        record["device"] = describe_device()
-        record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
-        run.folder.log.add(record)
-
-    def _warn_of_low_bleu(self) -> None:
-        run = self._run
-        if run.dev is None or run.recipe.monitor != "bleu":
-            return
-        if run.step >= 3 * run.evaluate_every and run.state.best_bleu < LOW:
+        is_low = run.step >= 3 * run.evaluate_every and run.state.best_bleu < LOW
+        if is_low and run.dev is not None and run.recipe.monitor == "bleu":
             run.line.note(
                 f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
                 "by dev loss; if it stays so, --tokenize sets another tokenizer for BLEU"
             )
+        record["seconds"] = run.pace.seconds
+        record["device"] = describe_device()
+        record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
+        run.folder.log.add(record)
 
 
 EVERY = 10  # updates between two points of a curve

@@ -366,9 +366,8 @@ def _train_as_chief(
         remember = keras.callbacks.LambdaCallback(
             on_train_begin=lambda _: _remember(model_dir, files, values)
         )
-        return train(
-            translator, plan.texts, plan.recipe, model_dir, tensorboard, [remember, *callbacks]
-        )
+        every = [remember, *callbacks]
+        return train(translator, plan.texts, plan.recipe, model_dir, tensorboard, every)
 
 
 def _dev_lines(files: TrainingFiles) -> int | None:

@@ -7,11 +7,11 @@ import math
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 
@@ -25,6 +25,7 @@ from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
 from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
+Settings: TypeAlias = "Mapping[str, object]"
 FORMAT_VERSION = 1
 TRAINING_TEXT = "training_text_checksum"
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
@@ -40,9 +41,8 @@ _ANOTHER_TEXT = (
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
     "give the same --train_source and --train_target as before, or name another folder",
-    THREADS: "{folder} was trained by {before} threads with --deterministic, "
-    "and now there are {after}, which may round otherwise; give "
-    "--threads={before}, or name another folder",
+    THREADS: "{folder} was trained by {before} threads with --deterministic, and now there are "
+    "{after}, which may round otherwise; give --threads={before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
     DEV_TOKENIZER: "{folder}/best was chosen by BLEU with the tokenizer {before}, but now it is "
     "{after}; give --tokenize={before}, name another folder, or move {folder}/best away to "
@@ -123,7 +123,7 @@ def of_training(
     }
 
 
-def write_settings(path: Path, settings: Mapping[str, object]) -> None:
+def write_settings(path: Path, settings: Settings) -> None:
     """Writes settings, unless the file has them already."""
     described = {"format_version": FORMAT_VERSION, **settings}
     data = json.dumps(described, indent=2).encode()
@@ -141,7 +141,7 @@ def read_settings(path: Path) -> dict[str, object]:
     return read_versioned(path, FORMAT_VERSION, "model_dir")
 
 
-def changes(path: Path, settings: Mapping[str, object]) -> Iterator[Change]:
+def changes(path: Path, settings: Settings) -> Iterator[Change]:
     """Yields the settings that differ from those of the file; a ValueError as `read_settings`."""
     before, now = read_settings(path), json.loads(json.dumps(settings))
     for old, new in ((before, now), (before.get("recipe"), now.get("recipe"))):
@@ -154,13 +154,13 @@ def changes(path: Path, settings: Mapping[str, object]) -> Iterator[Change]:
     yield from _differences(_comparable(before), _comparable(now))
 
 
-def check_settings(path: Path, settings: Mapping[str, object]) -> None:
+def check_settings(path: Path, settings: Settings) -> None:
     """Raises a ValueError as `changes`, or if some setting is not that of the file."""
     for change in changes(path, settings):
         raise change.refusal(path.parent)
 
 
-def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
+def check_alike(cluster: Cluster, settings: Settings) -> None:
     """Raises a ValueError if this worker of a cluster has other settings than the chief."""
     own = json.dumps(settings)
     chiefs = cluster.text_from_chief(own)
@@ -277,18 +277,13 @@ class ModelFolder:
     """
 
     def __init__(
-        self,
-        path: Path,
-        checkpoints: Checkpoints,
-        state: State,
-        settings: Mapping[str, object],
-        recipe: Recipe,
+        self, path: Path, checkpoints: Checkpoints, state: State, settings: Settings, recipe: Recipe
     ) -> None:
         self.path = path
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")
         self.checkpoints = checkpoints
-        self.improved: Collection[int] = ()
+        self.improved: set[int] = set()
         self._is_new = True
         self._file = path / "training.json"
         self._state = state
@@ -357,16 +352,11 @@ class ModelFolder:
         It may be of an evaluation after the checkpoint that was restored.
         """
         stale = int(self._state.stale)
-        self.improved = {
-            int(record["step"])
-            for record in self.log.records()
-            if "dev_bleu" in record and record["step"] > self._state.step
-            if record_evaluation(
-                Evaluation(record["dev_bleu"], record["dev_loss"], []),
-                self._state,
-                self._recipe.monitor,
-            )
-        }
+        for record in self.log.records():
+            if "dev_bleu" in record and record["step"] > self._state.step:
+                evaluation = Evaluation(record["dev_bleu"], record["dev_loss"], [])
+                if record_evaluation(evaluation, self._state, self._recipe.monitor):
+                    self.improved.add(int(record["step"]))
         self._state.stale.assign(stale)
 
     def begin(self) -> None:

@@ -222,9 +222,8 @@ class _Training:
         run.cluster.share(run.state.variables)
         steps.vary_noise(model)
         batching, position = run.recipe.make_batching(), run.state.read_position()
-        self.batches = run.cluster.shared(
-            stream_batches(run.corpus, *run.texts, batching, position)
-        )
+        batches = stream_batches(run.corpus, *run.texts, batching, position)
+        self.batches = run.cluster.shared(batches)
         run.start_clock()
         if run.cluster.is_chief:
             self._begin(notes)

@@ -19,13 +19,7 @@ from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training.folder import (
-    Change,
-    check_settings,
-    locked,
-    read_settings,
-    write_settings,
-)
+from bahdanau_tf.training import folder
 from bahdanau_tf.training.texts import (
     TrainingFiles,
     check_held_out,
@@ -116,7 +110,7 @@ class Start:
 
 def check_start(settings: Path, start: Start | None) -> None:
     """Raises a ValueError unless a training to resume started with the same model, or with none."""
-    before = read_settings(settings)
+    before = folder.read_settings(settings)
     for name in ("init_from", "added_words"):
         old, new = before.get(name), getattr(start, name, None)
         if name == "init_from" and old and new:  # however the path is written
@@ -124,7 +118,7 @@ def check_start(settings: Path, start: Start | None) -> None:
         else:
             is_same = old == new
         if not is_same:
-            raise Change(name, old, new).refusal(settings.parent)
+            raise folder.Change(name, old, new).refusal(settings.parent)
 
 
 def is_begun(model_dir: Path) -> bool:
@@ -189,8 +183,8 @@ class TrainingPlan:
         if is_begun(self.model_dir):
             check_start(self._settings, self.start)
             if self.start is None:
-                text = with_languages(self.text, self.files, read_settings(self._settings))
-                check_settings(self._settings, asdict(text))
+                text = with_languages(self.text, self.files, folder.read_settings(self._settings))
+                folder.check_settings(self._settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
         if self.files.dev_source is not None and self.files.dev_target:
@@ -231,7 +225,7 @@ class TrainingPlan:
             model = make_model(self.model, *(text.vocabulary_size for text in texts))
             for text_of_side, side in zip(texts, SIDES, strict=True):
                 text_of_side.save(self.model_dir / side)
-            write_settings(self._settings, asdict(text))
+            folder.write_settings(self._settings, asdict(text))
         self._report_sizes(texts)
         return Translator(model, *(load_text(self.model_dir / side) for side in SIDES))
 
@@ -245,7 +239,7 @@ class TrainingPlan:
         with self._fill_folder(corpus):
             translator = start.prepared((self.texts.train_source, self.texts.train_target))
             translator.save(self.model_dir / START)
-            write_settings(self._settings, asdict(start))
+            folder.write_settings(self._settings, asdict(start))
         self._report_sizes((translator.source_text, translator.target_text))
         return self._load()
 
@@ -253,7 +247,7 @@ class TrainingPlan:
     def _fill_folder(self, corpus: ParallelCorpus) -> Iterator[int]:
         """Locks the folder and holds pairs out; yields the number of the others."""
         pairs = held_out(self.model_dir, corpus, self._held_out, self.recipe.max_length)
-        with locked(self.model_dir), pairs as count:
+        with folder.locked(self.model_dir), pairs as count:
             yield count
 
     def _report_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:

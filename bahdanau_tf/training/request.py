@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
-from bahdanau_tf.options import Recipe, TextOptions, training
-from bahdanau_tf.options.fitted import (
-    TYPICAL,
-    TYPICAL_MODEL,
-    UNITS,
-    Choice,
-    Facts,
-    fine_tuned,
-    fitted,
-)
+from bahdanau_tf.options import Recipe, TextOptions, fitted, training
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import amount
@@ -116,10 +107,10 @@ class Request:
 
     def choose(
         self,
-        facts: Facts,
-        model: Mapping[str, Any] = TYPICAL_MODEL,
+        facts: fitted.Facts,
+        model: Mapping[str, Any] = fitted.TYPICAL_MODEL,
         machine: Mapping[str, Any] = training.NOTHING,
-    ) -> list[Choice]:
+    ) -> list[fitted.Choice]:
         """Chooses the options that the user did not give, for a text; none with a recipe.
 
         `model` is that of `init_from`, as options; `machine` has "cores", "product_rate", "has_gpu"
@@ -131,8 +122,8 @@ class Request:
         training.make(Recipe, self.user_options)
         options = {**self.user_options, **machine}
         if self.user_options.get("init_from") is not None:
-            return fine_tuned(facts, options, model)
-        return fitted(facts, options)
+            return fitted.fine_tuned(facts, options, model)
+        return fitted.fitted(facts, options)
 
     def options(self, chosen: Mapping[str, Any] = training.NOTHING) -> training.TrainingOptions:
         """The options, some of which were chosen or read from the folder; see `make_options`."""
@@ -140,7 +131,7 @@ class Request:
 
     def typical_options(self) -> training.TrainingOptions:
         """The options for a typical text, before the text is read."""
-        return self.options(training.values_of(self.choose(TYPICAL)))
+        return self.options(training.values_of(self.choose(fitted.TYPICAL)))
 
     def recall_options(self) -> dict[str, Any]:
         """The options in the folder that the user does not give now.
@@ -170,7 +161,7 @@ def recall_texts(model_dir: Path) -> dict[str, str]:
 
 
 FIRST_LINES = 100  # by which a table is recognized
-FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
+FEW = fitted.UNITS[0][0]  # different pairs: fewer get the smallest model
 SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
 
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from keras.optimizers import Optimizer
 
 from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
@@ -80,9 +81,7 @@ def words_loss(
 
 
 def update(
-    model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-    loss: Callable[[tf.Tensor], tf.Tensor],
+    model: keras.Model, optimizer: Optimizer, loss: Callable[[tf.Tensor], tf.Tensor]
 ) -> tf.Tensor:
     """Updates the weights by the gradient of a loss; returns the loss.
 
@@ -98,7 +97,7 @@ def update(
 
 def train_step(
     model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
+    optimizer: Optimizer,
     loss: TokenCrossentropy,
     product_dtype: str = "float32",
     parts: int = 1,
@@ -114,14 +113,12 @@ def train_step(
     """
     strategy = _prepared(model, optimizer, product_dtype)
     ids = tf.TensorSpec([None, None], tf.int32)
-    weights = tf.TensorSpec([None, None], tf.float32)
+    floats = tf.TensorSpec([None, None], tf.float32)
 
-    @tf.function(input_signature=[{"source": ids, "target": ids}, ids, weights], autograph=False)
-    def step(
-        inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
-    ) -> tf.Tensor:
+    @tf.function(input_signature=[{"source": ids, "target": ids}, ids, floats], autograph=False)
+    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         def of_replica() -> tf.Tensor:
-            rows = rows_of_replica((inputs, target, token_weights))
+            rows = rows_of_replica((inputs, target, weights))
             divided = [part_of(rows, number, parts) for number in range(parts)]
             with products_in(product_dtype):
                 return update(
@@ -145,13 +142,11 @@ def train_step(
     return step
 
 
-def _prepared(
-    model: keras.Model, optimizer: keras.optimizers.Optimizer, product_dtype: str
-) -> tf.distribute.Strategy:
+def _prepared(model: keras.Model, optimizer: Optimizer, dtype: str) -> tf.distribute.Strategy:
     """Checks the dtypes and builds the optimizer; returns the model's strategy."""
-    if product_dtype != "float32" and model.compute_dtype != "float32":
+    if dtype != "float32" and model.compute_dtype != "float32":
         raise ValueError(
-            f"train: product_dtype is {product_dtype}, and the model computes "
+            f"train: product_dtype is {dtype}, and the model computes "
             f"in {model.compute_dtype}, wanted one of them to be float32"
         )
     strategy = model.distribute_strategy
@@ -200,7 +195,7 @@ class StaticShapes(NamedTuple):
 
 def compiled_step(
     model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
+    optimizer: Optimizer,
     loss: TokenCrossentropy,
     product_dtype: str = "float32",
 ) -> tf.types.experimental.PolymorphicFunction:
@@ -212,11 +207,9 @@ def compiled_step(
     _prepared(model, optimizer, product_dtype)
 
     @tf.function(jit_compile=True, autograph=False)
-    def step(
-        inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
-    ) -> tf.Tensor:
+    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         def cost(scale: tf.Tensor) -> tf.Tensor:
-            return loss(target, model(inputs, training=True), scale * token_weights)
+            return loss(target, model(inputs, training=True), scale * weights)
 
         with products_in(product_dtype):
             return update(model, optimizer, cost)
@@ -258,9 +251,7 @@ def product_dtype(recipe: Recipe, model: keras.Model) -> str:
     return recipe.product_dtype
 
 
-def with_loss_scale(
-    optimizer: Guarded, model: keras.Model, dtype: str
-) -> keras.optimizers.Optimizer:
+def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optimizer:
     """The optimizer, which scales the loss if something is in float16.
 
     Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves it and skips the

@@ -237,6 +237,5 @@ def _size_named(side: str) -> Iterator[None]:
         yield
     except ValueError as error:
         name = f"TextOptions: {side}_vocabulary_size"
-        raise ValueError(
-            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
-        ) from error
+        text = str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
+        raise ValueError(text) from error

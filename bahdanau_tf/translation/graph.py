@@ -13,31 +13,16 @@ import tensorflow as tf
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search import (
-    Constraint as Constraint,
-    SearchResult,
-    Step,
-    beam_search,
-    gnmt_coverage_penalty,
-    gnmt_length_penalty,
-    no_coverage_penalty,
-    sample,
-)
-from bahdanau_tf.search.beam import sentence_seeds
+from bahdanau_tf.search import Constraint as Constraint, SearchResult, Step
+from bahdanau_tf.search.beam import beam_search, sample, sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
+from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
 from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor reads it, too
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
-from bahdanau_tf.translation.shortlist import (
-    Lexicon,
-    full_step,
-    of_words,
-    shortlist_step,
-    without_weights,
-    word_ids,
-    word_places,
-)
+from bahdanau_tf.translation import shortlist
+from bahdanau_tf.translation.shortlist import Lexicon
 
 # int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
 Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
@@ -181,7 +166,7 @@ class TranslationGraph(tf.Module):
         """
         first_source = tf.nest.flatten(source)[0]
         memory, state = self.model.encode(source)
-        shortlist = None
+        own = None
         if decoding.shortlist:
             if self.lexicon is None:
                 raise ValueError(
@@ -189,17 +174,17 @@ class TranslationGraph(tf.Module):
                     "wanted one, which `bahdanau-tf lexicon` learns"
                 )
             # The number of words that all sentences share, and each one's own.
-            shortlist = self.lexicon.first, self.lexicon.own(first_source, prefix)
-            step, memory = shortlist_step(self.model, memory, *shortlist)
+            own = self.lexicon.first, self.lexicon.own(first_source, prefix)
+            step, memory = shortlist.shortlist_step(self.model, memory, *own)
             size = self.target_text.vocabulary_size
             if prefix is not None:
-                places = word_places(*shortlist, size)
+                places = shortlist.word_places(*own, size)
                 prefix = tf.gather(places, prefix, batch_dims=1)
-            constraints = [of_words(x, *shortlist, size) for x in constraints]
+            constraints = [shortlist.of_words(x, *own, size) for x in constraints]
         else:
-            step = full_step(self.model, self.model.output_weights())
+            step = shortlist.full_step(self.model, self.model.output_weights())
         if not (with_weights or decoding.beta):
-            step = without_weights(step)
+            step = shortlist.without_weights(step)
         result = search(
             decoding,
             step,
@@ -212,9 +197,9 @@ class TranslationGraph(tf.Module):
             constraints=constraints,
             n_best=n_best,
         )
-        if shortlist is None:
+        if own is None:
             return result
-        return result._replace(tokens=word_ids(result.tokens, *shortlist))
+        return result._replace(tokens=shortlist.word_ids(result.tokens, *own))
 
     def translate(
         self,
@@ -384,9 +369,8 @@ def search(
             n_samples=n_best,
         )
     else:
-        run = partial(
-            beam_search, beam_size=decoding.beam_size, n_best=n_best, shrink=decoding.shrink
-        )
+        beam_size, shrink = decoding.beam_size, decoding.shrink
+        run = partial(beam_search, beam_size=beam_size, n_best=n_best, shrink=shrink)
     return run(
         step,
         state,

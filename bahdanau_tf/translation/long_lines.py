@@ -63,19 +63,15 @@ def translate_lines(
         whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
         limit = math.inf if max_length is None else max_length
         return LinesTranslated(whole, [], [n for n, x in enumerate(whole) if _length(x) > limit])
-    translations = translator.translate_up_to(
-        max_length, lines, batch_size=batch_size, prefixes=starts
-    )
+    translations = translator.translate_up_to(max_length, lines, batch_size, starts)
     parts = {n: split_sentences(lines[n]) for n, x in enumerate(translations) if x is None}
     flat = [part for some in parts.values() for part in some]
     if starts is not None:
         starts = [x for n, some in parts.items() for x in [starts[n]] + [""] * (len(some) - 1)]
-    of_parts = iter(
-        translator.translate(flat, batch_size=batch_size, prefixes=starts) if flat else ()
-    )
+    done = iter(translator.translate(flat, batch_size=batch_size, prefixes=starts) if flat else ())
     result = LinesTranslated([x for x in translations if x is not None], [], [])
     for n, some in parts.items():
-        own = [*islice(of_parts, len(some))]
+        own = [*islice(done, len(some))]
         if len(some) > 1:
             result.split.append(n)
         if max(map(_length, own)) > max_length:
@@ -103,9 +99,8 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
     for part, best in zip(parts, translations, strict=True):
         own = [best, *best.alternatives]
         pairs = sorted(product(n_best, own), key=rank)
-        n_best = [
-            _appended(first, second, start) for first, second in pairs[: max(len(n_best), len(own))]
-        ]
+        count = max(len(n_best), len(own))
+        n_best = [_appended(*pair, start) for pair in pairs[:count]]
         start += len(part.encode())
     return replace(n_best[0], alternatives=n_best[1:])
 

@@ -156,12 +156,9 @@ def _read_bytes(folder: Path) -> keras.Model:
             _check_entry(entry)
         with read_later():
             model = keras.saving.deserialize_keras_object(config)
-        model.set_weights(
-            [
-                arrays[str(number)] * arrays.get(f"{number}_scale", np.float32(1))
-                for number in range(len(model.weights))
-            ]
-        )
+        numbers = range(len(model.weights))
+        scales = [arrays.get(f"{number}_scale", np.float32(1)) for number in numbers]
+        model.set_weights([arrays[str(number)] * scales[number] for number in numbers])
     except Exception as error:  # damaged files may raise anything
         raise ValueError(f"Translator.load: {folder / CONFIG}: {_cause(error)}") from error
     return model

@@ -125,10 +125,8 @@ def translate(
     constraints: Sequence[Constraint] = (),
 ) -> Translations:
     """Translates sentences; as `Translator.translate`."""
-    translations = translate_up_to(
-        None, graph, sentences, decoding, batch_size, prefixes, constraints
-    )
-    return Translations(each for each in translations if each is not None)
+    every = translate_up_to(None, graph, sentences, decoding, batch_size, prefixes, constraints)
+    return Translations(each for each in every if each is not None)
 
 
 def translate_up_to(

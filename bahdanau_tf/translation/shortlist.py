@@ -136,15 +136,12 @@ def learn_lexicon(
     for name, value in (("words", words), ("first", first)):
         if value < 1:
             raise ValueError(f"learn_lexicon: {name} is {value}, wanted 1 or more")
+    kind = type(model).__name__
     if not model.has_alignment:
-        raise ValueError(
-            f"learn_lexicon: {type(model).__name__} has no attention, wanted a model with attention"
-        )
+        raise ValueError(f"learn_lexicon: {kind} has no attention, wanted a model with attention")
     source_size = model.source_vocabulary_size
     if isinstance(source_size, tuple):
-        raise ValueError(
-            f"learn_lexicon: {type(model).__name__} reads several sources, wanted a model of one"
-        )
+        raise ValueError(f"learn_lexicon: {kind} reads several sources, wanted a model of one")
     size = model.target_vocabulary_size
     first = min(first, size)
     keys, sums = _attended(model, batches, first)
@@ -276,12 +273,9 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
     row, place = tf.meshgrid(tf.range(batch), tf.range(first, first + count), indexing="ij")
     ids = tf.range(size + 1)  # the last one stands for "no word"
     places = tf.where(ids < first, ids, first + count)
-    places = tf.tensor_scatter_nd_update(
-        tf.tile(places[tf.newaxis], [batch, 1]),
-        tf.stack([row, tf.where(own < 0, size, own)], axis=-1),
-        place,
-    )
-    return places[:, :size]
+    places = tf.tile(places[tf.newaxis], [batch, 1])
+    at = tf.stack([row, tf.where(own < 0, size, own)], axis=-1)
+    return tf.tensor_scatter_nd_update(places, at, place)[:, :size]
 
 
 def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> Constraint:
@@ -309,6 +303,5 @@ def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> C
 
 def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
     """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
-    return tf.gather(
-        logits, tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]), batch_dims=2
-    )
+    columns = tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1])
+    return tf.gather(logits, columns, batch_dims=2)

@@ -7,6 +7,7 @@ no ids. Colours are those of the page around it, light or dark.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
@@ -200,11 +201,7 @@ def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[
     at = [0, *accumulate(sizes)]
     ends = [(at[-1], at[-1])] * (count - len(offsets))
     places = [
-        _without_spaces(
-            text,
-            int(np.searchsorted(at, start, "right")) - 1,
-            int(np.searchsorted(at, end, "left")),
-        )
+        _without_spaces(text, bisect_right(at, start) - 1, bisect_left(at, end))
         for start, end in [*offsets, *ends]
     ]
     parts: list[Part] = []
@@ -275,9 +272,8 @@ def _sentences(
         shown = words.separator.join(
             f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
-        text = sentence.format(
-            word=words.quoted.format(f"<bdi>{word}</bdi>"), others=shown or words.nothing
-        )
+        quoted = words.quoted.format(f"<bdi>{word}</bdi>")
+        text = sentence.format(word=quoted, others=shown or words.nothing)
         html.append(f'<span data-shown="{side}{number}" hidden>{text}</span>')
     return "".join(html)
 
