@@ -209,10 +209,10 @@ class Translator:
         forbidden = [target.pad_id, *([target.unk_id] if decoding.unknown == "forbid" else [])]
         lexicon = self._lexicon if decoding.shortlist else None
         model = _Model(self._sessions, source, lexicon, [x.prefix for x in sentences])
-        found = search(model, sentences, decoding, target.eos_id, forbidden)
+        results = search(model, sentences, decoding, target.eos_id, forbidden)
         return [
             self._translation(text, reading, hypotheses)
-            for (text, reading, _), hypotheses in zip(batch, found, strict=True)
+            for (text, reading, _), hypotheses in zip(batch, results, strict=True)
         ]
 
     def _translation(

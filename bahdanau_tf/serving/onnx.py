@@ -118,6 +118,10 @@ class _Graph:
         self.weights.append(numpy_helper.from_array(np.array(array, order="C"), name))
         return name
 
+    def whole(self, *numbers: int) -> str:
+        """Stores whole numbers, such as axes."""
+        return self.constant(np.array(numbers, np.int64))
+
     def add(
         self, kind: str, *inputs: str, outputs: list[str] | int = 1, **attributes: Any
     ) -> Value:
@@ -129,8 +133,7 @@ class _Graph:
 
     def split(self, value: str, *sizes: int) -> Value:
         """Parts along the last axis."""
-        parts = self.constant(np.array(sizes, np.int64))
-        return self.add("Split", value, parts, outputs=len(sizes), axis=-1)
+        return self.add("Split", value, self.whole(*sizes), outputs=len(sizes), axis=-1)
 
     def product(self, value: str, kernel: Array, bias: Array | None = None) -> Value:
         """x W + b; with `int8` in 8 bits."""
@@ -196,12 +199,7 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     source = graph.input("source", INT64, "B", "T")
     embedded = graph.rows(graph.table(_embeddings(model.source_embedding)), source)
     is_word = graph.add("Greater", source, graph.constant(np.array(0, np.int64)))
-    lengths = graph.add(
-        "ReduceSum",
-        graph.add("Cast", is_word, to=6),
-        graph.constant(np.array([1], np.int64)),
-        keepdims=0,
-    )
+    lengths = graph.add("ReduceSum", graph.add("Cast", is_word, to=6), graph.whole(1), keepdims=0)
     forward, backward = (layer.cell for layer in model.encoder.stack[0])
     n = forward.units
     annotations, last = graph.add(
@@ -215,7 +213,7 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
         linear_before_reset=0,
     )  # [T, 2, B, n], [2, B, n]
     annotations = graph.add("Transpose", annotations, perm=[2, 0, 1, 3])
-    shape = graph.constant(np.array([0, 0, 2 * n], np.int64))
+    shape = graph.whole(0, 0, 2 * n)
     annotations = graph.add("Reshape", annotations, shape)
     start = graph.add("Gather", last, graph.constant(np.array(1, np.int64)), axis=0)
     bridge = _weights(model.bridge.kernel, model.bridge.bias)
@@ -229,12 +227,11 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     missing = graph.add(
         "Where", is_word, graph.constant(np.float32(0)), graph.constant(np.finfo(np.float32).min)
     )
-    one = graph.constant(np.array([1], np.int64))
     units = decoder.attention.units
-    graph.output("keys", graph.add("Unsqueeze", keys, one), FLOAT, "B", 1, "T", units)
+    graph.output("keys", graph.add("Unsqueeze", keys, graph.whole(1)), FLOAT, "B", 1, "T", units)
     terms = graph.product(annotations, kernel, bias)
     graph.output("terms", terms, FLOAT, "B", "T", kernel.shape[1])
-    graph.output("mask", graph.add("Unsqueeze", missing, one), FLOAT, "B", 1, "T")
+    graph.output("mask", graph.add("Unsqueeze", missing, graph.whole(1)), FLOAT, "B", 1, "T")
     state = graph.add("Tanh", graph.product(start, *bridge))
     graph.output("state", state, FLOAT, "B", bridge[0].shape[1])
     graph.write(path)
@@ -297,10 +294,10 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         """The terms of the cell and of the readout, and α."""
         attention = decoder.attention
         query = graph.product(query, _weights(attention.query_projection.kernel))
-        two = graph.constant(np.array([2], np.int64))
+        two = graph.whole(2)
         hidden = graph.add("Tanh", graph.add("Add", graph.add("Unsqueeze", query, two), keys))
         energy = graph.constant(_weights(attention.energy.kernel))
-        last = graph.constant(np.array([3], np.int64))
+        last = graph.whole(3)
         energies = graph.add("Squeeze", graph.add("MatMul", hidden, energy), last)
         weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)
         of_cell, of_readout = graph.split(graph.add("MatMul", weights, terms), p, t)
@@ -315,7 +312,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         term = graph.input("term", FLOAT, "B", "K", p)
         updated = _gru_step(graph, cell, graph.add("Add", projected, term), state)
         is_first = graph.add("Equal", ids, graph.constant(np.array(0, np.int64)))
-        last = graph.constant(np.array([2], np.int64))
+        last = graph.whole(2)
         seen = new = graph.add("Where", graph.add("Unsqueeze", is_first, last), state, updated)
         of_cell, of_readout, weights = attend(new)
         graph.output("term_after", of_cell, FLOAT, "B", "K", p)
@@ -365,15 +362,15 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
         biases = graph.add("Gather", graph.constant(bias), own)
         never = graph.constant(np.float32(-np.inf))
         biases = graph.add("Where", is_word, biases, never)
-        biases = graph.add("Unsqueeze", biases, graph.constant(np.array([1], np.int64)))
+        biases = graph.add("Unsqueeze", biases, graph.whole(1))
         own_logits = graph.add("Add", graph.add("MatMul", features, columns), biases)
         logits = graph.add("Concat", logits, own_logits, axis=-1)
     size = graph.add("Shape", logits, start=2)
     best, words = graph.add("TopK", logits, graph.add("Min", count, size), outputs=2, axis=-1)
     # The largest logit minus its log-probability, by a softmax, which is one fast pass.
-    zero, one, last = (graph.constant(np.array([x], np.int64)) for x in (0, 1, 2))
-    top = graph.add("Slice", best, zero, one, last)
-    place = graph.add("Slice", words, zero, one, last)
+    start, end, axis = (graph.whole(number) for number in (0, 1, 2))
+    top = graph.add("Slice", best, start, end, axis)
+    place = graph.add("Slice", words, start, end, axis)
     share = graph.add("GatherElements", graph.add("Softmax", logits, axis=-1), place, axis=-1)
     normalizer = graph.add("Sub", top, graph.add("Log", share))
     graph.output("log_probs", graph.add("Sub", best, normalizer), FLOAT, "B", "K", "N")
