@@ -81,7 +81,7 @@ class _Ends(NamedTuple):
         """The N best of both; ties keep their order."""
         both = _Ends(*(np.concatenate(pair, 1) for pair in zip(self, others, strict=True)))
         order = np.argsort(-both.scores, 1, kind="stable")[:, : self.scores.shape[1]]
-        return _Ends(*(np.take_along_axis(x, order, 1) for x in both))
+        return _Ends(*(_taken(x, order) for x in both))
 
 
 def search(
@@ -91,7 +91,10 @@ def search(
     eos_id: int,
     forbidden: Sequence[int],
 ) -> list[list[Hypothesis]]:
-    """Searches the n best translations of each sentence, best first; a beam of 1 is greedy."""
+    """Searches the n best translations of each sentence, best first; a beam of 1 is greedy.
+
+    `forbidden` are the ids of one or more words, such as padding.
+    """
     k, n = decoding.beam_size, decoding.n_best
     limits, shortest = _limits(sentences, decoding)
     penalties = _penalties(limits, decoding)
@@ -120,13 +123,14 @@ def search(
         if decoding.shrink:
             log_probs = np.where(np.arange(k) + ended[:, None] < k, log_probs, NEVER)
         if decoding.beta:
-            coverage = np.take_along_axis(coverage + weights, parents[..., None], 1)
+            coverage = _taken(coverage + weights, parents)
         cover = _coverage_penalty(coverage, masks[places], decoding.beta)
         scores = log_probs / _penalties(np.float32(len(steps)), decoding) + cover
         ends = (ids == eos_id) & (log_probs > NEVER)
         here = np.full_like(ids, len(steps)), np.broadcast_to(np.arange(k), ids.shape)
-        done = done.best_with(_Ends(np.where(ends, scores, NEVER), log_probs, *here))
-        ended += ends.sum(1)
+        if ends.any():
+            done = done.best_with(_Ends(np.where(ends, scores, NEVER), log_probs, *here))
+            ended += ends.sum(1)
         log_probs = np.where(ends, np.float32(NEVER), log_probs)
         hopeful = log_probs / penalties[places, None] > done.scores[:, -1:]
         if not decoding.shrink:
@@ -144,6 +148,11 @@ def search(
             coverage = coverage[rows] if decoding.beta else coverage
             model.keep(rows)
     return results
+
+
+def _taken(x: Array, places: Array) -> Array:
+    """Takes [B, M] of [B, K, ...] along its second axis."""
+    return x[np.arange(len(x))[:, None], places]
 
 
 def _limits(sentences: Sequence[Sentence], decoding: Decoding) -> tuple[Array, Array]:
@@ -184,7 +193,9 @@ def _candidates(
 ) -> Words:
     """The next words of each hypothesis; a forbidden one has log-probability -inf."""
     log_probs, ids = model.words(k + len(forbidden) + 1)
-    barred = np.isin(ids, forbidden)
+    barred = ids == forbidden[0]
+    for word in forbidden[1:]:
+        barred |= ids == word
     if (early := time < shortest[places]).any():
         barred |= (ids == eos_id) & early[:, None, None]
     log_probs = np.where(barred, np.float32(NEVER), log_probs)
@@ -204,8 +215,8 @@ def _best(so_far: Array, words: Words, k: int) -> tuple[Array, Array, Array]:
     total = so_far[..., None] + words.log_probs
     total = np.where(np.isfinite(total), total, np.float32(NEVER)).reshape(batch, -1)
     order = np.argsort(-total, 1, kind="stable")[:, :k]
-    ids = np.take_along_axis(words.ids.reshape(batch, -1), order, 1)
-    return np.take_along_axis(total, order, 1), order // count, ids
+    ids = _taken(words.ids.reshape(batch, -1), order)
+    return _taken(total, order), order // count, ids
 
 
 def _ranked(

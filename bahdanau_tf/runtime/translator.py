@@ -273,6 +273,7 @@ class _Model:
     ) -> None:
         self._step, self._words = sessions["step"], sessions["words"]
         keys, terms, mask, state = sessions["encode"].run(None, {"source": source})
+        self._names = [x.name for x in self._step.get_outputs()]
         self._memory = {"keys": keys, "terms": terms, "mask": mask}
         self._state = {"state": state[:, None]}
         if any(x.name == "term" for x in self._step.get_inputs()):
@@ -292,8 +293,7 @@ class _Model:
             rows = np.arange(len(parents))[:, None]
             state = {k: x[rows, parents] for k, x in self._state.items()}
         outputs = self._step.run(None, {"ids": ids, **self._memory, **state})
-        names = [x.name for x in self._step.get_outputs()]
-        named = dict(zip(names, outputs, strict=True))
+        named = dict(zip(self._names, outputs, strict=True))
         self._features = named["features"]
         self._state = {k: named[f"{k}_after"] for k in state}
         return named["weights"]
