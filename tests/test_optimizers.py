@@ -334,6 +334,13 @@ def test_weights_without_gradient_do_not_change() -> None:
     np.testing.assert_array_equal(weights[1].numpy(), [0, 0])
 
 
+@pytest.mark.parametrize("own", [Adam, SGD])
+def test_others_have_the_defaults_of_keras(own: Any) -> None:
+    config, wanted = own().get_config(), getattr(keras.optimizers, own.__name__)().get_config()
+    assert config["max_norm"] is None
+    assert {key: config[key] for key in wanted} | {"name": ""} == wanted | {"name": ""}
+
+
 def test_adadelta_has_the_papers_defaults() -> None:
     optimizer = Adadelta()
     assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)

@@ -4,6 +4,7 @@ The "model" is a table with random logits and attention weights for each row and
 that no regularity helps the search.
 """
 
+import inspect
 import itertools
 
 import numpy as np
@@ -781,3 +782,10 @@ def test_sampling_a_row_of_nan_gives_finite_scores():
     result = draw(3, logits=np.full(5, np.nan), rows=2)
     assert (result.lengths.numpy() == 0).all()
     assert np.isfinite(result.scores.numpy()).all()
+
+
+@pytest.mark.parametrize("run", [search.beam_search, search.greedy_search, search.sample])
+def test_the_default_length_penalty_is_that_of_gnmt(run):
+    """((5 + 7) / 6)^1."""
+    penalty = inspect.signature(run).parameters["length_penalty"].default
+    assert penalty(7.0) == 2.0
