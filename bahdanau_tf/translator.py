@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -14,7 +13,6 @@ import keras
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.options.fields import did_you_mean
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.text import Dictionary, Tokenizer
@@ -223,18 +221,7 @@ class Translator:
             rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
             return self.translate([sentences], decoding, batch_size, **rest)[0]
         decoding = self.decoding if decoding is None else decoding
-        if not isinstance(decoding, Decoding):
-            raise ValueError(
-                f"Translator.translate: decoding is {decoding!r}, wanted a Decoding; its fields "
-                "are keywords, too, such as beam_size=3"
-            )
-        names = [field.name for field in fields(Decoding)]
-        for name in options.keys() - {*names}:
-            raise ValueError(
-                f"Translator.translate: {name} is not an option of Decoding"
-                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
-            )
-        decoding = replace(decoding, **options)
+        decoding = Decoding.with_options(decoding, options)
         return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
 
     def translate_up_to(
@@ -380,7 +367,10 @@ class Translator:
         ```
         """
         if name not in (names := pretrained_names()):
-            raise ValueError(f"Translator.from_preset: name is {name!r}, wanted one of {names}")
+            raise ValueError(
+                f"Translator.from_preset: name is {name!r}, wanted one of {names}; "
+                "Translator.load reads a folder"
+            )
         return cls.load(Path(str(PRETRAINED), name))
 
 

@@ -222,7 +222,7 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
     assert "no evaluation yet" in str(result)
     messages = capsys.readouterr().err
     assert "best is the model after update 3, until" in messages
-    assert "stopped at update 3, saved; the same command resumes\n" in messages
+    assert "stopped at update 3, saved; the training can be resumed\n" in messages
     check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
     step = tf.train.load_variable(newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE")

@@ -64,7 +64,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
     else:
-        common.refuse(flags, ["int8"], "with --format=savedmodel")
+        common.refuse(flags, ["int8"], "without --format=onnx")
 
 
 def run(flags: absl_flags.FlagValues) -> int:

@@ -253,7 +253,10 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
 def preset_class(name: str) -> str:
     """The name of a preset's class; raises ValueError if there is no such preset."""
     if name not in _PRESETS:
-        raise ValueError(f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}")
+        raise ValueError(
+            f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}; "
+            "Translator.from_preset has trained translators"
+        )
     return _PRESETS[name][0]
 
 

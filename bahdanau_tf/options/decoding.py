@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import Range, check_range
+from bahdanau_tf.system.ranges import Range, check_range, did_you_mean
 
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
@@ -82,6 +83,25 @@ class Decoding(OptionGroup):
                     f"Decoding: {name} is {value!r}, which has no effect when sampling is "
                     f"{self.sampling}; leave it out"
                 )
+
+    @staticmethod
+    def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
+        """A `Decoding` with other values of some fields, for `Translator.translate`.
+
+        A ValueError says that it is none, or has no such field.
+        """
+        if not isinstance(decoding, Decoding):
+            raise ValueError(
+                f"Translator.translate: decoding is {decoding!r}, wanted a Decoding; its fields "
+                "are keywords, too, such as beam_size=3"
+            )
+        names = [field.name for field in fields(Decoding)]
+        for name in options.keys() - {*names}:
+            raise ValueError(
+                f"Translator.translate: {name} is not an option of Decoding"
+                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
+            )
+        return replace(decoding, **options)
 
     def greedy(self) -> Decoding:
         """These options with greedy search and one translation."""

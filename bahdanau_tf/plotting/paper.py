@@ -179,6 +179,8 @@ def plot_alignment(
         translation = source_tokens
         source_tokens, target_tokens = translation.source_tokens, translation.tokens
         weights = translation.weights
+        if not source_tokens:
+            raise ValueError("plot_alignment: the sentence has no words, wanted some")
     if weights is None:
         raise ValueError(
             "plot_alignment: weights is None, as of a model without attention; "

@@ -69,6 +69,9 @@ class Translator:
         names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
         self._sessions = {name: _session(folder / f"{name}.onnx", threads) for name in names}
 
+    def __repr__(self) -> str:
+        return f"<runtime.Translator of a {self.model_name}>"
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> Translator:
         """The translator of a folder; see the class."""
@@ -124,8 +127,22 @@ class Translator:
         if isinstance(sentences, str):
             rest: dict[str, Any] = {"prefixes": None if prefixes is None else [prefixes], **options}
             return self.translate([sentences], decoding, batch_size, **rest)[0]
-        decoding = replace(decoding or self.decoding, **options)
+        decoding = self.decoding if decoding is None else decoding
+        decoding = Decoding.with_options(decoding, options)
         self._check(decoding, prefixes is not None)
+        if batch_size < 1:
+            raise ValueError(f"Translator.translate: batch_size is {batch_size}, wanted 1 or more")
+        for name, texts in (("sentences", sentences), ("prefixes", prefixes or ())):
+            if not isinstance(texts, Sequence) or not all(isinstance(x, str) for x in texts):
+                raise ValueError(
+                    f"Translator.translate: {name} is {texts!r}, wanted one string or a sequence "
+                    "of strings"
+                )
+        if prefixes is not None and len(prefixes) != len(sentences):
+            raise ValueError(
+                f"Translator.translate: {len(sentences)} sentences and {len(prefixes)} prefixes, "
+                "wanted equal numbers"
+            )
         starts = [""] * len(sentences) if prefixes is None else [*prefixes]
         readings = [self.source_text.read(text) for text in sentences]
         results: list[Translation | None] = [None] * len(sentences)

@@ -247,7 +247,8 @@ class Logger(RunCallback):
         record |= {ours: logs[name] for ours, name in names.items() if name in logs}
         shown = [n for n in COLUMNS if n in record and (record[n] or n != "skipped_updates")]
         run.line.row({COLUMNS[name]: record[name] for name in shown})
-        is_low = run.step >= 3 * run.evaluate_every and run.state.best_bleu < LOW
+        is_third = 3 <= run.step / run.evaluate_every < 4  # reported once
+        is_low = is_third and run.state.best_bleu < LOW
         if is_low and run.dev is not None and run.recipe.monitor == "bleu":
             run.line.note(
                 f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "

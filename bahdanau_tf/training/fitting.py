@@ -6,6 +6,7 @@ import contextlib
 import os
 import reprlib
 import shutil
+import signal
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -105,7 +106,8 @@ def fit(
             the translator, or for good if a training that has begun fails.
         recipe: Options of training as one value; or the name of a recipe of the package, such as
             "paper", with which nothing is chosen.
-        minutes: Longest time of all runs together; 60 unless `epochs` or `updates` are given.
+        minutes: Longest time of all runs together, 0 for no limit; 60 unless `epochs` or `updates`
+            are given. Ctrl-C ends a training earlier: `fit` returns the best model so far.
         callbacks: As for `train`.
         tensorboard: As for `train`.
         threads: Number of cores to use, before TensorFlow has run; default: all.
@@ -122,6 +124,7 @@ def fit(
         ValueError: There is no such option, it cannot have this value or does not fit the others, a
             text is missing or cannot be used, or the folder holds another training.
         OSError: A file cannot be read or written.
+        SystemExit: SIGTERM has ended the training, after it was saved.
 
     Example:
 
@@ -161,6 +164,9 @@ def fit(
                 StatusLine().note(f"{resume} from its last checkpoint")
             raise
         remove_temporary = undo.pop_all().close
+    if result.signal == signal.SIGTERM:
+        StatusLine().note(resume)
+        raise SystemExit(128 + result.signal)
     if result.stopped_by == "signal":
         StatusLine().note(f"{resume}{kept}")
     translator = Translator.load(folder)

@@ -269,7 +269,7 @@ class _Training:
         self.callbacks.on_train_end()
         run.cluster.wait()  # until the chief has written all
         if run.ending == "signal":
-            advice = "" if run.step >= run.total_steps else "; the same command resumes"
+            advice = "" if run.step >= run.total_steps else "; the training can be resumed"
             run.note(f"stopped at update {run.step}, saved{advice}")
         return TrainingResult(
             best_bleu=float(run.state.best_bleu),

@@ -178,6 +178,11 @@ def _read_description(folder: Path) -> tuple[int, Decoding]:
         )
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
+    if (folder / "runtime.json").is_file():
+        raise ValueError(
+            f"Translator.load: {folder} was exported for ONNX Runtime; the command `translate` and "
+            "bahdanau_tf.runtime.Translator.load read it"
+        )
     if not path.is_file():
         raise ValueError(f"Translator.load: {folder} holds no translator (no {DESCRIPTION})")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")

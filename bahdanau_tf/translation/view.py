@@ -173,6 +173,7 @@ def table_html(translations: Sequence[Translation]) -> str:
     rows = []
     for number, translation in enumerate(translations[:LISTED]):
         source, text = escape(translation.source), escape(translation.text)
+        text += "".join(f"<br><small>{escape(x.text)}</small>" for x in translation.alternatives)
         rows.append(
             f'<tr><td dir="auto">{source}</td><td dir="auto">{text}</td>'
             f"<td>{translation.score:.2f}</td></tr>"
