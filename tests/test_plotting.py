@@ -79,7 +79,7 @@ def test_weights_of_the_end_symbols_are_labelled():
         ((["a"], ["b"]), [WEIGHTS] * 3, "weights have shape"),
         (([], []), np.zeros([0, 0]), "weights have shape"),
         ((["a"], ["b"]), None, "weights is None"),
-        ((Translation("a"),), None, "weights is None"),
+        ((Translation("a"),), None, "the sentence has no words"),
         (("abc",), None, "source_tokens is 'abc', wanted a Translation, or the tokens"),
         (([Translation("a")],), None, r"source_tokens is \[<Translation 'a' -> '', score 0.00>\]"),
     ],
