@@ -25,6 +25,7 @@ from bahdanau_tf.runtime import Translator as Runtime
 from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving import onnx
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
+from bahdanau_tf.translation.saved import rounded
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("onnx", reason="needs onnx")
@@ -192,7 +193,7 @@ def test_int8_has_rounded_weights(tmp_path):
     assert equal > 0.9 * total
     weights = np.random.default_rng(1).normal(size=[7, 5]).astype(np.float32)
     weights[:, 2] = 0
-    whole, scale = onnx.rounded(weights, axis=0)
+    whole, scale = rounded(weights, axis=0)
     assert whole.dtype == np.int8
     assert scale.shape == (1, 5)
     np.testing.assert_array_equal(np.abs(whole).max(0), [63, 63, 0, 63, 63])

@@ -14,6 +14,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import from_flags
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.system.files import RUNTIME
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
@@ -104,7 +105,7 @@ def kept_lines_named(
 
 def is_runtime(flags: absl_flags.FlagValues) -> bool:
     """Whether --model_dir was exported for ONNX Runtime."""
-    return len(flags.model_dir) == 1 and Path(flags.model_dir[0], "runtime.json").is_file()
+    return len(flags.model_dir) == 1 and Path(flags.model_dir[0], RUNTIME).is_file()
 
 
 def load_runtime(flags: absl_flags.FlagValues) -> runtime.Translator:

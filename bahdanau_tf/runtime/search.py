@@ -122,10 +122,10 @@ def search(
         steps.append(_Step(places, ids, parents, weights))
         if decoding.shrink:
             log_probs = np.where(np.arange(k) + ended[:, None] < k, log_probs, NEVER)
+        scores = log_probs / _penalties(np.float32(len(steps)), decoding)
         if decoding.beta:
             coverage = _taken(coverage + weights, parents)
-        cover = _coverage_penalty(coverage, masks[places], decoding.beta)
-        scores = log_probs / _penalties(np.float32(len(steps)), decoding) + cover
+            scores = scores + _coverage_penalty(coverage, masks[places], decoding.beta)
         ends = (ids == eos_id) & (log_probs > NEVER)
         here = np.full_like(ids, len(steps)), np.broadcast_to(np.arange(k), ids.shape)
         if ends.any():
@@ -174,9 +174,7 @@ def _penalties(lengths: Array, decoding: Decoding) -> Array:
 
 
 def _coverage_penalty(coverage: Array, masks: Array, beta: float) -> Array:
-    """β Σ_j log(min(Σ_i α_ij, 1)), float32 [B, K]; 0 without β."""
-    if not beta:
-        return np.float32(0)
+    """β Σ_j log(min(Σ_i α_ij, 1)), float32 [B, K]."""
     covered = np.log(np.clip(coverage, np.float32(1e-6), np.float32(1)))
     return np.float32(beta) * np.where(masks[:, None], covered, np.float32(0)).sum(-1)
 

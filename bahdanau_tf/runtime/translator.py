@@ -15,11 +15,10 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
-from bahdanau_tf.system.files import read_arrays, read_versioned
+from bahdanau_tf.system.files import RUNTIME, read_arrays, read_versioned
 from bahdanau_tf.translation.result import Translation, Translations
 
 FORMAT_VERSION = 1
-OPTIONS = "runtime.json"
 
 
 class Translator:
@@ -51,17 +50,17 @@ class Translator:
 
     def __init__(self, folder: str | os.PathLike[str], threads: int | None = None) -> None:
         folder = Path(folder)
-        if not (folder / OPTIONS).is_file():
+        if not (folder / RUNTIME).is_file():
             raise ValueError(
-                f"Translator.load: {folder} has no {OPTIONS}, wanted a folder that "
+                f"Translator.load: {folder} has no {RUNTIME}, wanted a folder that "
                 "`bahdanau-tf export --format=onnx` wrote"
             )
-        options = read_versioned(folder / OPTIONS, FORMAT_VERSION, "Translator.load")
+        options = read_versioned(folder / RUNTIME, FORMAT_VERSION, "Translator.load")
         try:
             self.model_name = str(options["model"])
             self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"Translator.load: {folder / OPTIONS}: {error}") from error
+            raise ValueError(f"Translator.load: {folder / RUNTIME}: {error}") from error
         self.source_text = Subwords(folder / "source")
         self.target_text = Subwords(folder / "target")
         lexicon = folder / "lexicon.npz"

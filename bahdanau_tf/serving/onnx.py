@@ -32,14 +32,13 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.system.files import read_arrays, replaced_directory, write_atomically
+from bahdanau_tf.system.files import RUNTIME, read_arrays, replaced_directory, write_atomically
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.saved import rounded
 
 FORMAT_VERSION = 1
-OPTIONS = "runtime.json"
 OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
-LEVELS = 63  # of each sign
 FLOAT, INT64, INT8 = 1, 7, 3  # ONNX' numbers of dtypes
 MICROSOFT = "com.microsoft"  # the domain of DynamicQuantizeMatMul
 Array: TypeAlias = Any  # of NumPy
@@ -179,13 +178,6 @@ class _Graph:
         model = self.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
         onnx.checker.check_model(model)
         write_atomically(path, model.SerializeToString())
-
-
-def rounded(weights: Array, axis: int) -> tuple[Array, Array]:
-    """Weights in a byte each, and the scales: one for each index of the other axes."""
-    scale = np.abs(weights).max(axis, initial=0.0, keepdims=True) / LEVELS
-    whole = np.rint(weights / np.where(scale > 0, scale, 1))
-    return whole.astype(np.int8), scale.astype(np.float32)
 
 
 def _weights(*variables: Any) -> Any:
@@ -416,7 +408,7 @@ def export_runtime(
     """
     check_model(graph)
     folder = Path(directory)
-    if folder.exists() and not (folder / OPTIONS).is_file() and any(folder.iterdir()):
+    if folder.exists() and not (folder / RUNTIME).is_file() and any(folder.iterdir()):
         raise ValueError(
             f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
             "that --format=onnx wrote, to replace"
@@ -491,4 +483,4 @@ def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
         "model": type(model).__name__,
         "decoding": vars(graph.decoding),
     }
-    write_atomically(folder / OPTIONS, f"{json.dumps(options, indent=2)}\n".encode())
+    write_atomically(folder / RUNTIME, f"{json.dumps(options, indent=2)}\n".encode())

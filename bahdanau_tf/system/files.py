@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 AnyPath = str | os.PathLike[str]
+RUNTIME = "runtime.json"  # in an export for ONNX Runtime
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 _UNPACKED = 1 << 28  # bytes that any archive may be unpacked to

@@ -138,13 +138,18 @@ def _write_bytes(folder: Path, model: keras.Model) -> None:
     arrays: dict[str, Any] = {}
     for number, weight in enumerate(model.get_weights()):
         if weight.ndim == 2:
-            scale = np.abs(weight).max(1, initial=0.0, keepdims=True) / LEVELS
-            arrays[f"{number}_scale"] = scale
-            weight = np.rint(weight / np.where(scale > 0, scale, 1)).astype(np.int8)
+            weight, arrays[f"{number}_scale"] = rounded(weight, axis=1)
         arrays[str(number)] = weight
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     files.write_atomically(folder / WEIGHTS, buffer.getvalue())
+
+
+def rounded(weights: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights in a byte each, and the scales: one for each index of the other axes."""
+    scale = np.abs(weights).max(axis, initial=0.0, keepdims=True) / LEVELS
+    whole = np.rint(weights / np.where(scale > 0, scale, 1))
+    return whole.astype(np.int8), scale.astype(np.float32)
 
 
 def _read_bytes(folder: Path) -> keras.Model:
@@ -178,7 +183,7 @@ def _read_description(folder: Path) -> tuple[int, Decoding]:
         )
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
-    if (folder / "runtime.json").is_file():
+    if (folder / files.RUNTIME).is_file():
         raise ValueError(
             f"Translator.load: {folder} was exported for ONNX Runtime; the command `translate` and "
             "bahdanau_tf.runtime.Translator.load read it"

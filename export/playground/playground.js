@@ -149,9 +149,9 @@ function mark(chosen, others, shares, verb) {
   if (order.length) others[order[0]].classList.add("strongest");
   // U+2068 and U+2069 keep words of other scripts apart.
   const quoted = (word) => `\u2068“${word.textContent}”\u2069`;
-  const told = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)} %`);
+  const listed = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)} %`);
   $("detail").textContent =
-    `${quoted(chosen)} ${verb} ${told.join(", ") || "no word in particular"}`;
+    `${quoted(chosen)} ${verb} ${listed.join(", ") || "no word in particular"}`;
 }
 
 function showAlignment(found, text) {
