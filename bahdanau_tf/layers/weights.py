@@ -19,12 +19,28 @@ Weight: TypeAlias = "keras.Variable | tf.Tensor"
 Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
 
 
+class _ConstructorSignature:
+    """The signature of a class, not of its objects, which is that of `__init__`.
+
+    Before Python 3.11.4 `inspect` takes that of Keras' `__new__` for a class that inherits its
+    constructor, (*args, **kwargs).
+    """
+
+    def __get__(self, layer: object, owner: type) -> inspect.Signature:
+        if layer is not None:
+            raise AttributeError("__signature__")
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=[*signature.parameters.values()][1:])
+
+
 class ConfiguredLayer(keras.layers.Layer):
     """A layer whose config is the arguments of its constructor.
 
     Each argument is an attribute of the same name. A subclass with a `get_config` of its own
     adds its own arguments there; those of the classes above are in the config already.
     """
+
+    __signature__ = _ConstructorSignature()
 
     def get_config(self) -> dict[str, object]:
         kinds = inspect.Parameter
