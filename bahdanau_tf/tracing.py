@@ -134,7 +134,8 @@ def decoder_states(
     for start in range(0, len(sources), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
         batch = run(tf.constant(sources[rows]), tf.constant(targets[rows]))
-        states += [x.numpy()[:length].copy() for x, length in zip(*batch, strict=True)]
+        padded, lengths = (x.numpy() for x in batch)
+        states += [x[:length].copy() for x, length in zip(padded, lengths, strict=True)]
     return states
 
 
