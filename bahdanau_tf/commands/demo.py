@@ -141,7 +141,7 @@ def _train(folder: Path, epochs: float, language: str) -> Translator:
     )
     text = TextOptions(
         source_vocabulary_size=1000,
-        target_vocabulary_size=2000,
+        target_vocabulary_size=1000,
         source_language="en",
         target_language=language,
     )
