@@ -72,6 +72,7 @@ check-beam: $(BEAM_VENV)/installed
 # `make check-triton TRITON_FLAGS=--source=test.en` sends other sentences.
 check-triton: $(TRITON_VENV)/installed
 	$(TRITON_VENV)/bin/python export/check_triton.py $(TRITON_FLAGS)
+	$(TRITON_VENV)/bin/python export/check_triton.py --format=onnx $(TRITON_FLAGS)
 
 # From the pages as they lie and the docstrings of the built wheel.
 site: $(TEST_VENV)/installed

@@ -35,6 +35,8 @@ def main() -> None:
         from pytriton.triton import Triton, TritonConfig
 
         functions = signatures(folder)
+    except ModuleNotFoundError as error:
+        parser.error(f"{error}: pip install nvidia-pytriton, and the package")
     except (ImportError, OSError, ValueError) as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
