@@ -103,7 +103,7 @@ def check(folder: Path, wanted: dict[str, str]) -> None:
     start = time.perf_counter()
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
-        if not any(line.startswith("Triton serves") for line in server.stdout):
+        if not any("Triton serves" in line for line in server.stdout):
             raise ValueError("triton.py did not start")
         threading.Thread(target=server.stdout.read, daemon=True).start()
         print(f"ready after {time.perf_counter() - start:.0f} s", flush=True)

@@ -58,7 +58,7 @@ def _of_saved_model(folder: Path) -> dict[str, Signature]:
 def _of_onnx(folder: Path) -> dict[str, Signature]:
     from bahdanau_tf.runtime import Translator
 
-    translator = Translator.load(folder)
+    translator = Translator.load(folder, threads=1)  # several are slow where cores are busy
     own, best = translator.decoding, replace(translator.decoding, n_best=1)
     several = own if own.n_best > 1 else replace(own, n_best=own.beam_size)
 
