@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bahdanau_tf.plotting.language import said
+from bahdanau_tf.plotting.pages import tree_html, view_traces
 from bahdanau_tf.plotting.paper import END, STYLES, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
@@ -124,6 +126,57 @@ class Trace:
     gate_convention: str
     steps: list[Step] = field(default_factory=list)
 
+    def view(self) -> str:
+        """The steps one by one, as HTML that a notebook draws; see `view_traces`."""
+        return view_traces({"": self})
+
+    def _repr_html_(self) -> str:
+        return self.view()
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A word that beam search considered after a hypothesis.
+
+    Attributes:
+        token: The word, or the end symbol.
+        parent: The place of the hypothesis in the step before; -1 in the first step.
+        log_prob: log p of the hypothesis with this word.
+        score: Its score with the length penalty if the word is the end symbol, else None.
+        cut: Why search did not continue it; "" for those on the way to another and for the best.
+        is_best: Whether it is part of the translation.
+    """
+
+    token: str
+    parent: int
+    log_prob: float
+    score: float | None
+    cut: str
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class BeamTree:
+    """What beam search kept and cut; plain data as `Trace`.
+
+    Attributes:
+        source: The sentence.
+        beam_size: K.
+        steps: The continuations of each step, best first: at most K that were kept, then some of
+            those that were cut.
+    """
+
+    source: str
+    beam_size: int
+    steps: list[list[Continuation]] = field(default_factory=list)
+
+    def view(self) -> str:
+        """As HTML: a column for each step, the translation bold, what was cut dashed."""
+        return tree_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.view()
+
 
 TERMS = ("state", "previous", "context", "bias")
 _HATCHES = ("", "//", "xx", "..")  # differ in black and white
@@ -222,12 +275,9 @@ def _draw_source(name: str, trace: Trace, axes: Axes) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0)
     axes.set_xticks(range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90)
-    _title(
-        axes,
-        "Weights α of the source\n(black 0, white 1)"
-        if name == "weights"
-        else f"Energies e, less the largest\nof the step (black {least:.1f}, white 0)",
-    )
+    weights = "Weights α of the source\n(black 0, white 1)"
+    energies = "Energies e, less the largest\nof the step (black {:.1f}, white 0)"
+    _title(axes, said(weights if name == "weights" else energies).format(least))
 
 
 def _draw_words(trace: Trace, axes: Axes) -> None:
@@ -248,7 +298,7 @@ def _draw_words(trace: Trace, axes: Axes) -> None:
             )
     axes.set_xlim(-0.5, _SHOWN - 0.5)
     axes.set_xticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
-    _title(axes, "The most probable words\n(bold: chosen)")
+    _title(axes, said("The most probable words\n(bold: chosen)"))
 
 
 def _draw_contributions(trace: Trace, axes: Axes) -> None:
@@ -260,15 +310,15 @@ def _draw_contributions(trace: Trace, axes: Axes) -> None:
             places + 0.18 * (number - 1.5),
             [getattr(step.contributions, term) for step in steps],
             0.18,
-            label=term,
+            label=said(term),
             hatch=hatch,
             edgecolor="black",
             linewidth=0.5,
         )
-    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label="sum")
+    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label=said("sum"))
     axes.axvline(0.0, color="black", linewidth=0.5)
     _legend(axes)
-    _title(axes, "Terms of the chosen\nword's logit")
+    _title(axes, said("Terms of the chosen\nword's logit"))
 
 
 def _draw_gates(trace: Trace, axes: Axes) -> None:
@@ -279,14 +329,14 @@ def _draw_gates(trace: Trace, axes: Axes) -> None:
     axes.set_xlim(0.0, 1.0)
     lines = trace.gate_convention.split("\n")
     _legend(axes, "\n".join(textwrap.fill(line, 32) for line in lines))
-    _title(axes, "Gates, mean\nof their units")
+    _title(axes, said("Gates, mean\nof their units"))
 
 
 def _draw_context(trace: Trace, axes: Axes) -> None:
     norms = np.array([step.context_norm for step in trace.steps], np.float64)
     axes.plot(norms, range(len(norms)), "ko-", markersize=4)
     axes.set_xlim(left=0.0)
-    _title(axes, "Norm of the\ncontext c")
+    _title(axes, said("Norm of the\ncontext c"))
 
 
 def _title(axes: Axes, title: str) -> None:
