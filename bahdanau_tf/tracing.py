@@ -401,7 +401,7 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
             lives = np.resize(np.isfinite(after.before), len(places))
             continued = after.parents[:k][np.isfinite(after.log_probs[:k])]
         reasons = {
-            "not among the {} best": places >= k,
+            "not among the best": places >= k,
             "the beam got narrower": places >= width,
             "finished, others score higher": ends,
             "could not win any more": ~lives,
@@ -424,7 +424,7 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
             ]
         )
     time, place = (-x for x in finished[0][1:])
-    while seen and place >= 0:
+    while levels and levels[time] and place >= 0:
         levels[time][place] = replace(levels[time][place], cut="", is_best=True)
         time, place = time - 1, levels[time][place].parent
     return levels

@@ -7,9 +7,8 @@ of them become boxes, and what to install.
 """
 
 from bahdanau_tf.plotting.language import set_language
-from bahdanau_tf.plotting.pages import view_traces
 from bahdanau_tf.plotting.paper import plot_alignment, plot_bleu_by_length, plot_vectors
-from bahdanau_tf.plotting.steps import plot_trace
+from bahdanau_tf.plotting.steps import plot_trace, view_traces
 
 __all__ = [
     "plot_alignment",

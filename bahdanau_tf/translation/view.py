@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bahdanau_tf.plotting.language import said, speaker
-from bahdanau_tf.plotting.pages import Drawn
 from bahdanau_tf.plotting.paper import END
+from bahdanau_tf.plotting.steps import Drawn
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation.result import Translation
