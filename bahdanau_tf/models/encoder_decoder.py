@@ -264,7 +264,7 @@ def forced_attention(model: TranslationModel, rows: tf.Tensor) -> TranslationMod
 
 
 class _Forced:
-    """Averages by given weights: whatever α is, Σ_j α_j c is c if the model reads c everywhere."""
+    """A model that reads one context at all positions, so that any weights average to it."""
 
     def __init__(self, model: EncoderDecoder, rows: tf.Tensor) -> None:
         self.model = model
