@@ -34,7 +34,7 @@ FLOORS = (
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
 FILES_AT_MOST = 150
-LINES = 32_902
+LINES = 32_901
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
