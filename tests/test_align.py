@@ -214,7 +214,7 @@ def test_the_command_judges_links_by_hand(run, tmp_path, translator, capfd):
     assert "IBM model 1, 15 pairs" in out
     gold.write_text("7-0\n" * 6)
     assert run(f"--gold={gold}") == 2
-    assert "line 1: '7-0' is not a link between the 3 source" in capfd.readouterr().err
+    assert "line 1: '7-0' is not within the pair's 3 source" in capfd.readouterr().err
 
 
 def test_the_command_reports_where_the_alignments_before_an_error_are(

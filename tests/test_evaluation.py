@@ -463,10 +463,13 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
         ("0-0", "has 1 lines, wanted 2"),
         ("0-0\n0-1 0-x", "line 2: '0-x' is not a link, wanted e.g. 0-1"),
         ("1 1 1\n1-1", "line 2: '1-1' is not a link, wanted e.g. 1 1 2 S"),
-        ("0-0\n1-2", "line 2: '1-2' .* 1 source and 2 target .* from 0"),  # counted from 1
-        ("1 1 1\n2 0 1", "line 2: '2 0 1' .* 1 source and 2 target .* from 1"),
-        ("0 0 0", "line 1: .* one of 2 pairs, counted from 1"),
-        ("1 1 1\n3 1 1", "line 2: .* one of 2 pairs"),
+        (
+            "0-0\n1-2",
+            "line 2: '1-2' is not within the pair's 1 source and 2 target words, counted from 0",
+        ),  # counted from 1
+        ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
+        ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
+        ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
         ("the cat\nthe dog", "line 1: 'the' is not a link"),
     ],
 )

@@ -260,11 +260,14 @@ def read_gold(
                 )
             numbers = [int(number) - is_naacl for number in re.findall("[0-9]+", item)]
             pair, i, j = numbers[:3] if is_naacl else (place, *numbers)
-            x, y = lengths[pair] if 0 <= pair < len(lengths) else (0, 0)
+            is_there = 0 <= pair < len(lengths)
+            x, y = lengths[pair] if is_there else (0, 0)
             if not (0 <= i < x and 0 <= j < y):
+                words = f"the pair's {x} source and {y} target words"
                 raise ValueError(
-                    f"{path}, line {place + 1}: {item!r} is not a link between the {x} source and "
-                    f"{y} target words of one of {len(lengths)} pairs, counted from {int(is_naacl)}"
+                    f"{path}, line {place + 1}: {item!r} is not within "
+                    f"{words if is_there else f'the {len(lengths)} pairs'}, counted from "
+                    f"{int(is_naacl)}"
                 )
             (possible if {*item} & {*"?pP"} else sure)[pair].add((i, j))
     return [*map(frozenset, sure)], [*map(frozenset, possible)]

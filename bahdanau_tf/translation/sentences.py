@@ -1,118 +1,35 @@
-"""Runs sentences through a graph in batches and makes the results.
+"""Runs sentences through a graph and makes the results.
 
 A sentence may be bytes, which need not be UTF-8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
+from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 
-S = TypeVar("S")
-T = TypeVar("T")
-LONG = 512  # characters of a row; there are few sentences of more
-Sentences = Sequence[str | bytes]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-
-def in_batches(
-    caller: str, columns: Mapping[str, Sentences], work: Callable[..., Iterator[T]], batch_size: int
-) -> list[T]:
-    """Runs `work` on batches of similar lengths; results in input order.
-
-    Each row of a batch is padded to the longest, so that one long row would make a batch of short
-    ones as slow as a batch of long ones. So a row of more than `LONG` characters counts as several,
-    which also limits memory. As many batches are processed at once, by threads, as TensorFlow
-    computes operations.
-
-    `work` takes a list of strings for each column of a batch, and yields a value for each row. A
-    ValueError with the names of the caller and of its argument, the key of a column, says that a
-    column is not a sequence of strings, or that the columns differ in length.
-    """
-    columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
-    check_counts(caller, columns)
-    if batch_size < 1:
-        raise ValueError(f"{caller}: batch_size is {batch_size}, wanted 1 or more")
-    rows = [*zip(*columns.values(), strict=True)]
-    lengths = [sum(map(len, row)) for row in rows]
-
-    def run(places: list[int]) -> dict[int, T]:
-        batch = zip(*(rows[place] for place in places), strict=True)
-        return dict(zip(places, work(*map(list, batch)), strict=True))
-
-    results: dict[int, T] = {}
-    for some in _side_by_side(run, [*_batches(lengths, batch_size)]):
-        results.update(some)
-    return [results[place] for place in range(len(rows))]
-
-
-def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yields the rows of each batch, those of the shortest first."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if (len(batch) + 1) * max(lengths[row], LONG) > size * LONG and batch:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
-
-
-def _side_by_side(run: Callable[[S], T], batches: Sequence[S]) -> Iterator[T]:
-    """Yields the result of each batch, in any order."""
-    threads = min(operations_at_once(), len(batches))
-    if threads < 2:
-        yield from map(run, batches)
-        return
-    pool = ThreadPoolExecutor(threads)
-    try:
-        yield from pool.map(run, reversed(batches))  # the longest ones begin
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _strings(name: str, column: object) -> list[str | bytes]:
-    """The strings of a list, an array or a tensor, without types of NumPy."""
-    if isinstance(column, tf.Tensor):
-        column = column.numpy()
-    if isinstance(column, (str, bytes)) or getattr(column, "shape", 1) == ():
-        raise ValueError(f"{name} is one string, wanted a sequence of strings")
-    if not isinstance(column, Iterable):
-        raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
-    strings: list[str | bytes] = []
-    for place, string in enumerate(column):
-        if not isinstance(string, (str, bytes)):
-            raise ValueError(f"{name}[{place}] is {type(string).__name__}, wanted a string")
-        if isinstance(string, bytes):
-            strings.append(bytes(string))
-            continue
-        try:
-            string.encode()
-        except UnicodeEncodeError as error:  # half of a pair of surrogates
-            raise ValueError(
-                f"{name}[{place}] is {string!r}, wanted text that UTF-8 can encode"
-            ) from error
-        # `str(string)` would be the name of a member of an enumeration.
-        strings.append(str.__str__(string))
-    return strings
-
-
+# Rows [T_x] of weights by step; None where they are the model's own.
+Attention: TypeAlias = "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
+_SUM = 1e-3  # how far the sum of a row may be from 1
 Offsets = list[tuple[int, int]]
 
 
@@ -123,9 +40,12 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
+    attention: Attention | None = None,
 ) -> Translations:
     """Translates sentences; as `Translator.translate`."""
-    every = translate_up_to(None, graph, sentences, decoding, batch_size, prefixes, constraints)
+    every = translate_up_to(
+        None, graph, sentences, decoding, batch_size, prefixes, constraints, attention
+    )
     return Translations(each for each in every if each is not None)
 
 
@@ -137,13 +57,14 @@ def translate_up_to(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
+    attention: Attention | None = None,
 ) -> list[Translation | None]:
     """As `translate`, but None for a sentence of more tokens, without the end symbol."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
-    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest)
-    return in_batches("Translator.translate", columns, work, batch_size)
+    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest, attention)
+    return in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
 
 
 def score(
@@ -151,7 +72,8 @@ def score(
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
     columns = {"sources": sources, "targets": targets}
-    return in_batches("Translator.score", columns, partial(_score_batch, graph), batch_size)
+    work = partial(_score_batch, graph)
+    return in_batches("Translator.score", columns, work, batch_size, operations_at_once())
 
 
 def align(
@@ -165,7 +87,8 @@ def align(
         )
     columns = {"sources": sources, "targets": targets}
     work = partial(_align_batch, graph)
-    return Translations(in_batches("Translator.align", columns, work, batch_size))
+    rows = in_batches("Translator.align", columns, work, batch_size, operations_at_once())
+    return Translations(rows)
 
 
 def _score_batch(
@@ -211,6 +134,7 @@ def _translate_batch(
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
     longest: int | None,
+    attention: Attention | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
@@ -224,7 +148,8 @@ def _translate_batch(
         prefixes = None if prefixes is None else [*compress(prefixes, fits)]
     translations: Iterator[Translation] = iter(())
     if tokens:
-        result = _search(graph, decoding, constraints, source, reading.words, prefixes)
+        rows = None if attention is None else _rows(attention, tokens[0].places)
+        result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
         translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
     for is_translated in fits:
         yield next(translations) if is_translated else None
@@ -237,18 +162,42 @@ def _search(
     source: Sources,
     words: tf.RaggedTensor,
     prefixes: Sentences | None,
+    attention: tf.Tensor | None,
 ) -> Translated:
     """Searches for translations of what was read of a batch."""
 
     def run(source: Sources, words: tf.RaggedTensor, *starts: tf.Tensor) -> Translated:
         prefix = graph.target_text.read(*starts) if starts else None
-        return graph.translate(source, decoding, words, prefix, constraints)
+        return graph.translate(source, decoding, words, prefix, constraints, attention=attention)
 
     ids = tf.nest.map_structure(lambda _: tf.TensorSpec([None, None], tf.int32), source)
     rows = tf.RaggedTensorSpec([None, None], tf.string, 1, words.row_splits.dtype)
     texts = [] if prefixes is None else [tf.constant(prefixes)]
+    if attention is not None:
+        return run(source, words, *texts)  # eagerly: other rows would need another graph
     key = (decoding, constraints, len(texts))
     return graph.function(key, run, ids, rows, *[STRINGS] * len(texts))(source, words, *texts)
+
+
+def _rows(attention: Attention, places: Sequence[int]) -> tf.Tensor:
+    """Checked rows of attention as `forced_attention` takes them, float32 [1, T_y, T_x].
+
+    `places` are those of the columns among the ids.
+    """
+    steps = attention if isinstance(attention, Mapping) else dict(enumerate(attention))
+    rows = np.full([1, max(steps, default=0) + 1, len(places)], np.nan, np.float32)
+    for step, weights in steps.items():
+        if weights is None:
+            continue
+        row = np.asarray(weights, np.float32)
+        is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
+        if step < 0 or not is_sum:
+            raise ValueError(
+                f"Translator.translate: attention is {weights} at step {step}, wanted weights of "
+                f"the {len(places) - 1} source tokens and the end symbol, which sum to 1"
+            )
+        rows[0, step, places] = row
+    return tf.constant(rows)
 
 
 def _translations(
