@@ -74,6 +74,7 @@ docs/scale_out
 docs/wmt14
 docs/reproduce
 docs/groundhog
+日本語 <docs/README_ja>
 ```
 
 ```{toctree}
