@@ -24,7 +24,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 	clean
 
 help:
-	@echo "make demo      trains, translates, exports: the whole job on built-in text"
+	@echo "make demo      trains, translates, exports: the whole job on built-in text;"
+	@echo "               LANGUAGE=ko or LANGUAGE=ja translates into Korean or Japanese"
 	@echo "make test      the quick tests, against the built wheel"
 	@echo "make test-all  the slow ones too"
 	@echo "make check     format, lint and types"
@@ -36,8 +37,10 @@ help:
 	@echo "make release   tests, then wheel, sdist and checksums in dist"
 	@echo "make clean     removes the virtual environments and what was built"
 
+# LANGUAGE counts only as `make demo LANGUAGE=ko`: shells use a variable of this name.
 demo: $(VENV)/installed
-	$(VENV)/bin/bahdanau-tf demo
+	$(VENV)/bin/bahdanau-tf demo $(if $(findstring command line,$(origin LANGUAGE)), \
+		--language=$(LANGUAGE) --output_dir=demo-$(LANGUAGE))
 
 test: $(TEST_VENV)/installed
 	$(pytest)
