@@ -354,12 +354,6 @@ def beam_tree(translator: Translator, text: str, **options: Any) -> BeamTree:
     Raises:
         ValueError: `text` is not one string; an option is unknown or out of range; or one of
             `sampling`, `shortlist` and `beta` is set, for which there is no tree.
-
-    Example:
-
-    ```python
-    beam_tree(translator, "A man sleeps.", beam_size=3)
-    ```
     """
     if not isinstance(text, str):
         raise ValueError(f"beam_tree: text is a {type(text).__name__}, wanted one string")

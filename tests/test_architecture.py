@@ -34,7 +34,7 @@ FLOORS = (
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
 FILES_AT_MOST = 151
-LINES = 32_832
+LINES = 33_022
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

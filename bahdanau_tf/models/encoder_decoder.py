@@ -250,11 +250,8 @@ def forced_attention(model: TranslationModel, rows: tf.Tensor) -> TranslationMod
     is none of this module with an attention without a state.
     """
     attention = getattr(getattr(model, "decoder", None), "attention", None)
-    is_plain = (
-        isinstance(attention, Attention)
-        and type(attention).initial_state is Attention.initial_state
-    )
-    if not (isinstance(model, EncoderDecoder) and is_plain):
+    start = isinstance(attention, Attention) and type(attention).initial_state
+    if not isinstance(model, EncoderDecoder) or start is not Attention.initial_state:
         kind = type(attention or model).__name__
         raise ValueError(
             f"Translator.translate: attention cannot be set in {kind}, wanted one model with an "
@@ -264,7 +261,7 @@ def forced_attention(model: TranslationModel, rows: tf.Tensor) -> TranslationMod
 
 
 class _Forced:
-    """Averages by given weights: whatever α is, Σ_j α_j c is c if the model reads c everywhere."""
+    """A model that reads one context at all positions, so that any weights average to it."""
 
     def __init__(self, model: EncoderDecoder, rows: tf.Tensor) -> None:
         self.model = model

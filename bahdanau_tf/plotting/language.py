@@ -30,12 +30,6 @@ def set_language(language: str | None = None) -> None:
 
     Raises:
         ValueError: There are no texts in this language.
-
-    Example:
-
-    ```python
-    set_language("ko")
-    ```
     """
     global _used
     if language is None:

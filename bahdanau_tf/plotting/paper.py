@@ -72,6 +72,15 @@ def set_fonts(axes: Axes) -> None:
         text.set(family=fonts, parse_math=False)
 
 
+def heading(english: str) -> str:
+    """The text in the language in use; in English if no installed font has its characters."""
+    import matplotlib
+
+    text = said(english)
+    _, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(text))
+    return english if missing else text
+
+
 @functools.lru_cache
 def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str], str]:
     """The families `own` and as few others as are needed, and the characters that no font has."""
@@ -254,8 +263,8 @@ def plot_bleu_by_length(
         bands = [x.score.interval or (np.nan, np.nan) for x in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
         axes.fill_between(middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axes.set_xlabel(said(label))
-    axes.set_ylabel(said("BLEU score"))
+    axes.set_xlabel(heading(label))
+    axes.set_ylabel(heading("BLEU score"))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)

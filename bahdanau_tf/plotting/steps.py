@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bahdanau_tf.plotting.language import said
-from bahdanau_tf.plotting.paper import END, STYLES, labels, new_figure, save, set_fonts
+from bahdanau_tf.plotting.paper import END, STYLES, heading, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -282,7 +282,7 @@ def _draw_source(name: str, trace: Trace, axes: Axes) -> None:
     axes.set_xticks(range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90)
     weights = "Weights α of the source\n(black 0, white 1)"
     energies = "Energies e, less the largest\nof the step (black {:.1f}, white 0)"
-    _title(axes, said(weights if name == "weights" else energies).format(least))
+    _title(axes, heading(weights if name == "weights" else energies).format(least))
 
 
 def _draw_words(trace: Trace, axes: Axes) -> None:
@@ -303,7 +303,7 @@ def _draw_words(trace: Trace, axes: Axes) -> None:
             )
     axes.set_xlim(-0.5, _SHOWN - 0.5)
     axes.set_xticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
-    _title(axes, said("The most probable words\n(bold: chosen)"))
+    _title(axes, heading("The most probable words\n(bold: chosen)"))
 
 
 def _draw_contributions(trace: Trace, axes: Axes) -> None:
@@ -315,15 +315,15 @@ def _draw_contributions(trace: Trace, axes: Axes) -> None:
             places + 0.18 * (number - 1.5),
             [getattr(step.contributions, term) for step in steps],
             0.18,
-            label=said(term),
+            label=heading(term),
             hatch=hatch,
             edgecolor="black",
             linewidth=0.5,
         )
-    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label=said("sum"))
+    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label=heading("sum"))
     axes.axvline(0.0, color="black", linewidth=0.5)
     _legend(axes)
-    _title(axes, said("Terms of the chosen\nword's logit"))
+    _title(axes, heading("Terms of the chosen\nword's logit"))
 
 
 def _draw_gates(trace: Trace, axes: Axes) -> None:
@@ -334,14 +334,14 @@ def _draw_gates(trace: Trace, axes: Axes) -> None:
     axes.set_xlim(0.0, 1.0)
     lines = trace.gate_convention.split("\n")
     _legend(axes, "\n".join(textwrap.fill(line, 32) for line in lines))
-    _title(axes, said("Gates, mean\nof their units"))
+    _title(axes, heading("Gates, mean\nof their units"))
 
 
 def _draw_context(trace: Trace, axes: Axes) -> None:
     norms = np.array([step.context_norm for step in trace.steps], np.float64)
     axes.plot(norms, range(len(norms)), "ko-", markersize=4)
     axes.set_xlim(left=0.0)
-    _title(axes, said("Norm of the\ncontext c"))
+    _title(axes, heading("Norm of the\ncontext c"))
 
 
 def _title(axes: Axes, title: str) -> None:

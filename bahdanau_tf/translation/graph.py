@@ -165,8 +165,8 @@ class TranslationGraph(tf.Module):
         `prefix`, int32 [B, P], has target ids padded with 0, with which each translation begins.
         The constraints are added to those of `decoding`; `n_best` is as for `search`. Without
         `with_weights` the result has no soft alignments. `attention` is as for `forced_attention`,
-        `watch` as for `beam_search`. A ValueError says that `decoding.shortlist` is set, but there
-        is no lexicon.
+        `watch` as for `beam_search`. A ValueError says that there is no lexicon for
+        `decoding.shortlist`.
         """
         first_source = tf.nest.flatten(source)[0]
         model = self.model if attention is None else forced_attention(self.model, attention)
