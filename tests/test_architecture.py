@@ -33,8 +33,8 @@ FLOORS = (
 # for ONNX, the lines are under 31,710.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
-FILES_AT_MOST = 151
-LINES = 33_022
+FILES_AT_MOST = 153
+LINES = 33_372
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
