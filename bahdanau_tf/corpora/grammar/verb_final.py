@@ -93,7 +93,8 @@ class VerbFinal:
             particle = self.word(preposition.form) + self.word("place", verb.base)
             pieces += self.noun_phrase(where, particle, preposition.links)
         english, kind = f"{verb.base} {verb.particle}".strip(), ""
-        links, of = (node.links, node.particle) if verb.tail else (node.links + node.particle, ())
+        links = node.links or node.auxiliary
+        links, of = (links, node.particle) if verb.tail else (links + node.particle, ())
         if node.object:
             kind = node.object.referent.kind
             pieces += self.noun_phrase(node.object, self.word(f"with {english}", kind), of, links)
@@ -101,8 +102,8 @@ class VerbFinal:
             english += " that"
             pieces += self.clause(node.content[1], Piece(english, node.content[0]), subject)
         elif node.adjective:
-            (adjective, links), kind = node.adjective, subject.referent.kind
-            english = adjective.english
+            adjective, links = node.adjective
+            english, kind = adjective.english, subject.referent.kind
             pieces += self.said("very" if node.very else "", node.very, marker.form)
         negation = marker.links if marker.form in lexicon.NEGATIONS else ()
         word = self.word(english, kind)
@@ -114,10 +115,10 @@ class VerbFinal:
         """A verb or adjective, in the form that its ending needs."""
         start, forms = self.forms(word, bool(negation))
         form, suffix = (self.word(key, ending.form) for key in ("form", "with form"))
-        rest, last = auxiliary + (negation or links), ending.links
+        rest, last = auxiliary + negation + (() if negation and start else links), ending.links
         if not (forms[form] and suffix):
             rest = last = rest + last
-        return [Piece(f" {start}", links or rest), Piece(forms[form], rest), Piece(suffix, last)]
+        return [Piece(f" {start}", links), Piece(forms[form], rest), Piece(suffix, last)]
 
     def noun_phrase(
         self, phrase: NounPhrase, particle: str, of: Links = (), by: Links = ()
@@ -179,9 +180,8 @@ def korean(word: str, negated: bool) -> Forms:
         word, negated = "모르다/모르면/몰라요", False
     stem, second, polite = (form.removesuffix("다").removesuffix("요") for form in word.split("/"))
     is_verb, is_copula, exists = second.endswith("면"), stem.endswith("이"), stem.endswith("있")
-    start, attribute, opened = "", second, second.removesuffix("면")
-    if not is_verb:
-        opened = stem if is_copula else with_final(second, 0)
+    opened = second.removesuffix("면") if is_verb else with_final(second, 0)
+    start, opened = "", stem if is_copula else opened
     if negated:
         start = stem if is_copula else f"{stem}지"
         stem = " 아니" if is_copula else " 않"
@@ -193,7 +193,7 @@ def korean(word: str, negated: bool) -> Forms:
     if is_verb and not (exists and negated):
         adnominal = f"{with_final(stem, 0) if final(stem) == L else stem}는"
     forms = {"polite": f"{polite}요", "stem": stem, "open": opened, "plain": plain}
-    forms |= {"attribute": attribute, "adnominal": adnominal, "prospective": with_final(opened, L)}
+    forms |= {"attribute": second, "adnominal": adnominal, "prospective": with_final(opened, L)}
     return start, forms
 
 
