@@ -62,6 +62,7 @@ CONTENTS = """
 :hidden:
 :caption: Guide
 
+한국어 <docs/README_ko>
 docs/train
 docs/models
 docs/results
