@@ -330,7 +330,7 @@ def test_tokens_equal_those_of_the_tokenizer(corpora, language, tmp_path):
     texts = [example.target for example in corpora[language]]
     path = tmp_path / "text"
     path.write_text("\n".join(texts), encoding="utf-8")
-    tokenizer = WordTokenizer.train([str(path)], 4000, language="ko" if language == "ko" else "")
+    tokenizer = WordTokenizer.train([str(path)], 4000, language="ko" if language == "ko" else "und")
     ids = tokenizer.tokenize(texts)
     assert [text.decode() for text in tokenizer.detokenize(ids).numpy()] == texts
     rows = tokenizer.ids_to_tokens(ids.to_tensor()).numpy()

@@ -2,8 +2,8 @@
 
 Both are in the polite style, have no articles, repeat the noun where English has `it` or `they`,
 and omit a pronoun that is also the subject of the main clause. Korean words are separated as usual.
-Japanese has spaces between phrases, as in books for learners. A token is a Korean word or a Japanese
-phrase, with its particle or ending.
+Japanese has spaces between phrases, as in books for learners. A token is a word or a phrase, with
+its particle or ending.
 """
 
 from __future__ import annotations
