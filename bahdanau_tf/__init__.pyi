@@ -3,6 +3,7 @@
 from bahdanau_tf import (
     data as data,
     evaluation as evaluation,
+    exercises as exercises,
     layers as layers,
     losses as losses,
     models as models,

@@ -1,21 +1,25 @@
-"""Decoding speed: sentences per second through a signature of an export.
+"""Decoding speed: sentences per second of exports.
 
     python benchmarks/decoding.py --model_dir=model/best --source=test.en
+    python benchmarks/decoding.py --model_dir=model/best --source=test.en \
+        --engines=tensorflow,onnx,onnx-int8
     python benchmarks/decoding.py --batches=1       # a model without training
 
 The translator is exported twice for each beam size: once so that every sentence takes exactly
 `--steps` steps (the end symbol is forbidden before that), and once unchanged. Without `--model_dir`
 it is an untrained one of size small with a random lexicon; it is measured with `--steps` steps
-only. A new process on one thread, with TensorFlow and TensorFlow Text only, loads an export and
-translates `--sentences` lines, sorted by length, in batches. Times are processor time of that
-process. The rate of a matrix product is printed with them, because a busy machine slows both alike.
+only. A new process on one thread, with TensorFlow and TensorFlow Text only or, for ONNX, without
+them, loads an export and translates `--sentences` lines, sorted by length, in batches. Times are
+processor time of that process. The rate of a matrix product is printed with them, because a busy
+machine slows both alike.
 
     python -m benchmarks.peers --data_dir=multi30k-tok --peers=joeynmt \
         --natural_updates=420 --work_dir=peers
-    python benchmarks/decoding.py --model_dir=model/best --source=test.en \
-        --peer=joeynmt=peers/joeynmt --words=test.tok.en
+    python benchmarks/decoding.py --model_dir=model/best --source=test.en --words=test.tok.en \
+        --peer=joeynmt=peers/joeynmt --peer=ctranslate2=float32 --peer=ctranslate2=int8
 
-These commands measure this package, then a peer's model, then this package again.
+These commands measure each engine and each peer's model, then all of them again; a rate is the mean
+of `--rounds`. CTranslate2 has no training and random weights, of the type after its name.
 """
 
 from __future__ import annotations
@@ -23,11 +27,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +42,8 @@ import table
 from absl import app, flags, logging
 from table import Figure
 
+ENGINES = ("tensorflow", "onnx", "onnx-int8")
+
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "a translator's folder")
 flags.DEFINE_string("source", None, "text file to translate")
@@ -45,20 +52,26 @@ flags.DEFINE_integer("steps", 20, "steps of the search of fixed length")
 flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
 flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
 flags.DEFINE_bool("natural", True, "whether to measure the unchanged export")
-flags.DEFINE_string("signature", "serving_default", "signature to call")
+flags.DEFINE_list("engines", ["tensorflow"], f"what runs an export: {', '.join(ENGINES)}")
+flags.DEFINE_string("signature", "serving_default", "signature to call in TensorFlow")
 flags.DEFINE_bool("shortlist", False, "whether to measure with the model's lexicon, too")
 flags.DEFINE_multi_string("peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated")
+flags.DEFINE_integer("rounds", 2, "how often each engine and peer is measured")
 flags.DEFINE_string("words", None, "--source split into words, for --peer")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "folder of the peers' environments")
 # At batch 1 one of so many lines is translated: fewer requests are enough.
 SHARE_ALONE = 8
-# To be so many times as fast as JoeyNMT, in sentences per second.
+# How many times as fast one should be as another, in sentences per second.
 GOALS = {
-    ("alone", "fixed"): 2.0,
-    ("alone", "shortlist"): 4.0,
-    ("alone", "natural"): 2.0,
-    ("batch", "fixed"): 2.1,
-    ("batch", "natural"): 3.0,
+    ("tensorflow", "joeynmt", "alone", "fixed"): 2.0,
+    ("tensorflow", "joeynmt", "alone", "shortlist"): 4.0,
+    ("tensorflow", "joeynmt", "alone", "natural"): 2.0,
+    ("tensorflow", "joeynmt", "batch", "fixed"): 2.1,
+    ("tensorflow", "joeynmt", "batch", "natural"): 3.0,
+    ("onnx-int8", "tensorflow", "alone", "fixed"): 2.0,
+    ("onnx-int8", "tensorflow", "batch", "fixed"): 3.0,
+    ("onnx-int8", "ctranslate2=int8", "alone", "shortlist"): 1.0,
+    ("onnx-int8", "ctranslate2=int8", "batch", "shortlist"): 1.0,
 }
 
 
@@ -88,11 +101,11 @@ class Search(NamedTuple):
             options |= {"max_length": self.steps, **ratios}
         return replace(others, **options)
 
-    def goal(self, batch: int) -> float | None:
-        """How many times as fast as JoeyNMT it should be, if there is a goal."""
+    def goal(self, faster: str, slower: str, batch: int) -> float | None:
+        """How many times as fast one should be as the other, if there is a goal."""
         end = "natural" if self.steps is None else "fixed"
         kind = "shortlist" if self.shortlist else end
-        return GOALS.get(("alone" if batch == 1 else "batch", kind))
+        return GOALS.get((faster, slower, "alone" if batch == 1 else "batch", kind))
 
 
 def main(_: list[str]) -> None:
@@ -106,13 +119,15 @@ def main(_: list[str]) -> None:
         path = FLAGS[name].value
         if path and not Path(path).exists():
             raise app.UsageError(f"--{name} is {path}, which does not exist")
+    if unknown := set(FLAGS.engines) - set(ENGINES):
+        raise app.UsageError(f"--engines has {unknown}, wanted some of {', '.join(ENGINES)}")
     logging.set_verbosity(logging.WARNING)
     translator, lines = subject()
     lines = lines[: FLAGS.sentences]
-    for search, version in exports(translator):
+    for search, versions in exports(translator):
         for batch in map(int, FLAGS.batches):
             count = len(lines) if batch > 1 else len(lines) // SHARE_ALONE
-            compare(search, version, lines[:count], batch)
+            compare(search, versions, lines[:count], batch)
 
 
 def subject() -> tuple[Any, list[str]]:
@@ -128,32 +143,34 @@ def subject() -> tuple[Any, list[str]]:
     return make_translator(SIZES["small"]), make_lines(FLAGS.sentences)
 
 
-def compare(search: Search, version: Path, lines: list[str], batch: int) -> None:
-    """Measures the export in a folder, then each peer, each followed by the export again."""
-    figures = measured(version, lines, batch)
+def compare(search: Search, versions: dict[str, Path], lines: list[str], batch: int) -> None:
+    """Measures each engine's export, then each peer; and all of them again."""
     what = f"{search}, batch {batch}"
-    print(
-        f"{what}: {figures['rate']:.1f} sentences/s, "
-        f"{1000 / figures['rate']:.1f} ms a sentence, {figures['words']:.1f} tokens each; "
-        f"peak memory {figures['memory']:.2f} GiB, loaded in {figures['load']:.1f} s, "
-        f"first request {figures['first']:.1f} s; matrix product "
-        f"{figures['matrix'] / 1e9:.0f} GFLOP/s",
-        flush=True,
-    )
-    table.add([Figure(what, 1000 / figures["rate"], "ms a sentence")])
-    for peer in FLAGS.peer:
-        rate = peer_rate(peer, len(lines), search.beam, batch, search.steps)
-        again = measured(version, lines, batch)
-        ratio = (figures["rate"] + again["rate"]) / 2 / rate
-        name = peer.partition("=")[0]
-        print(
-            f"    {name}: {rate:.1f} sentences/s; this package is {ratio:.2f} "
-            f"times as fast, measured again: {again['rate']:.1f} sentences/s",
-            flush=True,
-        )
-        goal = search.goal(batch) if name == "joeynmt" else None
-        row = f"{what}: its speed over that of {name}"
-        table.add([Figure(row, ratio, at_least=goal)])
+    rates: dict[str, list[float]] = {name: [] for name in (*versions, *FLAGS.peer)}
+    for _ in range(FLAGS.rounds):
+        for engine, version in versions.items():
+            figures = measured(engine, version, lines, batch)
+            rates[engine].append(figures["rate"])
+            print(
+                f"{what}, {engine}: {figures['rate']:.1f} sentences/s, "
+                f"{1000 / figures['rate']:.1f} ms a sentence, {figures['words']:.1f} tokens each; "
+                f"peak memory {figures['memory']:.2f} GiB, loaded in {figures['load']:.1f} s, "
+                f"first request {figures['first']:.1f} s; matrix product "
+                f"{figures['matrix'] / 1e9:.0f} GFLOP/s",
+                flush=True,
+            )
+        for peer in FLAGS.peer:
+            rates[peer].append(peer_rate(peer, len(lines), search.beam, batch, search.steps))
+            print(f"{what}, {peer}: {rates[peer][-1]:.1f} sentences/s", flush=True)
+    means = {name: statistics.mean(each) for name, each in rates.items()}
+    for engine in versions:
+        table.add([Figure(f"{what}, {engine}", 1000 / means[engine], "ms a sentence")])
+        for other in means:
+            name = other if other.startswith("ctranslate2") else other.partition("=")[0]
+            if engine != other and (other in FLAGS.peer or other == "tensorflow"):
+                row = f"{what}: speed of {engine} over that of {name}"
+                goal = search.goal(engine, name, batch)
+                table.add([Figure(row, means[engine] / means[other], at_least=goal)])
 
 
 def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -> float:
@@ -167,8 +184,10 @@ def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -
     return peers.decode(name, FLAGS.peer_dir, words, **settings)["sentences_per_second"]
 
 
-def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
-    """Yields the searches to measure, and for each an export's folder."""
+def exports(translator: Any) -> Iterator[tuple[Search, dict[str, Path]]]:
+    """Yields the searches to measure, and for each an export's folder by engine."""
+    from bahdanau_tf.serving.onnx import export_runtime
+
     ends = [FLAGS.steps]
     if FLAGS.natural and FLAGS.model_dir:
         ends.append(None)
@@ -178,13 +197,19 @@ def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
         search = Search(beam, steps, shortlist)
         translator.decoding = search.decoding(decoding)
         with tempfile.TemporaryDirectory() as folder:
-            yield search, translator.export(folder)
+            versions = {engine: Path(folder, engine) for engine in FLAGS.engines}
+            for engine, path in versions.items():
+                if engine == "tensorflow":
+                    versions[engine] = translator.export(path)
+                else:
+                    export_runtime(translator.graph, path, int8=engine == "onnx-int8")
+            yield search, versions
 
 
-def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
+def measured(engine: str, version: Path, lines: list[str], batch: int) -> dict[str, Any]:
     """The result of `measure`, run in a new process."""
     done = subprocess.run(
-        [sys.executable, __file__, "child", str(version), str(batch)],
+        [sys.executable, __file__, "child", engine, str(version), str(batch)],
         input=json.dumps([FLAGS.signature, lines]),
         stdout=subprocess.PIPE,
         text=True,
@@ -194,53 +219,61 @@ def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[str, float]:
-    """Loads an export and translates the lines.
+def loaded(engine: str, version: str, signature: str) -> Callable[[list[str]], list[str]]:
+    """Loads an export: a function that translates a batch, on one thread."""
+    if engine != "tensorflow":
+        from bahdanau_tf.runtime import Translator
 
-    Returns:
-        `rate`: sentences per second; `words`: words per translation; `load` and `first`: seconds to
-        load and of the first request; `memory`: peak resident memory, GiB; `matrix`: operations per
-        second of a matrix product. Seconds are processor time.
-    """
+        translator = Translator.load(version, threads=1)
+        return lambda batch: [x.text for x in translator.translate(batch, batch_size=len(batch))]
     import tensorflow as tf
     import tensorflow_text
-    from machine import matrix_rate
-    from peers.job import peak_gib
 
     del tensorflow_text  # Importing it registered its operations.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    started = time.process_time()
     translate = tf.saved_model.load(version).signatures[signature]
+    return lambda batch: [*translate(text=tf.constant(batch))["translation"].numpy()]
+
+
+def measure(
+    engine: str, version: str, batch: int, signature: str, lines: list[str]
+) -> dict[str, float]:
+    """Loads an export and translates the lines.
+
+    Returns:
+        `rate`: sentences per second; `words`: words per translation; `load` and `first`: seconds to
+        load, imports included, and of the first request; `memory`: peak resident memory, GiB;
+        `matrix`: operations per second of a matrix product. Seconds are processor time.
+    """
+    from machine import matrix_rate
+    from peers.job import peak_gib
+
+    started = time.process_time()
+    translate = loaded(engine, version, signature)
     load = time.process_time() - started
     lines = sorted(lines, key=lambda line: len(line.split()))
-    requests = [tf.constant(lines[i : i + batch]) for i in range(0, len(lines), batch)]
-    words = 0
-
-    def run(request: Any) -> None:
-        nonlocal words
-        text = translate(text=request)["translation"].numpy()
-        words += sum(len(line.split()) for line in text)
-
+    requests = [lines[i : i + batch] for i in range(0, len(lines), batch)]
     started = time.process_time()
-    run(requests[len(requests) // 2])
-    first, words = time.process_time() - started, 0
+    translate(requests[len(requests) // 2])
+    first = time.process_time() - started
     started = time.process_time()
-    for request in requests:
-        run(request)
+    words = sum(len(text.split()) for request in requests for text in translate(request))
     seconds = time.process_time() - started
+    memory = peak_gib("self")  # before the matrix product's
     return {
         "rate": len(lines) / seconds,
         "words": words / len(lines),
         "load": load,
         "first": first,
-        "memory": peak_gib("self"),
+        "memory": memory,
         "matrix": matrix_rate(),
     }
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["child"]:
-        print(json.dumps(measure(sys.argv[2], int(sys.argv[3]), *json.load(sys.stdin))))
+        _, _, engine, version, batch = sys.argv
+        print(json.dumps(measure(engine, version, int(batch), *json.load(sys.stdin))))
     else:
         app.run(main)

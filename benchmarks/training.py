@@ -51,7 +51,7 @@ flags.DEFINE_float(
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
 flags.DEFINE_bool("bfloat16", False, "Whether to measure rounded products too, in turns.")
-flags.DEFINE_list("peers", [], f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.")
+flags.DEFINE_list("peers", [], "Toolkits to measure on the same batch: joeynmt, marian, opennmt.")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments.")
 
 POOL = 20  # batches sorted by length together

@@ -1,4 +1,4 @@
-"""Measures other toolkits on the same task: JoeyNMT, Marian and OpenNMT-py.
+"""Measures other toolkits on the same task: JoeyNMT, Marian, OpenNMT-py and CTranslate2.
 
 `measure` runs one of them (a peer) as a child process, on one thread, in a virtual environment that
 is created when first needed. All peers get the same text, already split into words, and the same
@@ -33,6 +33,7 @@ class Peer(NamedTuple):
 
 # OpenNMT-py requires a torch that is no longer available for most machines.
 PEERS = {
+    "ctranslate2": Peer(("ctranslate2==4.8.5", "numpy")),
     "joeynmt": Peer(("joeynmt==2.3.0", "torch==2.13.0", "importlib_metadata")),
     "marian": Peer(("pymarian==1.12.42",)),
     "opennmt": Peer(

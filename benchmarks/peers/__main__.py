@@ -21,7 +21,7 @@ from benchmarks import peers
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("peers", list(peers.PEERS), "Toolkits to measure.")
+flags.DEFINE_list("peers", ["joeynmt", "marian", "opennmt"], "Toolkits to measure.")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of their environments.")
 flags.DEFINE_string(
     "data_dir",
