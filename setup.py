@@ -49,7 +49,7 @@ setup(
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
     package_data={
         "bahdanau_tf": [
-            *("py.typed", "__init__.pyi", "recipes/*.flags", "report/*.css"),
+            *("py.typed", "__init__.pyi", "recipes/*.flags", "report/*.css", "serving/html/*"),
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]
     },

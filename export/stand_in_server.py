@@ -30,7 +30,8 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
-PLAYGROUND = Path(__file__).resolve().parent / "playground"
+KIT = Path(__file__).resolve().parent
+PLAYGROUND = KIT.parent / "bahdanau_tf" / "serving" / "html"  # with playground.js of the kit
 LOOPBACK = "127.0.0.1"
 DEFAULT = "serving_default"
 PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")

@@ -13,6 +13,7 @@ import bahdanau_tf
 
 PACKAGE = Path(bahdanau_tf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+PAGE = sorted((PACKAGE / "serving" / "html").iterdir())  # in other languages
 
 # Imports go only down this list. Modules on one floor do not import each other,
 # but the files of one folder may.
@@ -115,7 +116,7 @@ def test_imports_go_down() -> None:
 
 
 def test_the_package_stays_small() -> None:
-    lines = sum(path.read_text("utf-8").count("\n") for path in FILES)
+    lines = sum(path.read_text("utf-8").count("\n") for path in FILES + PAGE)
     rooms = {room(path) for path in FILES}
     imports = {
         (room(path), other) for path in FILES for other in imported_rooms(path) - {room(path)}

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -25,43 +26,43 @@ from bahdanau_tf.serving.onnx import (
     check_model,
 )
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text.subwords import SubwordTokenizer, model_class
+from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
 SCRIPTS = ("sentencepiece.js", "model.js", "translator.js", "view.js", "page.js")
-BEAM, ALTERNATIVES = 5, 3
-UNIGRAM, BPE = 1, 2  # SentencePiece's model types
-NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6  # types of pieces
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
 )
+BEAM, ALTERNATIVES = 5, 3
+UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
+# What the scripts can do.
+IN_TRAINER = {"model_type": [UNIGRAM, BPE], "treat_whitespace_as_suffix": [False]}
+IN_PIECE = {"type": [1, 2, 3, 6]}  # normal, unknown, control or a byte
+IN_SEARCH = {"sampling": [False], "no_repeated_ngrams": [0], "unknown": ["keep", "forbid"]}
 
 
 def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str = "") -> None:
-    """Writes the page of a translator.
+    """Writes the page of a translator; `card` describes the model, as Markdown.
 
     Raises:
-        ValueError: The model or its search has something that the page cannot do.
+        ValueError: The page lacks something that the model, a tokenizer or the search has.
         OSError: The file cannot be written.
     """
     write_atomically(path, page_of(graph, card).encode())
 
 
 def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
-    """The page as HTML; `card` describes the model, as Markdown."""
+    """The page as HTML, with a byte for each weight, or with float32 weights."""
     check_model(graph)
-    html, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
+    page, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
     policy = POLICY.format(script=_checksum(script), style=_checksum(style))
     model = base64.b64encode(_packed(graph, card, int8)).decode()
+    head = '<meta charset="utf-8">'
     for tag, contents in (
-        (
-            '<meta charset="utf-8">',
-            f'<meta charset="utf-8">\n  <meta http-equiv="Content-Security-Policy" '
-            f'content="{policy}">',
-        ),
+        (head, f'{head}\n  <meta http-equiv="Content-Security-Policy" content="{policy}">'),
         ('<link rel="stylesheet" href="page.css">', f"<style>{style}</style>"),
         (
             '<script src="playground.js" type="module"></script>',
@@ -69,8 +70,8 @@ def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
             f'  <script type="module">{script}</script>',
         ),
     ):
-        html = html.replace(tag, contents)
-    return html
+        page = page.replace(tag, contents)
+    return page
 
 
 def read(name: str) -> str:
@@ -89,129 +90,119 @@ def _checksum(text: str) -> str:
 
 
 class _Arrays:
-    """Arrays in one run of bytes; equal ones are stored once."""
+    """Arrays one after another; equal ones are stored once."""
 
-    def __init__(self, int8: bool) -> None:
-        self.int8 = int8
+    def __init__(self) -> None:
         self.places: dict[bytes, int] = {}
-        self.size = 0
-        self.arrays: dict[str, dict[str, object]] = {}
-        self.matrices: dict[str, dict[str, int]] = {}
+        self.entries: dict[str, dict[str, object]] = {}
+        self._size = 0
 
     def add(self, name: str, array: Array) -> None:
         """Adds an array."""
         data = array.tobytes()
         if data not in self.places:
-            self.places[data] = self.size
-            self.size += len(data)
-        place, dtype = self.places[data], str(array.dtype)
-        self.arrays[name] = {"dtype": dtype, "place": place, "size": len(data)}
-
-    def matrix(self, name: str, kernel: Array, bias: Array | None = None) -> None:
-        """Adds W [inputs, outputs] and b."""
-        rows = kernel.T
-        self.matrices[name] = {"rows": rows.shape[0], "columns": rows.shape[1]}
-        if self.int8:
-            rows, scales = rounded(rows, axis=1)
-            self.add(f"{name}.scales", scales)
-        self.add(name, rows)
-        if bias is not None:
-            self.add(f"{name}.bias", bias)
-
-    def cell(self, name: str, cell: Any) -> None:
-        """Adds the recurrent weights of gated units."""
-        recurrent = weights(cell.recurrent_kernel)
-        self.matrix(f"{name}.gates", recurrent[:, : 2 * cell.units])
-        self.matrix(f"{name}.candidate", recurrent[:, 2 * cell.units :])
+            self.places[data] = self._size
+            self._size += len(data)
+        place = self.places[data]
+        self.entries[name] = {"dtype": str(array.dtype), "place": place, "size": len(data)}
 
 
 def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
     """The model, its tokenizers and how it searches, as `unpacked` of model.js reads them."""
-    arrays = _Arrays(int8)
-    _add_model(arrays, graph.model)
-    beam = graph.decoding.beam_size if graph.decoding.beam_size > 1 else BEAM
-    settings: dict[str, object] = {
+    model: Any = graph.model
+    decoding, lexicon = graph.decoding, graph.lexicon
+    _check_settings("search", decoding, IN_SEARCH)
+    arrays, matrices = _Arrays(), {}
+    for name, kernel, bias in _matrices(model):
+        rows = kernel.T
+        matrices[name] = rows.shape
+        if int8:
+            rows, scales = rounded(rows, axis=1)
+            arrays.add(f"{name}.scales", scales)
+        arrays.add(name, rows)
+        arrays.add(f"{name}.bias", np.zeros(len(rows), np.float32) if bias is None else bias)
+    arrays.add("energy", weights(model.decoder.attention.energy.kernel))
+    if lexicon is not None:
+        arrays.add("lexicon", lexicon.words)
+    texts = {"source": graph.source_texts[0], "target": graph.target_text}
+    beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
+    several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
+    settings = {
         "card": card,
-        "step_order": graph.model.decoder.step_order,
-        "decoding": vars(graph.decoding),
-        "searches": {
-            "beam": {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), graph.decoding.n_best)},
-            "greedy": {"beam_size": 1, "n_best": 1},
-        },
-        "texts": {
-            "source": _add_text(arrays, "source", graph.source_texts[0]),
-            "target": _add_text(arrays, "target", graph.target_text),
-        },
-        "arrays": arrays.arrays,
-        "matrices": arrays.matrices,
+        "step_order": model.decoder.step_order,
+        "decoding": vars(decoding),
+        "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
+        "texts": {side: _add_text(arrays, side, text) for side, text in texts.items()},
+        "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
+        "matrices": matrices,
+        "arrays": arrays.entries,
     }
-    if graph.lexicon is not None:
-        words = graph.lexicon.words
-        arrays.add("lexicon", words)
-        settings["lexicon"] = {"first": graph.lexicon.first, "width": words.shape[1]}
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")
     return zlib.compress(b"".join([start, header, *arrays.places]), 9)
 
 
-def _add_model(arrays: _Arrays, model: Any) -> None:
-    """Adds the weights, where possible joined to one matrix for each input."""
+def _matrices(model: Any) -> Iterator[tuple[str, Array, Array | None]]:
+    """The weights as W [inputs, outputs] and b, where possible one matrix for each input."""
     decoder, readout, output = model.decoder, model.readout, model.output_weights()
+    cells = {"cell": decoder.cell}
     for name in ("source", "target"):
         embedding = getattr(model, f"{name}_embedding")
-        bias = None if embedding.bias is None else weights(embedding.bias)
-        arrays.matrix(name, weights(embedding.embeddings).T, bias)
+        yield name, weights(embedding.embeddings).T, _bias(embedding)
     for name, layer in zip(("forward", "backward"), model.encoder.stack[0], strict=True):
-        arrays.matrix(f"{name}.input", *weights(layer.cell.kernel, layer.cell.projected_bias))
-        arrays.cell(name, layer.cell)
-    arrays.matrix("bridge", *weights(model.bridge.kernel, model.bridge.bias))
-    keys, cell = decoder.attention.key_projection, decoder.cell
-    arrays.matrix("keys", weights(keys.kernel), None if keys.bias is None else weights(keys.bias))
-    kernel, bias = context_terms(decoder)
-    of_readout = halves(weights(readout.context_kernel))
-    bias = np.concatenate([bias, np.zeros(of_readout.shape[1], np.float32)])
-    arrays.matrix("terms", np.concatenate([kernel, of_readout], 1), bias)
-    kernel, bias = weights(cell.kernel, cell.projected_bias)
-    of_readout, its_bias = halves(weights(readout.previous_kernel)), halves(weights(readout.bias))
-    arrays.matrix(
-        "cell.input", np.concatenate([kernel, of_readout], 1), np.concatenate([bias, its_bias])
-    )
-    arrays.cell("cell", cell)
+        cells[name] = layer.cell
+        yield f"{name}.input", *weights(layer.cell.kernel, layer.cell.projected_bias)
     if decoder.step_order == "conditional":
-        arrays.cell("context", decoder.context_cell)
-    arrays.matrix("query", weights(decoder.attention.query_projection.kernel))
-    arrays.add("energy", weights(decoder.attention.energy.kernel))
-    arrays.matrix("state", halves(weights(readout.state_kernel)))
+        cells["context"] = decoder.context_cell
+    for name, cell in cells.items():
+        recurrent = weights(cell.recurrent_kernel)
+        yield f"{name}.gates", recurrent[:, : 2 * cell.units], None
+        yield f"{name}.candidate", recurrent[:, 2 * cell.units :], None
+    # The terms of the cell and then those of the readout.
+    kernel, bias = weights(decoder.cell.kernel, decoder.cell.projected_bias)
+    kernel = np.concatenate([kernel, halves(weights(readout.previous_kernel))], 1)
+    yield "cell.input", kernel, np.concatenate([bias, halves(weights(readout.bias))])
+    kernel, bias = context_terms(decoder)
+    kernel = np.concatenate([kernel, halves(weights(readout.context_kernel))], 1)
+    yield "terms", kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
+    keys = decoder.attention.key_projection
+    yield "keys", weights(keys.kernel), _bias(keys)
+    yield "query", weights(decoder.attention.query_projection.kernel), None
+    yield "bridge", *weights(model.bridge.kernel, model.bridge.bias)
+    yield "state", halves(weights(readout.state_kernel)), None
     if readout.factor_kernel is not None:
-        arrays.matrix("factor", weights(readout.factor_kernel))
-    kernel, bias = weights(output.kernel, output.bias)
-    arrays.matrix("words", kernel.T, bias)
+        yield "factor", weights(readout.factor_kernel), None
+    yield "words", weights(output.kernel).T, weights(output.bias)
+
+
+def _bias(layer: Any) -> Array | None:
+    return None if layer.bias is None else weights(layer.bias)
 
 
 def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
-    """Adds scores and normalization of sub-words; returns their other settings."""
-    tokenizer: SubwordTokenizer = text
-    model = model_class().FromString(tokenizer.model_proto)
-    trainer, normalizer = model.trainer_spec, model.normalizer_spec
-    types = [piece.type for piece in model.pieces]
-    for name, value, wanted in (
-        ("model_type", trainer.model_type, (UNIGRAM, BPE)),
-        ("treat_whitespace_as_suffix", trainer.treat_whitespace_as_suffix, (False,)),
-        *(("type of a piece", kind, (NORMAL, UNKNOWN, CONTROL, BYTE)) for kind in {*types}),
-    ):
-        if value not in wanted:
-            raise ValueError(
-                f"page: SentencePiece's {name} is {value!r}, wanted {' or '.join(map(repr, wanted))}"
-            )
-    arrays.add(f"{side}.scores", np.array([piece.score for piece in model.pieces], np.float32))
+    """Adds scores and rules of sub-words; returns their other settings."""
+    model = model_class().FromString(text.model_proto)
+    trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
+    _check_settings("SentencePiece model", trainer, IN_TRAINER)
+    for piece in pieces:
+        _check_settings("piece", piece, IN_PIECE)
+    arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
     arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
     return {
-        "pieces": [piece.piece for piece in model.pieces],
-        "types": types,
+        "pieces": [piece.piece for piece in pieces],
+        "types": [piece.type for piece in pieces],
         "unigram": trainer.model_type == UNIGRAM,
         "byte_fallback": trainer.byte_fallback,
         **{name: getattr(normalizer, name) for name in names},
-        **{name: getattr(tokenizer, name) for name in ("reverse", "true_case")},
-        **{name.removesuffix("_id"): getattr(tokenizer, name) for name in ("pad_id", "unk_id", "eos_id")},
+        **{name: getattr(text, name) for name in ("reverse", "true_case")},
+        **{name: getattr(text, f"{name}_id") for name in ("pad", "unk", "eos")},
     }
+
+
+def _check_settings(owner: str, settings: Any, possible: Mapping[str, Sequence[object]]) -> None:
+    for name, wanted in possible.items():
+        if (value := getattr(settings, name)) not in wanted:
+            raise ValueError(
+                f"page: {name} of the {owner} is {value!r}, wanted {' or '.join(map(repr, wanted))}"
+            )

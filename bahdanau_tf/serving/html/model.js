@@ -1,5 +1,5 @@
 // The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
-// Matrices are float32, a row for each output; K hypotheses are the rows of one array.
+// Values of K hypotheses, or of T positions, are arrays of K or T vectors.
 
 // The settings and arrays that `bahdanau_tf.serving.page` packed.
 export async function unpacked(base64) {
@@ -18,225 +18,152 @@ export async function unpacked(base64) {
   return { settings, arrays };
 }
 
-// The weights of rows that are stored in a byte each, with a scale for each row.
-function scaled(bytes, scales, columns) {
-  const weights = new Float32Array(bytes.length);
-  for (let i = 0; i < bytes.length; i++) weights[i] = bytes[i] * scales[Math.floor(i / columns)];
-  return weights;
-}
-
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x)); // faster than Math.tanh
 
-// x Wᵀ + b of `count` rows x, for all rows of W or some.
-function product(x, count, { weights, bias, inputs, outputs }, rows) {
+// W x + b for vectors x, with all rows of W or some; four rows of W at once.
+function product(vectors, { weights, bias, inputs, outputs }, rows) {
   const size = rows?.length ?? outputs;
-  const y = new Float32Array(count * size);
+  const products = vectors.map(() => new Float32Array(size));
   for (let j = 0; j < size; j += 4) {
-    // Four rows of W at once; the last of them may be the same.
-    const [j0, j1, j2, j3] = [j, j + 1, j + 2, j + 3].map((i) => Math.min(i, size - 1));
-    const [r0, r1, r2, r3] = [j0, j1, j2, j3].map((i) => (rows ? rows[i] : i));
-    const [w0, w1, w2, w3] = [r0 * inputs, r1 * inputs, r2 * inputs, r3 * inputs];
-    for (let k = 0; k < count; k++) {
-      const start = k * inputs;
-      let [y0, y1, y2, y3] = bias ? [bias[r0], bias[r1], bias[r2], bias[r3]] : [0, 0, 0, 0];
+    const row = (i) => (rows ? rows[Math.min(j + i, size - 1)] : Math.min(j + i, size - 1));
+    const r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3); // at the end some are the same
+    const w0 = r0 * inputs, w1 = r1 * inputs, w2 = r2 * inputs, w3 = r3 * inputs;
+    for (let k = 0; k < vectors.length; k++) {
+      const x = vectors[k], y = products[k];
+      let y0 = bias[r0], y1 = bias[r1], y2 = bias[r2], y3 = bias[r3];
       for (let i = 0; i < inputs; i++) {
-        const value = x[start + i];
+        const value = x[i];
         y0 += value * weights[w0 + i];
         y1 += value * weights[w1 + i];
         y2 += value * weights[w2 + i];
         y3 += value * weights[w3 + i];
       }
-      y[k * size + j0] = y0;
-      y[k * size + j1] = y1;
-      y[k * size + j2] = y2;
-      y[k * size + j3] = y3;
+      y[j] = y0;
+      y[j + 1] = y1; // beyond the end nothing is written
+      y[j + 2] = y2;
+      y[j + 3] = y3;
     }
   }
-  return y;
+  return products;
 }
 
-// Rows of a table, and zeros for the id 0 if it stands for no word.
-function lookUp({ weights, bias, inputs }, ids, hasZero) {
-  const rows = new Float32Array(ids.length * inputs);
-  ids.forEach((id, k) => {
-    if (hasZero && !id) return;
-    for (let i = 0; i < inputs; i++) {
-      rows[k * inputs + i] = weights[id * inputs + i] + (bias ? bias[i] : 0);
-    }
-  });
-  return rows;
-}
+const lookUp = ({ weights, bias, inputs }, id) =>
+  weights.slice(id * inputs, (id + 1) * inputs).map((x, i) => x + bias[i]);
 
-// s + z (s~ - s), the gated unit; `projected` has the terms of its input, in rows of `width`.
-function gated({ gates, candidate }, state, projected, width, count) {
+const added = (vectors, others) => vectors.map((x, k) => x.map((value, i) => value + others[k][i]));
+
+// s + z (s~ - s), the gated unit; `terms` are those of its input.
+function gated({ gates, candidate }, states, terms) {
   const n = candidate.outputs;
-  const sums = product(state, count, gates);
-  const visible = new Float32Array(count * n);
-  for (let k = 0; k < count; k++) {
-    for (let i = 0; i < n; i++) {
-      const reset = sigmoid(sums[2 * k * n + n + i] + projected[k * width + n + i]);
-      visible[k * n + i] = reset * state[k * n + i];
-    }
-  }
-  const after = product(visible, count, candidate);
-  for (let k = 0; k < count; k++) {
-    for (let i = 0; i < n; i++) {
-      const update = sigmoid(sums[2 * k * n + i] + projected[k * width + i]);
-      const proposed = tanh(after[k * n + i] + projected[k * width + 2 * n + i]);
-      after[k * n + i] = state[k * n + i] + update * (proposed - state[k * n + i]);
-    }
-  }
-  return after;
-}
-
-// The state of each hypothesis is a row; a hypothesis continues one of `parents`.
-export function selected(rows, parents, width) {
-  const result = new Float32Array(parents.length * width);
-  parents.forEach((k, i) => result.set(rows.subarray(k * width, (k + 1) * width), i * width));
-  return result;
+  const sums = product(states, gates);
+  const visible = states.map((state, k) =>
+    state.map((x, i) => x * sigmoid(sums[k][n + i] + terms[k][n + i])));
+  const proposed = product(visible, candidate);
+  return states.map((state, k) =>
+    state.map((x, i) => {
+      const update = sigmoid(sums[k][i] + terms[k][i]);
+      return x + update * (tanh(proposed[k][i] + terms[k][2 * n + i]) - x);
+    }));
 }
 
 export class Model {
   constructor({ settings, arrays }) {
-    this.order = settings.step_order;
-    this.lexicon = settings.lexicon;
-    this.lexiconWords = arrays.lexicon;
-    const matrix = (name) => {
-      const { rows, columns } = settings.matrices[name];
-      let weights = arrays[name];
-      const scales = arrays[`${name}.scales`]; // of rows, if a weight is a byte
-      if (scales) weights = scaled(weights, scales, columns);
-      return { weights, bias: arrays[`${name}.bias`], inputs: columns, outputs: rows };
-    };
-    const cell = (name) => ({
-      input: settings.matrices[`${name}.input`] && matrix(`${name}.input`),
-      gates: matrix(`${name}.gates`),
-      candidate: matrix(`${name}.candidate`),
-    });
-    for (const name of ["source", "target", "bridge", "keys", "terms", "query", "state", "words"]) {
-      this[name] = matrix(name);
+    Object.assign(this, { order: settings.step_order, lexicon: settings.lexicon, arrays });
+    for (const [name, [outputs, inputs]] of Object.entries(settings.matrices)) {
+      const bytes = arrays[name], scales = arrays[`${name}.scales`];
+      let weights = bytes;
+      if (scales) { // of rows, whose weights are bytes
+        weights = new Float32Array(bytes.length);
+        for (let i = 0; i < bytes.length; i++) weights[i] = bytes[i] * scales[(i / inputs) | 0];
+      }
+      const [owner, part] = name.split(".");
+      const matrix = { weights, bias: arrays[`${name}.bias`], inputs, outputs };
+      this[owner] = part ? { ...this[owner], [part]: matrix } : matrix;
     }
-    this.directions = [cell("forward"), cell("backward")];
-    this.cell = cell("cell");
-    if (this.order === "conditional") this.contextCell = cell("context");
-    if (settings.matrices.factor) this.factor = matrix("factor");
-    this.energy = arrays.energy;
-    this.units = this.cell.candidate.outputs;
-    this.width = 3 * this.units; // of the terms of a cell, which those of the readout follow
   }
 
   // What the steps read of a sentence, and the state before the first.
   encode(ids) {
-    const embedded = lookUp(this.source, ids);
-    const n = this.directions[0].candidate.outputs;
-    const annotations = new Float32Array(2 * n * ids.length);
-    let state;
-    this.directions.forEach((cell, side) => {
-      const projected = product(embedded, ids.length, cell.input);
-      state = new Float32Array(n);
-      for (let step = 0; step < ids.length; step++) {
-        const t = side ? ids.length - 1 - step : step;
-        state = gated(cell, state, projected.subarray(3 * n * t), 3 * n, 1);
-        annotations.set(state, 2 * n * t + n * side);
-      }
+    const embedded = ids.map((id) => lookUp(this.source, id));
+    const [forward, backward] = [this.forward, this.backward].map((cell, side) => {
+      const terms = product(embedded, cell.input);
+      if (side) terms.reverse();
+      let states = [new Float32Array(cell.candidate.outputs)];
+      const all = terms.map((term) => (states = gated(cell, states, [term]))[0]);
+      return side ? all.reverse() : all;
     });
-    return {
-      length: ids.length,
-      keys: product(annotations, ids.length, this.keys),
-      terms: product(annotations, ids.length, this.terms),
-      state: product(state, 1, this.bridge).map(tanh),
-      term: new Float32Array(this.width), // of the context, in the original order
-    };
+    const annotations = forward.map((x, t) => Float32Array.from([...x, ...backward[t]]));
+    const state = product(backward.slice(0, 1), this.bridge)[0].map(tanh);
+    const [keys, terms] = [this.keys, this.terms].map((matrix) => product(annotations, matrix));
+    return { keys, terms, state, term: new Float32Array(this.terms.outputs) };
   }
 
   // α of each hypothesis, and the terms of its context.
-  attend(memory, states, count) {
-    const queries = product(states, count, this.query);
-    const units = this.query.outputs, width = this.terms.outputs;
-    const terms = new Float32Array(count * width);
-    const weights = Array.from({ length: count }, (_, k) => {
-      const energies = new Float32Array(memory.length);
-      for (let t = 0; t < memory.length; t++) {
-        let sum = 0;
-        for (let i = 0; i < units; i++) {
-          sum += this.energy[i] * tanh(queries[k * units + i] + memory.keys[t * units + i]);
-        }
-        energies[t] = sum;
-      }
-      const largest = energies.reduce((a, b) => Math.max(a, b));
+  attend({ keys, terms }, states) {
+    const alphas = product(states, this.query).map((query) => {
+      const energies = keys.map((key) =>
+        this.arrays.energy.reduce((sum, value, i) => sum + value * tanh(query[i] + key[i]), 0));
+      const largest = Math.max(...energies);
       const shares = energies.map((x) => Math.exp(x - largest));
       const total = shares.reduce((a, b) => a + b);
-      shares.forEach((share, t) => {
-        shares[t] = share / total;
-        for (let i = 0; i < width; i++) {
-          terms[k * width + i] += shares[t] * memory.terms[t * width + i];
-        }
-      });
-      return shares;
+      return Float32Array.from(shares, (x) => x / total);
     });
-    return { weights, terms };
-  }
-
-  // Reads the last words of K hypotheses; returns features of the next words, states and α.
-  step(memory, ids, { state, term }) {
-    const count = ids.length, width = this.cell.input.outputs;
-    const projected = product(lookUp(this.target, ids, true), count, this.cell.input);
-    const added = (terms, from) => {
-      const sum = projected.slice();
-      for (let k = 0; k < count; k++) {
-        for (let i = 0; i < this.width; i++) sum[k * width + i] += terms[k * from + i];
-      }
+    const contexts = alphas.map((alpha) => {
+      const sum = new Float32Array(this.terms.outputs);
+      terms.forEach((term, t) => {
+        for (let i = 0; i < sum.length; i++) sum[i] += alpha[t] * term[i];
+      });
       return sum;
-    };
-    const updated = (terms, from) => gated(this.cell, state, added(terms, from), width, count);
-    let after, seen, attended;
-    if (this.order === "conditional") {
-      const middle = gated(this.cell, state, projected, width, count);
-      attended = this.attend(memory, middle, count);
-      seen = after = gated(this.contextCell, middle, attended.terms, width, count);
-    } else if (this.order === "original") {
-      seen = after = ids[0] ? updated(term, this.width) : state; // the first step reads no word
-      attended = this.attend(memory, after, count);
-      term = new Float32Array(count * this.width);
-      for (let k = 0; k < count; k++) {
-        term.set(attended.terms.subarray(k * width, k * width + this.width), k * this.width);
-      }
-    } else {
-      attended = this.attend(memory, state, count);
-      after = updated(attended.terms, width);
-      seen = this.order === "appendix" ? state : after;
-    }
-    const features = this.read(seen, projected, attended.terms, count);
-    return { features, state: { state: after, term }, weights: attended.weights };
+    });
+    return [alphas, contexts];
   }
 
-  // The maxout readout: the larger of two halves.
-  read(states, projected, terms, count) {
-    const hidden = product(states, count, this.state);
-    const half = this.state.outputs / 2, width = this.cell.input.outputs;
-    const features = new Float32Array(count * half);
-    for (let k = 0; k < count; k++) {
-      const value = (i) => {
-        const place = k * width + this.width + i;
-        return hidden[2 * k * half + i] + projected[place] + terms[place];
-      };
-      for (let i = 0; i < half; i++) {
-        features[k * half + i] = Math.max(value(i), value(half + i));
-      }
+  // Reads the last word `id` of each hypothesis with its `state` and, in the original order, the
+  // `term` of its context; returns features of the next words, states, terms and α.
+  step(memory, hypotheses) {
+    const states = hypotheses.map(({ state }) => state);
+    const isFirst = !hypotheses[0].id; // no word is read
+    const projected = product(
+      hypotheses.map(({ id }) =>
+        isFirst ? new Float32Array(this.target.inputs) : lookUp(this.target, id)),
+      this.cell.input);
+    let after, seen, alphas, contexts;
+    if (this.order === "conditional") {
+      const middle = gated(this.cell, states, projected);
+      [alphas, contexts] = this.attend(memory, middle);
+      seen = after = gated(this.context, middle, contexts);
+    } else if (this.order === "original") {
+      const terms = added(projected, hypotheses.map(({ term }) => term));
+      seen = after = isFirst ? states : gated(this.cell, states, terms);
+      [alphas, contexts] = this.attend(memory, after);
+    } else {
+      [alphas, contexts] = this.attend(memory, states);
+      after = gated(this.cell, states, added(projected, contexts));
+      seen = this.order === "appendix" ? states : after;
     }
-    return this.factor ? product(features, count, this.factor) : features;
+    return { features: this.read(seen, added(projected, contexts)), after, contexts, alphas };
+  }
+
+  // The maxout readout: the larger values of two halves, whose terms follow those of the cell.
+  read(states, terms) {
+    const half = this.state.outputs / 2, start = this.cell.input.outputs - 2 * half;
+    const features = product(states, this.state).map((hidden, k) => {
+      const value = (i) => hidden[i] + terms[k][start + i];
+      return hidden.subarray(0, half).map((_, i) => Math.max(value(i), value(half + i)));
+    });
+    return this.factor ? product(features, this.factor) : features;
   }
 
   // Logits of all next words, or of those of a shortlist.
-  logits(features, count, words) {
-    return product(features, count, this.words, words);
+  logits(features, words) {
+    return product(features, this.words, words);
   }
 
   // The first words of the vocabulary, and those that the lexicon has for a sentence.
   shortlist(ids) {
     const { first, width } = this.lexicon;
-    const own = ids.flatMap((id) => [...this.lexiconWords.slice(id * width, (id + 1) * width)]);
+    const own = ids.flatMap((id) => [...this.arrays.lexicon.slice(id * width, (id + 1) * width)]);
     const more = [...new Set(own)].filter((word) => word >= first).sort((a, b) => a - b);
     return [...Array(first).keys(), ...more];
   }

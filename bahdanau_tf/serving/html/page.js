@@ -4,7 +4,7 @@ import { unpacked } from "./model.js";
 import { Translator } from "./translator.js";
 import { start } from "./view.js";
 
-const PATIENCE = 12; // milliseconds of work before the page may draw and react
+const WORK = 12; // milliseconds of work before the page may draw and react
 
 const contents = await unpacked(document.getElementById("model").textContent);
 document.getElementById("model").remove();
@@ -14,7 +14,7 @@ const translator = new Translator(contents);
 function pauses(signal) {
   let last = performance.now();
   return async () => {
-    if (performance.now() - last > PATIENCE) {
+    if (performance.now() - last > WORK) {
       await new Promise((resolve) => {
         const { port1, port2 } = new MessageChannel();
         port1.onmessage = resolve;

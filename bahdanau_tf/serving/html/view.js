@@ -11,39 +11,31 @@ const WORDS = {
     shortcut: "or Ctrl + Enter", search: "Search", beam: "thorough (beam search)",
     greedy: "fast (greedy search)", busy: "Translating …", target: "Translation",
     source: "Original text", best: "The best translations, with their scores",
-    about: "About this model", unfinished: "unfinished", empty: "(empty)",
-    hint: "Point at a word, or move to it with Tab.", quotes: "“”", separator: ", ",
-    aligned: (word, others) => `${word} was aligned to ${others}`,
-    attendedTo: (word, others) => `${word} was attended to for ${others}`,
-    nothing: "no word in particular",
-    noAlignment: "This model has no alignment.",
+    about: "About this model", unfinished: "unfinished", empty: "(empty)", quotes: "“”",
+    separator: ", ", hint: "Point at a word, or move to it with Tab.",
+    aligned: "{word} was aligned to {others}", attendedTo: "{word} was attended to for {others}",
+    nothing: "no word in particular", noAlignment: "This model has no alignment.",
     bestOnly: "The alignment is known for the best translation only.",
     truncated: "Longer than this model reads or writes: a part is missing.",
   },
   ko: {
-    language: "한국어", title: "번역", text: "번역할 글", submit: "번역",
-    shortcut: "또는 Ctrl + Enter", search: "탐색 방법", beam: "꼼꼼하게 (빔 탐색)",
-    greedy: "빠르게 (탐욕 탐색)", busy: "번역하는 중 …", target: "번역문",
-    source: "원문", best: "가장 좋은 번역들과 점수",
-    about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)",
-    hint: "단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.", quotes: "‘’", separator: ", ",
-    aligned: (word, others) => `${word}에 정렬된 원문 단어: ${others}`,
-    attendedTo: (word, others) => `${word}에 주목한 번역문 단어: ${others}`,
-    nothing: "뚜렷한 단어 없음",
-    noAlignment: "이 모델에는 정렬 정보가 없습니다.",
+    language: "한국어", title: "번역", text: "번역할 글", submit: "번역", shortcut: "또는 Ctrl + Enter",
+    search: "탐색 방법", beam: "꼼꼼하게 (빔 탐색)", greedy: "빠르게 (탐욕 탐색)",
+    busy: "번역하는 중 …", target: "번역문", source: "원문", best: "가장 좋은 번역들과 점수",
+    about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)", quotes: "‘’",
+    separator: ", ", hint: "단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.",
+    aligned: "{word}에 정렬된 원문 단어: {others}", attendedTo: "{word}에 주목한 번역문 단어: {others}",
+    nothing: "뚜렷한 단어 없음", noAlignment: "이 모델에는 정렬 정보가 없습니다.",
     bestOnly: "정렬은 가장 좋은 번역에만 있습니다.",
     truncated: "모델이 읽거나 쓸 수 있는 길이를 넘어 일부가 빠졌습니다.",
   },
   ja: {
-    language: "日本語", title: "翻訳", text: "翻訳する文章", submit: "翻訳",
-    shortcut: "または Ctrl + Enter", search: "探索方法", beam: "丁寧に（ビームサーチ）",
-    greedy: "速く（貪欲法）", busy: "翻訳中 …", target: "訳文",
-    source: "原文", best: "上位の訳文とスコア",
-    about: "このモデルについて", unfinished: "未完", empty: "（空）",
-    hint: "単語にマウスを重ねるか、Tab キーで単語に移動してください。", quotes: "「」", separator: "、",
-    aligned: (word, others) => `${word}に対応する原文の単語：${others}`,
-    attendedTo: (word, others) => `${word}に注目した訳文の単語：${others}`,
-    nothing: "特になし",
+    language: "日本語", title: "翻訳", text: "翻訳する文章", submit: "翻訳", shortcut: "または Ctrl + Enter",
+    search: "探索方法", beam: "丁寧に（ビームサーチ）", greedy: "速く（貪欲法）", busy: "翻訳中 …",
+    target: "訳文", source: "原文", best: "上位の訳文とスコア", about: "このモデルについて",
+    unfinished: "未完", empty: "（空）", quotes: "「」", separator: "、",
+    hint: "単語にマウスを重ねるか、Tab キーで単語に移動してください。", nothing: "特になし",
+    aligned: "{word}に対応する原文の単語：{others}", attendedTo: "{word}に注目した訳文の単語：{others}",
     noAlignment: "このモデルにはアラインメントがありません。",
     bestOnly: "アラインメントは最良の訳文にのみあります。",
     truncated: "モデルが読み書きできる長さを超えたため、一部が欠けています。",
@@ -66,12 +58,10 @@ export function positions(text) {
   const places = [];
   let position = 0;
   for (const character of text) {
-    const bytes = new TextEncoder().encode(character).length;
-    for (let byte = 0; byte < bytes; byte++) places.push(position);
+    for (const _ of new TextEncoder().encode(character)) places.push(position);
     position += character.length;
   }
-  places.push(position);
-  return places;
+  return [...places, position];
 }
 
 // The parts of a text that the user can point at: `{start, end, tokens}`, in order, of the offsets
@@ -123,11 +113,12 @@ function writeParts(place, text, parts) {
   place.replaceChildren();
   const elements = parts.map(({ start, end }) => {
     place.append(text.slice(position, start));
-    const word = element("span", { className: "word", tabIndex: 0 });
-    word.setAttribute("role", "button");
+    const isEnd = start === end;
+    const word = element("span", {
+      className: isEnd ? "word symbol" : "word", tabIndex: 0, role: "button",
+      textContent: isEnd ? "[END]" : text.slice(start, end),
+    });
     word.setAttribute("aria-describedby", "detail");
-    word.textContent = start === end ? "[END]" : text.slice(start, end);
-    if (start === end) word.classList.add("symbol");
     place.append(word);
     position = end;
     return word;
@@ -138,9 +129,8 @@ function writeParts(place, text, parts) {
 
 // Marks what the chosen word was aligned to, and describes it in words.
 function mark(chosen, others, shares, sentence) {
-  for (const word of document.querySelectorAll(".word")) {
-    word.classList.remove("chosen", "aligned", "strongest");
-  }
+  const marks = ["chosen", "aligned", "strongest"];
+  for (const word of document.querySelectorAll(".word")) word.classList.remove(...marks);
   chosen.classList.add("chosen");
   const order = [...others.keys()]
     .filter((i) => shares[i] >= LEAST_SHARE)
@@ -154,8 +144,8 @@ function mark(chosen, others, shares, sentence) {
   const [open, close] = words.quotes;
   const quoted = (word) => `\u2068${open}${word.textContent}${close}\u2069`;
   const listed = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)}%`);
-  $("detail").textContent = sentence(
-    quoted(chosen), listed.join(words.separator) || words.nothing);
+  const texts = { "{word}": quoted(chosen), "{others}": listed.join(words.separator) || words.nothing };
+  $("detail").textContent = sentence.replace(/\{\w+\}/g, (name) => texts[name]);
 }
 
 function showAlignment(source, sourceOffsets, { text, offsets, weights, finished }) {
@@ -166,25 +156,19 @@ function showAlignment(source, sourceOffsets, { text, offsets, weights, finished
   const targetWords = writeParts($("translation"), text, targets);
   const listen = (elements, show) =>
     elements.forEach((word, i) => {
-      for (const event of ["mouseenter", "focus", "click"]) {
-        word.addEventListener(event, () => show(word, i));
-      }
+      word.onmouseenter = word.onfocus = word.onclick = () => show(word, i);
     });
   listen(targetWords, (word, t) => mark(word, sourceWords, shares[t], words.aligned));
   listen(sourceWords, (word, s) =>
     mark(word, targetWords, shares.map((row) => row[s]), words.attendedTo));
-  $("detail").textContent = words.hint;
 }
 
 function show(source, reply, translation) {
   const isAligned = Boolean(translation.weights?.length);
-  if (isAligned) {
-    showAlignment(source, reply.offsets, translation);
-  } else {
-    $("translation").textContent = translation.text;
-    $("source").textContent = source;
-    $("detail").textContent = "";
-  }
+  $("translation").textContent = translation.text;
+  $("source").textContent = source;
+  $("detail").textContent = isAligned ? words.hint : "";
+  if (isAligned) showAlignment(source, reply.offsets, translation);
   const notes = [];
   if (!reply.hasAlignment) notes.push(words.noAlignment);
   else if (!isAligned && translation !== reply.translations[0]) notes.push(words.bestOnly);
@@ -270,25 +254,23 @@ export function start(translate, { searches = [], card = "" } = {}) {
   for (const option of $("language").options) option.textContent = WORDS[option.value].language;
   $("language").value = [...navigator.languages.map((x) => x.slice(0, 2)), "en"]
     .find((language) => language in WORDS);
-  $("language").addEventListener("change", () => setLanguage($("language").value));
+  $("language").onchange = () => setLanguage($("language").value);
   $("search").append(...options(searches));
   $("search").hidden = !searches.length;
-  $("search").addEventListener("change", () => $("text").value && run(translate));
+  $("search").onchange = () => run(translate);
   $("card").textContent = card;
   $("about").hidden = !card;
-  $("form").addEventListener("submit", (event) => {
+  $("form").onsubmit = (event) => {
     event.preventDefault();
     run(translate);
-  });
-  $("text").addEventListener("keydown", (event) => {
+  };
+  $("text").onkeydown = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
-  });
-  if (searches.length) {
-    $("text").addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => run(translate), PATIENCE);
-    });
-  }
+  };
+  $("text").oninput = () => {
+    clearTimeout(timer);
+    if (searches.length) timer = setTimeout(() => run(translate), PATIENCE);
+  };
   setLanguage($("language").value);
   if (location.hash.length > 1) {
     try {
