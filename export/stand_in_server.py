@@ -231,6 +231,10 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
         def __init__(self, *args: Any) -> None:
             super().__init__(*args, directory=str(PLAYGROUND))
 
+        def translate_path(self, path: str) -> str:
+            is_of_kit = path.partition("?")[0] == "/playground.js"
+            return str(KIT / "playground.js") if is_of_kit else super().translate_path(path)
+
         def parse_request(self) -> bool:
             if not super().parse_request():
                 return False
