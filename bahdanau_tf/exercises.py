@@ -86,7 +86,7 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
     return Verdict(True, f"{name} is right.")
 
 
-def _array(result: Any) -> np.ndarray | None:
+def _array(result: Any) -> Any:
     """What a function returned: numbers, or pairs in an order of their own if they are a set."""
     if result is None:
         return None
@@ -94,7 +94,7 @@ def _array(result: Any) -> np.ndarray | None:
     return np.asarray(pairs, np.float64)
 
 
-def _wrong(exercise: _Exercise, case: tuple[Any, ...], result: np.ndarray | None) -> str:
+def _wrong(exercise: _Exercise, case: tuple[Any, ...], result: Any) -> str:
     """What is wrong with a result; "" if nothing is."""
     if result is None:
         return "the function returned nothing. Does it end with `return`?"
@@ -107,18 +107,16 @@ def _wrong(exercise: _Exercise, case: tuple[Any, ...], result: np.ndarray | None
         with np.errstate(all="ignore"):
             if _equal(result, _array(mistake(*case))):
                 return hint
-    if result.shape != wanted.shape:  # type: ignore[union-attr]
-        return f"the result has shape {result.shape}, wanted {wanted.shape}."  # type: ignore
+    if result.shape != wanted.shape:
+        return f"the result has shape {result.shape}, wanted {wanted.shape}."
     place = np.unravel_index(np.argmax(~np.isclose(result, wanted, 1e-4, 1e-6)), result.shape)
     where = f" at {[int(x) for x in place]}" if place else ""
-    return f"you have {result[place]:.4f}{where}, wanted {wanted[place]:.4f}."  # type: ignore
+    return f"you have {result[place]:.4f}{where}, wanted {wanted[place]:.4f}."
 
 
-def _equal(first: np.ndarray, second: np.ndarray | None) -> bool:
+def _equal(first: Any, second: Any) -> bool:
     """Whether both have the same shape, and the same numbers within float32's rounding."""
-    if second is None or first.shape != second.shape:
-        return False
-    return np.allclose(first, second, 1e-4, 1e-6, equal_nan=True)
+    return first.shape == second.shape and np.allclose(first, second, 1e-4, 1e-6)
 
 
 def _score(s: Any, h: Any, w: Any, u: Any, v: Any) -> Any:
@@ -137,7 +135,9 @@ def _context(alpha: Any, h: Any) -> Any:
     return alpha @ h
 
 
-def _gated_unit(x: Any, s: Any, w: Any, u: Any, swap: bool = False, reset: str = "before") -> Any:
+def _gated_unit(
+    x: Any, s: Any, w: Any, u: Any, *, swap: bool = False, reset: str = "before"
+) -> Any:
     """s_i = (1 - z) s_{i-1} + z tanh(W x + U (r s_{i-1})), appendix A.1.1.
 
     `w` and `u` hold the matrices of z, r and the candidate.
@@ -162,6 +162,7 @@ def _beam_step(so_far: Any, log_p: Any, k: int) -> Any:
 def _bleu(
     hypothesis: str,
     reference: str,
+    *,
     clip: bool = True,
     mean: Callable[[Any], Any] = lambda p: np.exp(np.log(p).mean()),
     brevity: Callable[[int, int], float] = lambda c, r: min(1.0, math.exp(1 - r / c)),

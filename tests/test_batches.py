@@ -3,19 +3,9 @@
 import itertools
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.translation import sentences as module
-from bahdanau_tf.translation.sentences import LONG, in_batches
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_at_once() -> Iterator[None]:
-    """So they are processed in order."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "operations_at_once", lambda: 1)
-        yield
+from bahdanau_tf.translation.batches import LONG, in_batches
 
 
 def batches(lengths: list[int], size: int) -> list[list[int]]:

@@ -1,5 +1,10 @@
 """ONNX Runtime translates as TensorFlow does, without TensorFlow."""
 
+import copy
+import json
+import pickle
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +13,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
-from processes import output_of
+from processes import run_python
 from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import (
@@ -71,6 +76,13 @@ def both(request, tmp_path_factory) -> tuple[Translator, Runtime]:
     return own, Runtime.load(folder)
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("onnx") / "exported"
+    onnx.export_runtime(translator().graph, folder, card="# About")
+    return folder
+
+
 def assert_equal(wanted: list[Any], actual: list[Any]) -> None:
     for x, y in zip(wanted, actual, strict=True):
         pairs = zip(with_alternatives(x), with_alternatives(y), strict=True)
@@ -104,6 +116,30 @@ def test_translations_are_those_of_the_graph(both, options):
     own, runtime = both
     wanted = own.translate(SENTENCES, **options)
     assert_equal(wanted, runtime.translate(SENTENCES, batch_size=4, **options))
+
+
+def test_sentences_are_what_the_graph_takes(both):
+    for make in (np.array, tuple, iter, tf.constant, lambda x: [*map(str.encode, x)], lambda _: []):
+        wanted, actual = (x.translate(make(SENTENCES), max_length=5) for x in both)
+        assert_equal(wanted, actual)
+    data = b"a \xff dog\xe7"
+    assert_equal(*([x.translate(data, max_length=5)] for x in both))
+    for wrong in (3, np.array("a"), ["a", 3], ["\ud800"]):
+        messages = []
+        for each in both:
+            with pytest.raises(ValueError, match=r"Translator\.translate: sentences") as error:
+                each.translate(wrong)
+            messages.append(str(error.value))
+        assert len({*messages}) == 1
+
+
+def test_copies_have_the_folder_the_card_and_the_decoding(exported):
+    runtime = Runtime.load(exported, threads=1)
+    runtime.decoding = replace(runtime.decoding, beam_size=2)
+    for other in (pickle.loads(pickle.dumps(runtime)), copy.deepcopy(runtime)):
+        assert (other.card, other.decoding) == ("# About", runtime.decoding)
+        assert_equal(runtime.translate(["a dog"]), other.translate(["a dog"]))
+    assert "source Subwords of 290 ids" in repr(runtime)
 
 
 @pytest.mark.parametrize("shortlist", [False, True])
@@ -186,11 +222,15 @@ def test_capitals(line):
     assert true_cased(line).encode() == true_cased_in_graph(tf.constant([line])).numpy()[0]
 
 
-def test_int8_has_rounded_weights(tmp_path):
-    own = MODELS["tied"]()
+@pytest.mark.parametrize("name", ["tied", "original"])
+def test_int8_has_rounded_weights(name, tmp_path):
+    own = MODELS[name]()
     _, fact = onnx.export_runtime(own.graph, tmp_path / "int8", int8=True)
     equal, total = [int(word) for word in fact.split() if word.isdecimal()]
     assert equal > 0.9 * total
+    runtime = Runtime.load(tmp_path / "int8")
+    together = runtime.translate(SENTENCES, max_length=9)  # each as if it were alone
+    assert_equal([runtime.translate(x, max_length=9) for x in SENTENCES], together)
     weights = np.random.default_rng(1).normal(size=[7, 5]).astype(np.float32)
     weights[:, 2] = 0
     whole, scale = rounded(weights, axis=0)
@@ -200,24 +240,42 @@ def test_int8_has_rounded_weights(tmp_path):
     assert np.all(np.abs(whole * scale - weights) <= scale / 2 + 1e-7)
 
 
-def test_the_command_translates_without_tensorflow(tmp_path, capsys):
+def test_commands_translate_without_tensorflow(tmp_path, capsys):
     own = MODELS["tied"]()
-    own.save(tmp_path / "model")
-    exported = tmp_path / "exported"
+    own.save(tmp_path / "model" / "best")
+    (tmp_path / "model" / "training.json").write_text('{"recipe": {"max_length": 4}}')
+    exported, text, reference = (tmp_path / name for name in ("exported", "in", "reference"))
+    exported.mkdir()
+    (exported / "runtime.json").touch()  # an earlier export, which is replaced
     flags = [f"--model_dir={tmp_path / 'model'}", "--format=onnx", f"--export_dir={exported}"]
     assert cli.main(["export", *flags, "--beam_size=3"]) == 0
     assert capsys.readouterr().out == f"{exported}\n"
-    (tmp_path / "in").write_text("".join(f"{line}\n" for line in SENTENCES))
-    words = ["translate", f"--model_dir={exported}", f"--input={tmp_path / 'in'}", "--n_best=2"]
+    for path in (text, reference):
+        path.write_text("".join(f"{line}\n" for line in SENTENCES))
+    model = f"--model_dir={exported}"
+    compare = ["evaluate", f"--source={text}", f"--reference={reference}", "--beam_size=1"]
+    translate = ["translate", f"--input={text}", "--n_best=2"]
     program = (
         "import sys; from bahdanau_tf.commands import main\n"
-        f"assert main.main({words!r}) == 0\n"
+        f"for words in ({translate!r}, {compare!r}):\n"
+        f"    assert main.main([*words, {model!r}]) == 0\n"
         "assert not {'tensorflow', 'keras'} & sys.modules.keys()"
     )
-    output = output_of("-c", program)
+    done = run_python("-c", program)
+    assert done.stderr.count("longer than the 4 tokens of training sentences") == 2
+    assert cli.main([*compare, flags[0]]) == 0
+    scores = capsys.readouterr().out
+    assert done.stdout.endswith(scores)
     wanted = own.translate(SENTENCES, beam_size=5, n_best=2)
     texts = [x.line for translation in wanted for x in with_alternatives(translation)]
-    assert [line.split(" ||| ")[1] for line in output.split("\n")[:-1]] == texts
+    lines = done.stdout.removesuffix(scores).split("\n")[:-1]
+    assert [line.split(" ||| ")[1] for line in lines] == texts
+    split = [*translate, "--split_long", "--format=json"]
+    rows = []
+    for folder in (flags[0], model):
+        assert cli.main([*split, folder]) == 0
+        rows.append([json.loads(line)["text"] for line in capsys.readouterr().out.split("\n")[:-1]])
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize(
@@ -228,14 +286,28 @@ def test_the_command_translates_without_tensorflow(tmp_path, capsys):
         ({"no_repeated_ngrams": 2}, "no_repeated_ngrams is 2"),
     ],
 )
-def test_what_it_cannot_do_is_refused(both, options, message):
-    with pytest.raises(ValueError, match=f"Translator.translate: {message}"):
+def test_what_it_cannot_do_is_refused(both, options, message, tmp_path, capfd):
+    with pytest.raises(ValueError, match=f"Decoding: {message}"):
         both[1].translate(["a"], **options)
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    export = ["export", "--format=onnx", f"--model_dir={tmp_path}", f"--export_dir={tmp_path}/new"]
+    assert cli.main([*export, *flags]) == 2
+    assert f"export: --{message}" in capfd.readouterr().err
+
+
+def test_the_other_loader_is_named(exported, tmp_path):
+    with pytest.raises(ValueError, match=r"bahdanau_tf\.runtime\.Translator\.load take it, alone"):
+        Translator.load(exported)
+    for name in ("tatoeba-en-fr", tmp_path):
+        with pytest.raises(ValueError, match=rf"`bahdanau-tf export .*--model_dir={name} "):
+            Runtime.load(name)
+    with pytest.raises(ValueError, match="there is no folder nowhere"):
+        Runtime.load("nowhere")
 
 
 @pytest.mark.parametrize("name", ["runtime.json", "step.onnx", "source/tokenizer.json"])
-def test_damaged_folders_are_refused(tmp_path, name):
-    onnx.export_runtime(translator().graph, tmp_path / "new")
+def test_damaged_folders_are_refused(tmp_path, name, exported):
+    shutil.copytree(exported, tmp_path / "new")
     path = Path(tmp_path, "new", name)
     path.write_bytes(b"{}")
     with pytest.raises(ValueError, match=r"Translator\.load: "):

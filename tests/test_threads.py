@@ -24,7 +24,7 @@ from bahdanau_tf.options.fitted import MOST_PARTS
 from bahdanau_tf.system.device import available_cores, operations_at_once, threads
 from bahdanau_tf.training import step, train_step
 from bahdanau_tf.translation import sentences
-from bahdanau_tf.translation.sentences import in_batches
+from bahdanau_tf.translation.batches import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
@@ -148,15 +148,9 @@ def test_threads_are_those_asked_for_then_of_the_environment_then_the_cores():
     assert used == [*cases.values()]
 
 
-@pytest.fixture
-def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "operations_at_once", lambda: 2)
-
-
 LINES = ["c" * 9, "b", "a" * 3, "d" * 12]
 
 
-@pytest.mark.usefixtures("two_at_once")
 def test_batches_meet_and_results_are_in_order():
     """Two at a time, which wait for each other."""
     meeting = threading.Barrier(2, timeout=LONGEST)
@@ -165,11 +159,10 @@ def test_batches_meet_and_results_are_in_order():
         meeting.wait()
         yield from (line.upper() for line in lines)
 
-    upper = in_batches("test", {"lines": LINES}, work, 1)
+    upper = in_batches("test", {"lines": LINES}, work, 1, 2)
     assert upper == [line.upper() for line in LINES]
 
 
-@pytest.mark.usefixtures("two_at_once")
 def test_an_error_in_a_batch_is_raised():
     def work(lines: list[str]) -> Iterator[str]:
         if lines == ["d" * 12]:
@@ -177,7 +170,7 @@ def test_an_error_in_a_batch_is_raised():
         yield from lines
 
     with pytest.raises(ValueError, match="no more"):
-        in_batches("test", {"lines": LINES}, work, 1)
+        in_batches("test", {"lines": LINES}, work, 1, 2)
 
 
 def test_translations_do_not_depend_on_the_threads(monkeypatch):

@@ -16,11 +16,13 @@ unknown to it, in source or reference. The paper forbids unknown words there: --
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -35,6 +37,7 @@ from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printable
 
 if TYPE_CHECKING:
+    from bahdanau_tf import runtime
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
@@ -89,7 +92,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.source is not None:
         common.check_apart("--reference", flags.reference, [("--source", flags.source)])
     if _has_model(flags):
-        common.check_model(flags)
+        common.check_model(flags, also_in_onnx=True)
     else:
         groups = flags.flags_by_module_dict()
         of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
@@ -109,10 +112,13 @@ def _has_model(flags: absl_flags.FlagValues) -> bool:
     return bool(flags.model_dir or not flags.hypotheses)
 
 
+def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
+    """Whether the model, if any, runs in TensorFlow."""
+    return not common.is_in_onnx(flags)
+
+
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
-    from bahdanau_tf.translation.lengths import source_lengths
-
     files.check_tokenize_flag(flags)
     references = list(read_lines(flags.reference))
     sources = []
@@ -120,24 +126,43 @@ def run(flags: absl_flags.FlagValues) -> None:
         sources = list(read_lines(flags.source))
         files.check_count("--source", sources, references)
     systems = _read_hypotheses(flags, references)
-    translator = files.load_translator(flags) if _has_model(flags) else None
+    translator = files.load_either(flags) if _has_model(flags) else None
     tokenize = files.tokenizer_for(flags, translator, references)
-    is_known = []
     if translator is not None:
         translations = _translate(translator, sources, flags.output)
         _warn_of_long(translations, flags.model_dir)
         systems = {OWN: [translation.text for translation in translations], **systems}
-        is_known = evaluation.known_sentences([translator], sources, references)
     test = TestSet(
         flags.metrics,
         systems,
         References(references, tokenize, flags.ignore_case, flags.nfc),
-        *source_lengths(translator.source_texts if translator else [], sources),
-        is_known,
+        *_facts(translator, sources, references),
     )
     if flags.tokenize is None and tokenize == "none":
         files.warn_of_untokenized(systems)
     _print(test)
+
+
+def _facts(
+    translator: Translator | runtime.Translator | None, sources: list[str], references: list[str]
+) -> tuple[list[int], str, list[bool]]:
+    """The length of each source, its unit, and whether each sentence has no unknown words."""
+    from bahdanau_tf import runtime
+
+    if isinstance(translator, runtime.Translator):
+        texts = (translator.source_text, sources), (translator.target_text, references)
+        sides: list[Any] = [
+            ([text.read(line).ids for line in lines], partial(operator.ne, text.unk_id))
+            for text, lines in texts
+        ]
+        lengths = [len(ids) - 1 for ids in sides[0][0]]
+        return lengths, "sub-words", evaluation.without_unknown_words(*sides)
+    from bahdanau_tf.translation.lengths import source_lengths
+
+    if translator is None:
+        return *source_lengths([], sources), []
+    is_known = evaluation.known_sentences([translator], sources, references)
+    return *source_lengths(translator.source_texts, sources), is_known
 
 
 def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dict[str, list[str]]:
@@ -166,7 +191,9 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
         )
 
 
-def _translate(translator: Translator, sources: list[str], output: str | None) -> list[Translation]:
+def _translate(
+    translator: Translator | runtime.Translator, sources: list[str], output: str | None
+) -> list[Translation]:
     """Translates, reports progress, and writes the translations to a file."""
     start = time.monotonic()
     line = ProgressLine(len(sources))

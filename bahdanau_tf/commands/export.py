@@ -6,22 +6,24 @@ number, so a server never loads one that differs. The results are written to sta
 folder to standard output. If there is a difference, the exit code is 1, and nothing is exported.
 
 --format=onnx writes a folder for `bahdanau_tf.runtime`, which translates in ONNX Runtime without
-TensorFlow; `translate` takes it as --model_dir. The model must have the paper's attention and gated
-units, and sub-words. With --int8 it has a quarter of the size and is faster still; translations may
-differ where two words are nearly as probable.
+TensorFlow; `translate` and `evaluate` take it as --model_dir. The model must have the paper's
+attention and gated units, and sub-words. With --int8 it has a quarter of the size and is faster
+still; translations may differ where two words are nearly as probable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import load_translator
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import check_folder
+from bahdanau_tf.system.files import RUNTIME, check_folder
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 
@@ -57,12 +59,14 @@ GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "SavedModel"))
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_folder("export_dir", flags.export_dir)
-    common.check_apart_from_models("export_dir", flags.export_dir)
     common.check_model(flags)
     common.check_files(flags, "dictionary")
     unused = ["max_source_length", "max_target_length", "half_weights"]
+    if not (flags.format == "onnx" and Path(flags.export_dir, RUNTIME).is_file()):
+        common.check_apart_from_models("export_dir", flags.export_dir)  # else it is replaced
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
+        common.from_flags(flags, Decoding).check_in_onnx()
     else:
         common.refuse(flags, ["int8"], "without --format=onnx")
 
@@ -71,11 +75,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns 1 if the export differs from the model."""
     from bahdanau_tf.serving import Limits, examine, publish, written
     from bahdanau_tf.serving.onnx import export_runtime
+    from bahdanau_tf.translation.long_lines import trained_limit
 
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
     if flags.format == "onnx":
-        for fact in export_runtime(translator.graph, flags.export_dir, flags.int8):
+        about = translator.card, trained_limit(flags.model_dir)
+        for fact in export_runtime(translator.graph, flags.export_dir, flags.int8, *about):
             StatusLine().note(fact)
         print(flags.export_dir)
         return 0

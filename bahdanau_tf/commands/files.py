@@ -7,14 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import from_flags
+from bahdanau_tf.commands.flags import from_flags, is_in_onnx
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.system.files import RUNTIME
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
@@ -103,13 +101,10 @@ def kept_lines_named(
         raise
 
 
-def is_runtime(flags: absl_flags.FlagValues) -> bool:
-    """Whether --model_dir was exported for ONNX Runtime."""
-    return len(flags.model_dir) == 1 and Path(flags.model_dir[0], RUNTIME).is_file()
-
-
-def load_runtime(flags: absl_flags.FlagValues) -> runtime.Translator:
-    """Loads an export for ONNX Runtime, with the search flags."""
+def load_either(flags: absl_flags.FlagValues) -> Translator | runtime.Translator:
+    """As `load_translator`, but --model_dir may be an export for ONNX Runtime."""
+    if not is_in_onnx(flags):
+        return load_translator(flags)
     from bahdanau_tf import runtime
 
     translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
@@ -175,7 +170,9 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 
 
 def tokenizer_for(
-    flags: absl_flags.FlagValues, translator: Translator | None, references: Sequence[str]
+    flags: absl_flags.FlagValues,
+    translator: Translator | runtime.Translator | None,
+    references: Sequence[str],
 ) -> str:
     """--tokenize, or the tokenizer that fits the references; prints it on standard error.
 

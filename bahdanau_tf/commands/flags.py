@@ -22,7 +22,13 @@ from absl import flags as absl_flags
 from bahdanau_tf.options import Decoding, training
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import check_file, check_folder, check_outside_models
+from bahdanau_tf.system.files import (
+    RUNTIME,
+    check_file,
+    check_folder,
+    check_not_in_onnx,
+    check_outside_models,
+)
 from bahdanau_tf.system.lines import incomplete
 from bahdanau_tf.system.ranges import Range
 
@@ -291,21 +297,31 @@ SEARCH = Group(Search)
 SCORES = Group(Scores)
 
 
-def check_model(flags: absl_flags.FlagValues) -> None:
-    """Checks the flags of models and search."""
+def is_in_onnx(flags: absl_flags.FlagValues) -> bool:
+    """Whether --model_dir was exported for ONNX Runtime."""
+    return len(flags.model_dir or []) == 1 and Path(flags.model_dir[0], RUNTIME).is_file()
+
+
+def check_model(flags: absl_flags.FlagValues, also_in_onnx: bool = False) -> None:
+    """Checks the flags of models and search; with `also_in_onnx` --model_dir may be an export."""
     require(flags, "model_dir")
-    check_folders("model_dir", flags.model_dir)
+    if also_in_onnx and is_in_onnx(flags):
+        from_flags(flags, Decoding).check_in_onnx()
+    else:
+        check_folders("model_dir", flags.model_dir)
     if len(flags.model_dir) == 1:
         refuse(flags, ["average"], "with one model")
     check_search(flags)
 
 
 def check_folders(flag: str, folders: Sequence[str]) -> None:
-    """Checks that folders have names, and that none is given twice."""
+    """Checks that folders have names, that none is given twice, and that none is in ONNX."""
     if "" in folders:
         raise ValueError(f"--{flag} is empty, or has an empty part")
     if len({*map(os.path.realpath, folders)}) < len(folders):
         raise ValueError(f"--{flag} is {','.join(folders)}, wanted each folder once")
+    for folder in folders:
+        check_not_in_onnx(f"--{flag}", folder)
 
 
 def check_search(flags: absl_flags.FlagValues) -> None:

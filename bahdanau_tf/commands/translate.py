@@ -96,7 +96,7 @@ GROUPS = (common.MODEL, common.SEARCH, common.Group(_Files), common.Group(_Lines
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    common.check_model(flags)
+    common.check_model(flags, also_in_onnx=True)
     read = common.check_files(flags, "input", "prefixes", "dictionary")
     if flags.shard is None:
         common.check_output("output", flags.output, read)
@@ -182,7 +182,7 @@ def _model_checksum(folder: str) -> str:
 
 def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
     """Whether the model runs in TensorFlow."""
-    return not files.is_runtime(flags)
+    return not common.is_in_onnx(flags)
 
 
 def run(flags: absl_flags.FlagValues) -> None:
@@ -191,8 +191,7 @@ def run(flags: absl_flags.FlagValues) -> None:
 
     part = _Part.of(flags)
     limit, too_long = _limit(flags)
-    is_runtime = files.is_runtime(flags)
-    translator = (files.load_runtime if is_runtime else files.load_translator)(flags)
+    translator = files.load_either(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
             "--prefixes needs a model that writes the first word first; this one writes the last "
@@ -258,7 +257,7 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
 
     if (longest := flags.max_source_length) is not None:
         return longest, f"longer than --max_source_length={longest}"
-    limit = None if files.is_runtime(flags) else trained_limit(flags.model_dir)
+    limit = trained_limit(flags.model_dir)
     if limit is None and flags.split_long:
         raise ValueError(
             "--split_long needs --max_source_length: --model_dir does not contain the length "

@@ -16,6 +16,8 @@ WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
+# The values that `bahdanau_tf.runtime` has of the options of which it has not all.
+_IN_ONNX: Any = {"sampling": [False], "no_repeated_ngrams": [0], "unknown": ["keep", "forbid"]}
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,15 @@ class Decoding(OptionGroup):
                 f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
             )
         return replace(decoding, **options)
+
+    def check_in_onnx(self) -> None:
+        """Raises a ValueError for an option that `bahdanau_tf.runtime` does not have."""
+        for name, wanted in _IN_ONNX.items():
+            if (value := getattr(self, name)) not in wanted:
+                raise ValueError(
+                    f"Decoding: {name} is {value!r}, wanted {' or '.join(map(repr, wanted))} in "
+                    "ONNX Runtime"
+                )
 
     def greedy(self) -> Decoding:
         """These options with greedy search and one translation."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any, overload
@@ -13,9 +14,11 @@ import numpy as np
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
-from bahdanau_tf.system.files import RUNTIME, read_arrays, read_versioned
+from bahdanau_tf.system.files import CARD, RUNTIME, found_directory, read_arrays, read_versioned
+from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.result import Translation, Translations
 
 FORMAT_VERSION = 1
@@ -31,6 +34,7 @@ class Translator:
     Attributes:
         model_name: The class of the model that was exported.
         decoding: How to search, if a call does not specify it.
+        card: The card of the translator that was exported, see `bahdanau_tf.Translator`.
         source_text, target_text: The tokenizers, `bahdanau_tf.runtime.text.Subwords`.
 
     Raises:
@@ -49,11 +53,13 @@ class Translator:
     """
 
     def __init__(self, folder: str | os.PathLike[str], threads: int | None = None) -> None:
-        folder = Path(folder)
+        folder = found_directory(folder)
         if not (folder / RUNTIME).is_file():
+            if not folder.is_dir() and str(folder) not in pretrained_names():
+                raise ValueError(f"Translator.load: there is no folder {folder}")
             raise ValueError(
-                f"Translator.load: {folder} has no {RUNTIME}, wanted a folder that "
-                "`bahdanau-tf export --format=onnx` wrote"
+                f"Translator.load: {folder} holds no export for ONNX Runtime, wanted what "
+                f"`bahdanau-tf export --format=onnx --model_dir={folder} --export_dir=...` writes"
             )
         options = read_versioned(folder / RUNTIME, FORMAT_VERSION, "Translator.load")
         try:
@@ -66,10 +72,21 @@ class Translator:
         lexicon = folder / "lexicon.npz"
         self._lexicon = read_arrays(lexicon) if lexicon.is_file() else None
         names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
+        card = folder / CARD
+        self.card = card.read_text("utf-8") if card.is_file() else ""
+        self._arguments = folder.absolute(), threads
         self._sessions = {name: _session(folder / f"{name}.onnx", threads) for name in names}
 
     def __repr__(self) -> str:
-        return f"<runtime.Translator of a {self.model_name}>"
+        source, target = (
+            f"Subwords of {text.vocabulary_size:,} ids"
+            for text in (self.source_text, self.target_text)
+        )
+        return f"<runtime.Translator: {self.model_name}; source {source}; target {target}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A translator is pickled and copied by its folder, which must stay."""
+        return type(self), self._arguments, {"decoding": self.decoding}
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> Translator:
@@ -79,7 +96,7 @@ class Translator:
     @overload
     def translate(
         self,
-        sentences: str,
+        sentences: str | bytes,
         decoding: Decoding | None = None,
         batch_size: int = BATCH_SIZE,
         *,
@@ -90,7 +107,7 @@ class Translator:
     @overload
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: Sequence[str | bytes],
         decoding: Decoding | None = None,
         batch_size: int = BATCH_SIZE,
         *,
@@ -100,7 +117,7 @@ class Translator:
 
     def translate(
         self,
-        sentences: str | Sequence[str],
+        sentences: str | bytes | Sequence[str | bytes],
         decoding: Decoding | None = None,
         batch_size: int = BATCH_SIZE,
         *,
@@ -110,7 +127,8 @@ class Translator:
         """Translates sentences, as `bahdanau_tf.Translator.translate` does.
 
         Args:
-            sentences: The sentences, of any length and in any order; or one.
+            sentences: The sentences, of any length and in any order; or one. Bytes that are not
+                UTF-8 are read as U+FFFD.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence the text with which its translation begins.
@@ -123,52 +141,40 @@ class Translator:
             ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
                 differ, or an option cannot be used here.
         """
-        if isinstance(sentences, str):
-            rest: dict[str, Any] = {"prefixes": None if prefixes is None else [prefixes], **options}
-            return self.translate([sentences], decoding, batch_size, **rest)[0]
+        if isinstance(sentences, str | bytes):
+            options["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
+            return self.translate([sentences], decoding, batch_size, **options)[0]
         decoding = self.decoding if decoding is None else decoding
         decoding = Decoding.with_options(decoding, options)
-        self._check(decoding, prefixes is not None)
-        if batch_size < 1:
-            raise ValueError(f"Translator.translate: batch_size is {batch_size}, wanted 1 or more")
-        for name, texts in (("sentences", sentences), ("prefixes", prefixes or ())):
-            if not isinstance(texts, Sequence) or not all(isinstance(x, str) for x in texts):
-                raise ValueError(
-                    f"Translator.translate: {name} is {texts!r}, wanted one string or a sequence "
-                    "of strings"
-                )
-        if prefixes is not None and len(prefixes) != len(sentences):
-            raise ValueError(
-                f"Translator.translate: {len(sentences)} sentences and {len(prefixes)} prefixes, "
-                "wanted equal numbers"
-            )
-        starts = [""] * len(sentences) if prefixes is None else [*prefixes]
-        readings = [self.source_text.read(text) for text in sentences]
-        results: list[Translation | None] = [None] * len(sentences)
-        order = sorted(range(len(sentences)), key=lambda place: len(readings[place].ids))
-        order = [place for place in order if len(readings[place].ids) > 1]
-        for start in range(0, len(order), batch_size):
-            places = order[start : start + batch_size]
-            batch = [(sentences[x], readings[x], starts[x]) for x in places]
-            for place, translation in zip(places, self._batch(batch, decoding), strict=True):
-                results[place] = translation
-        return Translations(
-            x or Translation(text) for x, text in zip(results, sentences, strict=True)
-        )
+        every = self.translate_up_to(None, sentences, batch_size, prefixes, decoding)
+        return Translations(each for each in every if each is not None)
 
     def translate_up_to(
         self,
-        longest: int,
-        sentences: Sequence[str],
+        longest: int | None,
+        sentences: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
         prefixes: Sequence[str] | None = None,
+        decoding: Decoding | None = None,
     ) -> list[Translation | None]:
         """As `translate`, but None for sentences of more tokens than `longest`."""
-        fits = [len(self.source_text.read(text).ids) - 1 <= longest for text in sentences]
-        starts = None if prefixes is None else [*compress(prefixes, fits)]
-        some = [*compress(sentences, fits)]
-        translations = iter(self.translate(some, batch_size=batch_size, prefixes=starts))
-        return [next(translations) if is_short else None for is_short in fits]
+        decoding = self.decoding if decoding is None else decoding
+        decoding.check_in_onnx()
+        if decoding.shortlist and self._lexicon is None:
+            raise ValueError(
+                "Translator: shortlist is True, but there is no lexicon; wanted the export of a "
+                "model with one, which `bahdanau-tf lexicon` learns"
+            )
+        columns = {"sentences": sentences}
+        if prefixes is not None:
+            columns["prefixes"] = prefixes
+            if self.target_text.reverse:
+                raise ValueError(
+                    "Translator: target_text is reversed, so the last word of a translation comes "
+                    "first; wanted no prefixes"
+                )
+        work = partial(self._batch, decoding, longest)
+        return in_batches("Translator.translate", columns, work, batch_size)
 
     def log_probs(self, source: Array, target: Array) -> tuple[Array, Array]:
         """log p(y_i | y_1 .. y_{i-1}, x) of all words y_i after given ones, and α.
@@ -190,26 +196,25 @@ class Translator:
         log_probs, weights = (np.concatenate(x, 1) for x in zip(*steps, strict=True))
         return log_probs, weights
 
-    def _check(self, decoding: Decoding, has_prefixes: bool) -> None:
-        """Raises a ValueError for what this runtime cannot do."""
-        for name, wanted in (
-            ("sampling", [False]),
-            ("no_repeated_ngrams", [0]),
-            ("unknown", ["keep", "forbid"]),
-            ("shortlist", [False] if self._lexicon is None else [False, True]),
-        ):
-            if (value := getattr(decoding, name)) not in wanted:
-                raise ValueError(
-                    f"Translator.translate: {name} is {value!r}, wanted "
-                    f"{' or '.join(map(repr, wanted))} in ONNX Runtime"
-                )
-        if has_prefixes and self.target_text.reverse:
-            raise ValueError(
-                "Translator: target_text is reversed, so the last word of a translation comes "
-                "first; wanted no prefixes"
-            )
-
     def _batch(
+        self,
+        decoding: Decoding,
+        longest: int | None,
+        sentences: Sentences,
+        prefixes: Sentences | None = None,
+    ) -> Iterator[Translation | None]:
+        """The translations of a batch, in order; those of sentences without words are empty."""
+        texts = [*map(_decoded, sentences)]
+        starts = map(_decoded, prefixes or [""] * len(texts))
+        rows = [*zip(texts, map(self.source_text.read, texts), starts, strict=True)]
+        fits = [longest is None or len(reading.offsets) <= longest for _, reading, _ in rows]
+        batch = [row for row in compress(rows, fits) if row[1].offsets]
+        translations = iter(self._search(batch, decoding) if batch else ())
+        for (text, reading, _), is_short in zip(rows, fits, strict=True):
+            own = next(translations) if is_short and reading.offsets else Translation(text)
+            yield own if is_short else None
+
+    def _search(
         self, batch: Sequence[tuple[str, Reading, str]], decoding: Decoding
     ) -> list[Translation]:
         """The translations of some sentences, which have words."""
@@ -261,6 +266,10 @@ class Translator:
             target_offsets=offsets,
             weights=hypothesis.weights[rows][:, [*columns, len(columns)]],
         )
+
+
+def _decoded(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _session(path: Path, threads: int | None) -> Any:

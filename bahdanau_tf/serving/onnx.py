@@ -7,8 +7,10 @@
 
 Converters are not used: tf2onnx reverses the states of the backward encoder, and none converts the
 search. With `int8` a matrix W has columns w = s q, with q in [-63, 63] and a scale s for each
-column; the features it is multiplied with are rounded to 8 bits at each call. The eighth bit of q
-stays unused because products of pairs overflow 16 bits on processors without VNNI.
+column. The features x that it is multiplied with are rounded to 8 bits at each call; their scale
+does not depend on other sentences, but on a bound, 1 for states, or else on the row's largest |x|.
+The eighth bit of q stays unused because products of pairs overflow 16 bits on processors without
+VNNI.
 """
 
 from __future__ import annotations
@@ -32,21 +34,25 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.system.files import RUNTIME, read_arrays, replaced_directory, write_atomically
+from bahdanau_tf.system import files
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.saved import rounded
 
 FORMAT_VERSION = 1
 OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
-FLOAT, INT64, INT8 = 1, 7, 3  # ONNX' numbers of dtypes
-MICROSOFT = "com.microsoft"  # the domain of DynamicQuantizeMatMul
+FLOAT, INT64 = 1, 7  # ONNX' numbers of dtypes
+MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
+SMALLEST = 1e-9  # in place of 0 if all features of a row are 0
 Array: TypeAlias = Any  # of NumPy
 Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
 
 
 def check_model(graph: TranslationGraph) -> None:
     """Raises a ValueError unless the model has the parts that can be written, and sub-words."""
+    graph.decoding.check_in_onnx()
+    if graph.decoding.shortlist and graph.lexicon is None:
+        raise ValueError("export: shortlist is True, but there is no lexicon")
     model: Any = graph.model
     parts: list[tuple[str, object, type]] = [("model", model, EncoderDecoder)]
     if isinstance(model, EncoderDecoder):
@@ -134,15 +140,25 @@ class _Graph:
         """Parts along the last axis."""
         return self.add("Split", value, self.whole(*sizes), outputs=len(sizes), axis=-1)
 
-    def product(self, value: str, kernel: Array, bias: Array | None = None) -> Value:
-        """x W + b; with `int8` in 8 bits."""
+    def product(
+        self, x: str, kernel: Array, bias: Array | None = None, largest: float | None = 1.0
+    ) -> Value:
+        """x W + b; with `int8` in 8 bits. `largest` is a bound of |x|; by row if None."""
         if not self.int8:
-            result = self.add("MatMul", value, self.constant(kernel))
+            result = self.add("MatMul", x, self.constant(kernel))
+            return result if bias is None else self.add("Add", result, self.constant(bias))
+        if largest is None:
+            size = self.add("ReduceMax", self.add("Abs", x), axes=[-1], keepdims=1)
+            size = self.add("Max", size, self.constant(np.float32(SMALLEST)))
+            result = self.add("Mul", self.product(self.add("Div", x, size), kernel), size)
             return result if bias is None else self.add("Add", result, self.constant(bias))
         bytes_, scale = rounded(kernel, axis=0)
-        inputs = [value, self.constant(bytes_), self.constant(scale.ravel()), ""]
-        inputs += [] if bias is None else [self.constant(bias)]
-        return self.add("DynamicQuantizeMatMul", *inputs, domain=MICROSOFT)
+        step = self.constant(np.float32(max(largest, SMALLEST) / 127))
+        zero = self.constant(np.uint8(128))
+        x = self.add("QuantizeLinear", x, step, zero)
+        inputs = [x, self.constant(bytes_), step, self.constant(scale.ravel()), zero, ""]
+        inputs += [self.constant(bias)] if bias is not None else []
+        return self.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
 
     def table(self, table: Array) -> tuple[str, str]:
         """A matrix whose rows `rows` looks up: its name, and that of the scales if any."""
@@ -177,7 +193,7 @@ class _Graph:
         opsets = [self.helper.make_opsetid("", OPSET), self.helper.make_opsetid(MICROSOFT, 1)]
         model = self.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
         onnx.checker.check_model(model)
-        write_atomically(path, model.SerializeToString())
+        files.write_atomically(path, model.SerializeToString())
 
 
 def _weights(*variables: Any) -> Any:
@@ -205,8 +221,7 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
         linear_before_reset=0,
     )  # [T, 2, B, n], [2, B, n]
     annotations = graph.add("Transpose", annotations, perm=[2, 0, 1, 3])
-    shape = graph.whole(0, 0, 2 * n)
-    annotations = graph.add("Reshape", annotations, shape)
+    annotations = graph.add("Reshape", annotations, graph.whole(0, 0, 2 * n))
     start = graph.add("Gather", last, graph.constant(np.array(1, np.int64)), axis=0)
     bridge = _weights(model.bridge.kernel, model.bridge.bias)
     decoder, readout = model.decoder, model.readout
@@ -216,9 +231,8 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     kernel, bias = _context_terms(decoder)
     kernel = np.concatenate([kernel, _halves(_weights(readout.context_kernel))], 1)
     bias = np.concatenate([bias, np.zeros(kernel.shape[1] - len(bias), np.float32)])
-    missing = graph.add(
-        "Where", is_word, graph.constant(np.float32(0)), graph.constant(np.finfo(np.float32).min)
-    )
+    never = graph.constant(np.finfo(np.float32).min)
+    missing = graph.add("Where", is_word, graph.constant(np.float32(0)), never)
     units = decoder.attention.units
     graph.output("keys", graph.add("Unsqueeze", keys, graph.whole(1)), FLOAT, "B", 1, "T", units)
     terms = graph.product(annotations, kernel, bias)
@@ -280,7 +294,8 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
     cell = decoder.cell
     kernel = np.concatenate([_weights(cell.kernel), _halves(_weights(readout.previous_kernel))], 1)
     bias = np.concatenate([_weights(cell.projected_bias), _halves(_weights(readout.bias))])
-    projected, of_previous = graph.split(graph.product(embedded, kernel, bias), p, t)
+    of_word = graph.product(embedded, kernel, bias, largest=np.abs(table).max())
+    projected, of_previous = graph.split(of_word, p, t)
 
     def attend(query: str) -> tuple[str, str, str]:
         """The terms of the cell and of the readout, and α."""
@@ -317,7 +332,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         hidden = graph.add("Add", hidden, term)
     features = graph.add("Max", *graph.split(hidden, t // 2, t // 2))
     if readout.factor_kernel is not None:
-        features = graph.product(features, _weights(readout.factor_kernel))
+        features = graph.product(features, _weights(readout.factor_kernel), largest=None)
     width = readout.factor_units or readout.hidden_size
     graph.output("features", features, FLOAT, "B", "K", width)
     graph.output("state_after", new, FLOAT, "B", "K", n)
@@ -345,7 +360,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     kernel, bias = _weights(output.kernel, output.bias)
     features = graph.input("features", FLOAT, "B", "K", kernel.shape[1])
     count = graph.input("count", INT64, 1)
-    logits = graph.product(features, kernel[:first].T, bias[:first])
+    logits = graph.product(features, kernel[:first].T, bias[:first], largest=None)
     if first is not None:
         own = graph.input("own", INT64, "B", "M")  # words from F on; 0 for none
         rows = graph.rows(graph.table(kernel), own)
@@ -357,8 +372,8 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
         biases = graph.add("Unsqueeze", biases, graph.whole(1))
         own_logits = graph.add("Add", graph.add("MatMul", features, columns), biases)
         logits = graph.add("Concat", logits, own_logits, axis=-1)
-    size = graph.add("Shape", logits, start=2)
-    best, words = graph.add("TopK", logits, graph.add("Min", count, size), outputs=2, axis=-1)
+    most = graph.add("Min", count, graph.add("Shape", logits, start=2))
+    best, words = graph.add("TopK", logits, most, outputs=2, axis=-1)
     # The largest logit minus its log-probability, by a softmax, which is one fast pass.
     start, end, axis = (graph.whole(number) for number in (0, 1, 2))
     top = graph.add("Slice", best, start, end, axis)
@@ -373,7 +388,8 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
 
 
 _TOLERANCE = 1e-5  # of log-probabilities, of the largest of which it is a share, and of α
-_CHECKED = ((1, 1), (1, 7), (2, 20), (3, 100))  # numbers of sentences, and of words of the longest
+# Numbers of words of the sources of each batch, and of its longest target.
+_CHECKED = [([1], 1), ([7], 7), ([20, 3], 20), ([100, 40, 9], 100), ([*range(1, 101)], 8)]
 _PROGRAM = """
 import sys
 import numpy as np
@@ -391,12 +407,23 @@ np.savez(sys.argv[3], **results)
 
 
 def export_runtime(
-    graph: TranslationGraph, directory: str | os.PathLike[str], int8: bool = False
+    graph: TranslationGraph,
+    directory: str | os.PathLike[str],
+    int8: bool = False,
+    card: str = "",
+    max_length: int | None = None,
 ) -> list[str]:
     """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
 
-    The folder appears when it is complete, and has float32 weights or, with `int8`, a byte for
-    each. The float32 graphs are run in a new process by ONNX Runtime, without TensorFlow.
+    The folder appears when it is complete. The float32 graphs are run in a new process by ONNX
+    Runtime, without TensorFlow.
+
+    Args:
+        graph: The translator.
+        directory: A new folder, or one that this function wrote.
+        int8: Whether weights have a byte each.
+        card: The translator's card, which is copied.
+        max_length: Tokens of the longest source in training; `translate` warns of longer ones.
 
     Returns:
         Sentences about the comparison.
@@ -408,13 +435,22 @@ def export_runtime(
     """
     check_model(graph)
     folder = Path(directory)
-    if folder.exists() and not (folder / RUNTIME).is_file() and any(folder.iterdir()):
+    if folder.exists() and not (folder / files.RUNTIME).is_file() and any(folder.iterdir()):
         raise ValueError(
             f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
             "that --format=onnx wrote, to replace"
         )
-    with replaced_directory(folder) as aside:
-        facts = []
+    options = {
+        "format_version": FORMAT_VERSION,
+        "model": type(graph.model).__name__,
+        "decoding": vars(graph.decoding),
+        "max_length": max_length,
+    }
+    facts = []
+    with files.replaced_directory(folder) as aside:
+        files.write_atomically(aside / files.RUNTIME, f"{json.dumps(options, indent=2)}\n".encode())
+        if card:
+            files.write_atomically(aside / files.CARD, card.encode())
         for is_small in (False, True)[: 1 + int8]:
             _write_runtime(graph, aside, is_small)
             facts.append(_compared(graph.model, aside, is_small))
@@ -425,12 +461,12 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
     """Compares the graphs with the model on random words; a ValueError if float32 ones differ."""
     random = np.random.default_rng(2015)
     rows: dict[str, Array] = {}
-    for number, (count, longest) in enumerate(_CHECKED):
-        lengths = [longest, *random.integers(1, longest + 1, count - 1)]
-        for side in ("source", "target"):
+    for number, (sources, longest) in enumerate(_CHECKED):
+        targets = [longest, *random.integers(1, longest + 1, len(sources) - 1)]
+        for side, lengths in (("source", sources), ("target", targets)):
             size = getattr(model, f"{side}_vocabulary_size")
-            ids = random.integers(1, size, [count, longest])
-            ids[np.arange(longest) >= np.array(lengths)[:, None]] = 0
+            ids = random.integers(1, size, [len(lengths), max(lengths)])
+            ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = 0
             rows[f"{side}-{number}"] = ids
     with tempfile.TemporaryDirectory() as place:
         inputs, outputs = Path(place, "inputs.npz"), Path(place, "outputs.npz")
@@ -443,7 +479,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         if done.returncode:
             reason = done.stderr.strip().rpartition("\n")[2]
             raise ValueError(f"export: ONNX Runtime cannot run what was written: {reason}")
-        results = read_arrays(outputs)
+        results = files.read_arrays(outputs)
     worst, equal, total = 0.0, 0, 0
     for number in range(len(_CHECKED)):
         source, target = rows[f"source-{number}"], rows[f"target-{number}"]
@@ -468,7 +504,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
 
 
 def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
-    """Writes all files of a translator into a folder."""
+    """Writes graphs, lexicon and tokenizers into a folder."""
     model: Any = graph.model
     _write_encoder(model, folder / "encode.onnx", int8)
     _write_step(model, folder / "step.onnx", int8)
@@ -478,9 +514,3 @@ def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
         graph.lexicon.save(folder / "lexicon.npz")
     for name, text in (("source", graph.source_text), ("target", graph.target_text)):
         text.save(folder / name)
-    options = {
-        "format_version": FORMAT_VERSION,
-        "model": type(model).__name__,
-        "decoding": vars(graph.decoding),
-    }
-    write_atomically(folder / RUNTIME, f"{json.dumps(options, indent=2)}\n".encode())

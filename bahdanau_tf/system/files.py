@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 AnyPath = str | os.PathLike[str]
 RUNTIME = "runtime.json"  # in an export for ONNX Runtime
+CARD = "card.md"  # in a folder of a translator
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 _UNPACKED = 1 << 28  # bytes that any archive may be unpacked to
@@ -284,11 +285,20 @@ def check_folder(flag: str, path: str) -> None:
         raise ValueError(f"--{flag}: no permission to write to {place}")
 
 
+def check_not_in_onnx(name: str, folder: AnyPath) -> None:
+    """Raises a ValueError, which begins with `name`, if a folder is an export for ONNX Runtime."""
+    if (found_directory(folder) / RUNTIME).is_file():
+        raise ValueError(
+            f"{name}: {folder} was exported for ONNX Runtime: only translate, evaluate and "
+            "bahdanau_tf.runtime.Translator.load take it, alone; wanted the model that was exported"
+        )
+
+
 def check_outside_models(flag: str, path: str) -> None:
     """Raises a ValueError if a folder is in a saved model, or is one."""
     place = Path(path).resolve()
     for folder in (place, *place.parents):
-        if (folder / "translator.json").is_file():
+        if any((folder / name).is_file() for name in ("translator.json", RUNTIME)):
             raise ValueError(
                 f"--{flag}: {folder} holds a saved model, and what else is in it is lost when the "
                 "model is saved again; wanted a folder outside"

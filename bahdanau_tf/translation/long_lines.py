@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.system.files import RUNTIME, read_object
 from bahdanau_tf.text.sentences import ends_wide, split_sentences
 from bahdanau_tf.translation.result import Translation
 
@@ -39,6 +41,9 @@ class LinesTranslated(NamedTuple):
 
 def trained_limit(folders: Sequence[str]) -> int | None:
     """The length in tokens of the longest sentences all models have seen; None if unknown."""
+    if len(folders) == 1 and (path := Path(folders[0], RUNTIME)).is_file():
+        length = read_object(path).get("max_length")
+        return length if type(length) is int and length > 0 else None
     from bahdanau_tf.translation.saved import trained_length  # with TensorFlow
 
     return min(filter(None, map(trained_length, folders)), default=None)

@@ -33,7 +33,6 @@ DESCRIPTION = "translator.json"
 MODEL = "model.keras"
 CONFIG, WEIGHTS = "model.json", "weights.npz"
 LEVELS = 63  # of each sign
-CARD = "card.md"
 DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
 
@@ -99,7 +98,7 @@ def write_translator(
         if graph.lexicon is not None:
             graph.lexicon.save(aside / LEXICON)
         if card:
-            files.write_atomically(aside / CARD, card.encode())
+            files.write_atomically(aside / files.CARD, card.encode())
         description = {
             "format_version": FORMAT_VERSION,
             "sources": len(graph.source_texts),
@@ -127,7 +126,7 @@ def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...],
         Dictionary.load(folder / DICTIONARY),
         Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None,
     )
-    card = folder / CARD
+    card = folder / files.CARD
     return arguments, card.read_text("utf-8") if card.is_file() else ""
 
 
@@ -183,11 +182,6 @@ def _read_description(folder: Path) -> tuple[int, Decoding]:
         )
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
-    if (folder / files.RUNTIME).is_file():
-        raise ValueError(
-            f"Translator.load: {folder} was exported for ONNX Runtime; the command `translate` and "
-            "bahdanau_tf.runtime.Translator.load read it"
-        )
     if not path.is_file():
         raise ValueError(f"Translator.load: {folder} holds no translator (no {DESCRIPTION})")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")
@@ -318,8 +312,9 @@ def _is_of_keras(module: object, name: object, is_function: bool) -> bool:
 def best_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder of the best model in a training folder, or of a pretrained one; else the folder.
 
-    A ValueError says that the training has no best model yet.
+    A ValueError says that there is no best model yet, or only an export for ONNX Runtime.
     """
+    files.check_not_in_onnx("Translator.load", folder)
     if str(folder) in pretrained_names() and not os.path.exists(folder):
         return Path(str(PRETRAINED), folder)
     best = files.found_directory(Path(folder, "best"))

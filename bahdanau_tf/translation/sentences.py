@@ -1,117 +1,28 @@
-"""Runs sentences through a graph in batches and makes the results.
+"""Runs sentences through a graph and makes the results.
 
 A sentence may be bytes, which need not be UTF-8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
+from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Scored, Translation, Translations
-
-S = TypeVar("S")
-T = TypeVar("T")
-LONG = 512  # characters of a row; there are few sentences of more
-Sentences = Sequence[str | bytes]
-
-
-def in_batches(
-    caller: str, columns: Mapping[str, Sentences], work: Callable[..., Iterator[T]], batch_size: int
-) -> list[T]:
-    """Runs `work` on batches of similar lengths; results in input order.
-
-    Each row of a batch is padded to the longest, so that one long row would make a batch of short
-    ones as slow as a batch of long ones. So a row of more than `LONG` characters counts as several,
-    which also limits memory. As many batches are processed at once, by threads, as TensorFlow
-    computes operations.
-
-    `work` takes a list of strings for each column of a batch, and yields a value for each row. A
-    ValueError with the names of the caller and of its argument, the key of a column, says that a
-    column is not a sequence of strings, or that the columns differ in length.
-    """
-    columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
-    check_counts(caller, columns)
-    if batch_size < 1:
-        raise ValueError(f"{caller}: batch_size is {batch_size}, wanted 1 or more")
-    rows = [*zip(*columns.values(), strict=True)]
-    lengths = [sum(map(len, row)) for row in rows]
-
-    def run(places: list[int]) -> dict[int, T]:
-        batch = zip(*(rows[place] for place in places), strict=True)
-        return dict(zip(places, work(*map(list, batch)), strict=True))
-
-    results: dict[int, T] = {}
-    for some in _side_by_side(run, [*_batches(lengths, batch_size)]):
-        results.update(some)
-    return [results[place] for place in range(len(rows))]
-
-
-def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yields the rows of each batch, those of the shortest first."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if (len(batch) + 1) * max(lengths[row], LONG) > size * LONG and batch:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
-
-
-def _side_by_side(run: Callable[[S], T], batches: Sequence[S]) -> Iterator[T]:
-    """Yields the result of each batch, in any order."""
-    threads = min(operations_at_once(), len(batches))
-    if threads < 2:
-        yield from map(run, batches)
-        return
-    pool = ThreadPoolExecutor(threads)
-    try:
-        yield from pool.map(run, reversed(batches))  # the longest ones begin
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _strings(name: str, column: object) -> list[str | bytes]:
-    """The strings of a list, an array or a tensor, without types of NumPy."""
-    if isinstance(column, tf.Tensor):
-        column = column.numpy()
-    if isinstance(column, (str, bytes)) or getattr(column, "shape", 1) == ():
-        raise ValueError(f"{name} is one string, wanted a sequence of strings")
-    if not isinstance(column, Iterable):
-        raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
-    strings: list[str | bytes] = []
-    for place, string in enumerate(column):
-        if not isinstance(string, (str, bytes)):
-            raise ValueError(f"{name}[{place}] is {type(string).__name__}, wanted a string")
-        if isinstance(string, bytes):
-            strings.append(bytes(string))
-            continue
-        try:
-            string.encode()
-        except UnicodeEncodeError as error:  # half of a pair of surrogates
-            raise ValueError(
-                f"{name}[{place}] is {string!r}, wanted text that UTF-8 can encode"
-            ) from error
-        # `str(string)` would be the name of a member of an enumeration.
-        strings.append(str.__str__(string))
-    return strings
-
 
 Offsets = list[tuple[int, int]]
 
@@ -143,7 +54,7 @@ def translate_up_to(
     if prefixes is not None:
         columns["prefixes"] = prefixes
     work = partial(_translate_batch, graph, decoding, tuple(constraints), longest)
-    return in_batches("Translator.translate", columns, work, batch_size)
+    return in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
 
 
 def score(
@@ -151,7 +62,8 @@ def score(
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
     columns = {"sources": sources, "targets": targets}
-    return in_batches("Translator.score", columns, partial(_score_batch, graph), batch_size)
+    work = partial(_score_batch, graph)
+    return in_batches("Translator.score", columns, work, batch_size, operations_at_once())
 
 
 def align(
@@ -165,7 +77,8 @@ def align(
         )
     columns = {"sources": sources, "targets": targets}
     work = partial(_align_batch, graph)
-    return Translations(in_batches("Translator.align", columns, work, batch_size))
+    rows = in_batches("Translator.align", columns, work, batch_size, operations_at_once())
+    return Translations(rows)
 
 
 def _score_batch(
