@@ -2,8 +2,6 @@
 
 import { start } from "./view.js";
 
-export { partsOf, positions, sharesOf } from "./view.js";
-
 const MODEL = "v1/models/translator";
 const TIMEOUT = 60_000; // milliseconds
 const ABSENT = -1e8; // a smaller score marks an entry without a translation

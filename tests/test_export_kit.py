@@ -1064,7 +1064,7 @@ def test_page_converts_byte_offsets_to_utf16(shown):
     page = shown("a")
     for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
         offsets = page.evaluate(
-            f"import('/playground.js').then((page) => page.positions({json.dumps(text)}))"
+            f"import('/view.js').then((page) => page.positions({json.dumps(text)}))"
         )
         wanted = [
             # UTF-16 units before each byte's character
@@ -1079,7 +1079,7 @@ def test_page_converts_byte_offsets_to_utf16(shown):
 def test_page_joins_tokens_that_share_characters(shown):
     page = shown("a")
     parts_and_shares = page.evaluate(
-        "import('/playground.js').then((page) => {"
+        "import('/view.js').then((page) => {"
         "const offsets = [[0, 3], [0, 3], [4, 5], [5, 5]];"
         "const parts = page.partsOf('ﬁ x', offsets, 4, true);"
         "const weights = [[.1, .2, .3, .4], [.4, .3, .2, .1]];"
@@ -1117,7 +1117,7 @@ def test_page_joins_tokens_without_characters_to_the_next(shown, text):
         count = len(offsets)
         offsets.append([len(line.encode())] * 2)
         parts = page.evaluate(
-            "import('/playground.js').then((page) => page.partsOf("
+            "import('/view.js').then((page) => page.partsOf("
             f"{json.dumps(line)}, {json.dumps(offsets)}, {count + 1}, true))"
         )
         assert parts.pop()["tokens"] == [count]

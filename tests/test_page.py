@@ -1,4 +1,4 @@
-"""The page that translates by itself: in Node what `Translator` does, in Chromium without requests."""
+"""The page that translates by itself: in Node as `Translator`, in Chromium without a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from bahdanau_tf.serving.page import SCRIPTS, joined, page_of
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
 
-LINES = ["the red cat sees a dog.", "le chat rouge dort.", "고양이가 잔다.", "猫が寝る。", "ÉTÉ été"] * 9
+LINES = [
+    "the red cat sees a dog.",
+    "le chat rouge dort.",
+    "고양이가 잔다.",
+    "猫が寝る。",
+    "ÉTÉ été",
+] * 9
 TOKENIZERS = {
     "BPE": {"vocabulary_size": 330},
     "BPE, reversed": {"vocabulary_size": 330, "reverse": True, "true_case": True},
@@ -206,7 +212,7 @@ def test_what_the_page_lacks_is_refused():
         page_of(toy_translator(english(), french()).graph)
     own = translator(BPE)
     own.decoding = Decoding(no_repeated_ngrams=2)
-    with pytest.raises(ValueError, match="page: no_repeated_ngrams of the search is 2, wanted 0"):
+    with pytest.raises(ValueError, match="no_repeated_ngrams is 2, wanted 0 in a page"):
         page_of(own.graph)
 
 

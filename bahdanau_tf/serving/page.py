@@ -13,18 +13,13 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from bahdanau_tf.serving.onnx import (
-    _context_terms as context_terms,
-    _halves as halves,
-    _weights as weights,
-    check_model,
-)
+from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
@@ -39,9 +34,11 @@ POLICY = (
 BEAM, ALTERNATIVES = 5, 3
 UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
 # What the scripts can do.
-IN_TRAINER = {"model_type": [UNIGRAM, BPE], "treat_whitespace_as_suffix": [False]}
-IN_PIECE = {"type": [1, 2, 3, 6]}  # normal, unknown, control or a byte
-IN_SEARCH = {"sampling": [False], "no_repeated_ngrams": [0], "unknown": ["keep", "forbid"]}
+IN_TRAINER: dict[str, list[Any]] = {
+    "model_type": [UNIGRAM, BPE],
+    "treat_whitespace_as_suffix": [False],
+}
+IN_PIECE: dict[str, list[Any]] = {"type": [1, 2, 3, 6]}  # normal, unknown, control or a byte
 
 
 def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str = "") -> None:
@@ -56,7 +53,7 @@ def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str 
 
 def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
     """The page as HTML, with a byte for each weight, or with float32 weights."""
-    check_model(graph)
+    check_model(graph, "Translator.page", "a page")
     page, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
     policy = POLICY.format(script=_checksum(script), style=_checksum(style))
     model = base64.b64encode(_packed(graph, card, int8)).decode()
@@ -111,7 +108,6 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
     """The model, its tokenizers and how it searches, as `unpacked` of model.js reads them."""
     model: Any = graph.model
     decoding, lexicon = graph.decoding, graph.lexicon
-    _check_settings("search", decoding, IN_SEARCH)
     arrays, matrices = _Arrays(), {}
     for name, kernel, bias in _matrices(model):
         rows = kernel.T
@@ -121,7 +117,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
             arrays.add(f"{name}.scales", scales)
         arrays.add(name, rows)
         arrays.add(f"{name}.bias", np.zeros(len(rows), np.float32) if bias is None else bias)
-    arrays.add("energy", weights(model.decoder.attention.energy.kernel))
+    arrays.add("energy", values_of(model.decoder.attention.energy.kernel))
     if lexicon is not None:
         arrays.add("lexicon", lexicon.words)
     texts = {"source": graph.source_texts[0], "target": graph.target_text}
@@ -148,35 +144,35 @@ def _matrices(model: Any) -> Iterator[tuple[str, Array, Array | None]]:
     cells = {"cell": decoder.cell}
     for name in ("source", "target"):
         embedding = getattr(model, f"{name}_embedding")
-        yield name, weights(embedding.embeddings).T, _bias(embedding)
+        yield name, values_of(embedding.embeddings).T, _bias(embedding)
     for name, layer in zip(("forward", "backward"), model.encoder.stack[0], strict=True):
         cells[name] = layer.cell
-        yield f"{name}.input", *weights(layer.cell.kernel, layer.cell.projected_bias)
+        yield f"{name}.input", *values_of(layer.cell.kernel, layer.cell.projected_bias)
     if decoder.step_order == "conditional":
         cells["context"] = decoder.context_cell
     for name, cell in cells.items():
-        recurrent = weights(cell.recurrent_kernel)
+        recurrent = values_of(cell.recurrent_kernel)
         yield f"{name}.gates", recurrent[:, : 2 * cell.units], None
         yield f"{name}.candidate", recurrent[:, 2 * cell.units :], None
     # The terms of the cell and then those of the readout.
-    kernel, bias = weights(decoder.cell.kernel, decoder.cell.projected_bias)
-    kernel = np.concatenate([kernel, halves(weights(readout.previous_kernel))], 1)
-    yield "cell.input", kernel, np.concatenate([bias, halves(weights(readout.bias))])
+    kernel, bias = values_of(decoder.cell.kernel, decoder.cell.projected_bias)
+    kernel = np.concatenate([kernel, halves(values_of(readout.previous_kernel))], 1)
+    yield "cell.input", kernel, np.concatenate([bias, halves(values_of(readout.bias))])
     kernel, bias = context_terms(decoder)
-    kernel = np.concatenate([kernel, halves(weights(readout.context_kernel))], 1)
+    kernel = np.concatenate([kernel, halves(values_of(readout.context_kernel))], 1)
     yield "terms", kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
     keys = decoder.attention.key_projection
-    yield "keys", weights(keys.kernel), _bias(keys)
-    yield "query", weights(decoder.attention.query_projection.kernel), None
-    yield "bridge", *weights(model.bridge.kernel, model.bridge.bias)
-    yield "state", halves(weights(readout.state_kernel)), None
+    yield "keys", values_of(keys.kernel), _bias(keys)
+    yield "query", values_of(decoder.attention.query_projection.kernel), None
+    yield "bridge", *values_of(model.bridge.kernel, model.bridge.bias)
+    yield "state", halves(values_of(readout.state_kernel)), None
     if readout.factor_kernel is not None:
-        yield "factor", weights(readout.factor_kernel), None
-    yield "words", weights(output.kernel).T, weights(output.bias)
+        yield "factor", values_of(readout.factor_kernel), None
+    yield "words", values_of(output.kernel).T, values_of(output.bias)
 
 
 def _bias(layer: Any) -> Array | None:
-    return None if layer.bias is None else weights(layer.bias)
+    return None if layer.bias is None else values_of(layer.bias)
 
 
 def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
@@ -200,9 +196,10 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     }
 
 
-def _check_settings(owner: str, settings: Any, possible: Mapping[str, Sequence[object]]) -> None:
+def _check_settings(owner: str, settings: Any, possible: dict[str, list[Any]]) -> None:
     for name, wanted in possible.items():
         if (value := getattr(settings, name)) not in wanted:
+            wishes = " or ".join(map(repr, wanted))
             raise ValueError(
-                f"page: {name} of the {owner} is {value!r}, wanted {' or '.join(map(repr, wanted))}"
+                f"Translator.page: {name} of the {owner} is {value!r}, wanted {wishes}"
             )
