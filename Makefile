@@ -11,6 +11,8 @@ TEST_VENV := .venv-test
 SERVING_VENV := .venv-serving
 # .venv-beam holds Apache Beam, which needs older versions of protobuf and NumPy.
 BEAM_VENV := .venv-beam
+# .venv-triton holds Triton, whose Python models need the libpython of a system's Python.
+TRITON_VENV := .venv-triton
 # Another PYTHON has another stamp, and so makes the environment anew.
 STAMP := made-with-$(subst /,-,$(PYTHON))
 
@@ -20,24 +22,28 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check check-serving check-beam site bench format release \
-	clean
+.PHONY: help demo test test-all check check-serving check-beam check-triton site bench \
+	format release clean
 
 help:
-	@echo "make demo      trains, translates, exports: the whole job on built-in text"
+	@echo "make demo      trains, translates, exports: the whole job on built-in text;"
+	@echo "               LANGUAGE=ko or LANGUAGE=ja translates into Korean or Japanese"
 	@echo "make test      the quick tests, against the built wheel"
 	@echo "make test-all  the slow ones too"
 	@echo "make check     format, lint and types"
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
 	@echo "make check-beam      bulk translation with Apache Beam"
+	@echo "make check-triton    an export in NVIDIA's Triton, over HTTP and gRPC"
 	@echo "make site      the documentation as a site: site/index.html"
 	@echo "make bench     speed on this machine, as a table: bench.md"
 	@echo "make format    formats the code"
 	@echo "make release   tests, then wheel, sdist and checksums in dist"
 	@echo "make clean     removes the virtual environments and what was built"
 
+# LANGUAGE counts only as `make demo LANGUAGE=ko`: shells use a variable of this name.
 demo: $(VENV)/installed
-	$(VENV)/bin/bahdanau-tf demo
+	$(VENV)/bin/bahdanau-tf demo $(if $(findstring command line,$(origin LANGUAGE)), \
+		--language=$(LANGUAGE) --output_dir=demo-$(LANGUAGE))
 
 test: $(TEST_VENV)/installed
 	$(pytest)
@@ -65,6 +71,11 @@ check-beam: $(BEAM_VENV)/installed
 	@mkdir -p $(BEAM_VENV)/run
 	cd $(BEAM_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" -m "" \
 	"$(CURDIR)/tests/test_beam.py"
+
+# `make check-triton TRITON_FLAGS=--source=test.en` sends other sentences.
+check-triton: $(TRITON_VENV)/installed
+	$(TRITON_VENV)/bin/python export/check_triton.py $(TRITON_FLAGS)
+	$(TRITON_VENV)/bin/python export/check_triton.py --format=onnx $(TRITON_FLAGS)
 
 # From the pages as they lie and the docstrings of the built wheel.
 site: $(TEST_VENV)/installed
@@ -108,7 +119,8 @@ release:
 	@cd dist && sha256sum *.whl *.tar.gz | tee SHA256SUMS
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) $(BEAM_VENV) build dist site *.egg-info
+	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) $(BEAM_VENV) $(TRITON_VENV) \
+		build dist site *.egg-info
 
 # From an empty folder, where only the installed package can be imported.
 define pytest
@@ -144,6 +156,14 @@ $(SERVING_VENV)/$(STAMP):
 $(BEAM_VENV)/$(STAMP): setup.py
 	$(make_venv)
 
+# PYTHON=... names another Python whose libpython is where the system looks for it.
+$(TRITON_VENV)/$(STAMP): PYTHON := /usr/bin/python3
+$(TRITON_VENV)/$(STAMP): setup.py
+	@command -v $(PYTHON) >/dev/null || { echo "make check-triton: there is no" \
+		"$(PYTHON), wanted the system's Python, with its libpython:" \
+		"'apt install python3-venv libpython3-dev'" >&2; exit 1; }
+	$(make_venv)
+
 $(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
 	$(VENV)/bin/pip install --quiet --editable ".[plot]"
 	@touch $@
@@ -157,6 +177,12 @@ $(BEAM_VENV)/installed: $(BEAM_VENV)/$(STAMP) dist/built
 	$(BEAM_VENV)/bin/pip install --quiet "$$(ls dist/*.whl)[beam]" \
 		hypothesis pytest
 	@$(BEAM_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	@touch $@
+
+$(TRITON_VENV)/installed: $(TRITON_VENV)/$(STAMP) dist/built
+	$(TRITON_VENV)/bin/pip install --quiet "$$(ls dist/*.whl)[onnx]" \
+		"nvidia-pytriton>=0.7,<0.8"
+	@$(TRITON_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
 # A folder left from an earlier build would bring deleted modules back.

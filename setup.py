@@ -49,7 +49,8 @@ setup(
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
     package_data={
         "bahdanau_tf": [
-            *("py.typed", "__init__.pyi", "recipes/*.flags", "report/*.css", "serving/html/*"),
+            *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "*/*.tsv"),
+            "serving/html/*",
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]
     },

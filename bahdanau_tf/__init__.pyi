@@ -75,7 +75,12 @@ from bahdanau_tf.optimizers import (
     WarmupLinearDecay as WarmupLinearDecay,
 )
 from bahdanau_tf.options import Decoding as Decoding, Recipe as Recipe
-from bahdanau_tf.plotting import plot_alignment as plot_alignment, plot_trace as plot_trace
+from bahdanau_tf.plotting import (
+    plot_alignment as plot_alignment,
+    plot_trace as plot_trace,
+    set_language as set_language,
+    view_traces as view_traces,
+)
 from bahdanau_tf.search import (
     beam_search as beam_search,
     greedy_search as greedy_search,
@@ -87,7 +92,12 @@ from bahdanau_tf.text import (
     Vocabulary as Vocabulary,
     WordTokenizer as WordTokenizer,
 )
-from bahdanau_tf.tracing import Trace as Trace, trace as trace
+from bahdanau_tf.tracing import (
+    BeamTree as BeamTree,
+    Trace as Trace,
+    beam_tree as beam_tree,
+    trace as trace,
+)
 from bahdanau_tf.training import fit as fit, train as train
 from bahdanau_tf.translation import (
     Lexicon as Lexicon,

@@ -1,8 +1,9 @@
-"""Traces of a translation: attention, gates and readout at every step."""
+"""Traces of a translation: attention, gates and readout at every step; the tree of beam search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,28 @@ from bahdanau_tf.layers.cells import Cell, States
 from bahdanau_tf.layers.decoder import DecoderState, Read
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
-from bahdanau_tf.plotting.steps import Candidate, Contributions, Gate, Step, Trace
+from bahdanau_tf.plotting.steps import (
+    BeamTree,
+    Candidate,
+    Continuation,
+    Contributions,
+    Gate,
+    Step,
+    Trace,
+)
 from bahdanau_tf.translator import Translator
 
-__all__ = ["Candidate", "Contributions", "Gate", "Step", "Trace", "trace"]
+__all__ = [
+    "BeamTree",
+    "Candidate",
+    "Continuation",
+    "Contributions",
+    "Gate",
+    "Step",
+    "Trace",
+    "beam_tree",
+    "trace",
+]
 
 
 class _Rows(NamedTuple):
@@ -310,3 +329,96 @@ def _terms(model: EncoderDecoder, seen: _Rows, ids: np.ndarray) -> list[Contribu
 def _array(tensor: tf.Tensor) -> np.ndarray:
     array: np.ndarray = tf.cast(tensor, tf.float64).numpy()
     return array
+
+
+class _Selection(NamedTuple):
+    """What beam search selects the K best from in a step, see `beam_search`."""
+
+    before: np.ndarray  # float32 [K], log p of the hypotheses; -inf if they are not continued
+    log_probs: np.ndarray  # float32 [N], of their best continuations
+    parents: np.ndarray  # int [N]
+    tokens: np.ndarray  # int [N]
+
+
+def beam_tree(translator: Translator, text: str, **options: Any) -> BeamTree:
+    """Records what beam search keeps and cuts while it translates.
+
+    Args:
+        translator: The translator, of any model.
+        text: The sentence.
+        **options: Fields of `Decoding`, in place of the translator's, such as `beam_size`.
+
+    Returns:
+        `BeamTree`; without steps for a text without words.
+
+    Raises:
+        ValueError: `text` is not one string; an option is unknown or out of range; or one of
+            `sampling`, `shortlist` and `beta` is set, for which there is no tree.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"beam_tree: text is a {type(text).__name__}, wanted one string")
+    decoding = translator.decoding.with_options(translator.decoding, options)
+    for name in ("sampling", "shortlist", "beta"):
+        if value := getattr(decoding, name):
+            raise ValueError(f"beam_tree: {name} is {value}, wanted {type(value)(0)}")
+    source, reading = translator.graph.read(tf.constant([text]))
+    seen: list[_Selection] = []
+    if reading.words.flat_values.shape[0]:
+        translator.graph.search(
+            source,
+            decoding,
+            watch=lambda *step: seen.append(
+                _Selection(*(x[0].numpy() for x in tf.nest.flatten(step)))
+            ),
+        )
+    return BeamTree(text, decoding.beam_size, _levels(seen, decoding, translator.target_text))
+
+
+def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Continuation]]:
+    """The steps of a tree, of a search with these options into the target's words."""
+    levels: list[list[Continuation]] = []
+    k, width = decoding.beam_size, decoding.beam_size
+    # The scores of finished hypotheses, best first, with -time and -place; at first of none.
+    finished: list[tuple[float, int, int]] = [(-np.inf, 1 - len(seen), 0)] * decoding.n_best
+    for time, step in enumerate(seen):
+        scores = step.log_probs / ((6 + time) / 6) ** decoding.alpha
+        places, exist = np.arange(len(scores)), np.isfinite(scores)
+        ends = step.tokens == target.eos_id
+        done = np.flatnonzero(ends & exist & (places < width))
+        finished += [(float(scores[i]), -time, -int(i)) for i in done]
+        finished.sort(reverse=True)
+        if is_last := time + 1 == len(seen):
+            lives = scores > finished[decoding.n_best - 1][0]
+            continued = places
+        else:
+            after = seen[time + 1]
+            lives = np.resize(np.isfinite(after.before), len(places))
+            continued = after.parents[:k][np.isfinite(after.log_probs[:k])]
+        reasons = {
+            "not among the best": places >= k,
+            "the beam got narrower": places >= width,
+            "finished, others score higher": ends,
+            "could not win any more": ~lives,
+            "the longest length": np.full_like(ends, is_last),
+            "all continuations were cut": ~np.isin(places, continued),
+        }
+        cut = np.select([*reasons.values()], [*reasons], "")
+        width -= decoding.shrink * len(done)
+        names = target.ids_to_tokens(step.tokens[None])[0].numpy()
+        levels.append(
+            [
+                Continuation(
+                    token=_decoded(names[i]),
+                    parent=int(step.parents[i]) if time else -1,
+                    log_prob=float(step.log_probs[i]),
+                    score=float(scores[i]) if ends[i] else None,
+                    cut=str(cut[i]),
+                )
+                for i in np.flatnonzero(exist)
+            ]
+        )
+    time, place = (-x for x in finished[0][1:])
+    while levels and levels[time] and place >= 0:
+        levels[time][place] = replace(levels[time][place], cut="", is_best=True)
+        time, place = time - 1, levels[time][place].parent
+    return levels

@@ -19,7 +19,7 @@ from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.graph import TranslationGraph, part
 from bahdanau_tf.translation.result import Scored, Translation, Translations
-from bahdanau_tf.translation.sentences import align, score, translate, translate_up_to
+from bahdanau_tf.translation.sentences import Attention, align, score, translate, translate_up_to
 
 ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
@@ -159,6 +159,7 @@ class Translator:
         *,
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
+        attention: Attention | None = None,
         **options: Any,
     ) -> Translation: ...
 
@@ -182,6 +183,7 @@ class Translator:
         *,
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
+        attention: Attention | None = None,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences.
@@ -198,6 +200,10 @@ class Translator:
                 sentences, applied after the prefix; ids are those of `target_text`, and
                 `history.rows` counts within a batch. Each tuple of constraints has its own graph,
                 so pass the same objects again.
+            attention: Of one string, weights to use in place of the model's: float [T_y, T_x] as
+                `Translation.weights`, whole or edited, or a dict from the number of a step, from
+                0, to a row. A row holds for every hypothesis of the beam; without a row, or where
+                it is None, the weights are the model's.
             **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:
@@ -207,8 +213,9 @@ class Translator:
 
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
-                differ; `decoding` is not a `Decoding`; an option is unknown or out of range; or
-                prefixes are given and the target tokenizer is reversed.
+                differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
+                prefixes or attention are given and the target tokenizer is reversed; or
+                attention does not fit the sentence, or the model.
 
         Example:
 
@@ -216,13 +223,19 @@ class Translator:
         translator.translate("A man sleeps.", beam_size=10, n_best=3)
         ```
         """
-        if isinstance(sentences, str | bytes):
-            rest: dict[str, Any] = {"constraints": constraints, **options}
-            rest["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
-            return self.translate([sentences], decoding, batch_size, **rest)[0]
+        if is_one := isinstance(sentences, str | bytes):
+            sentences = [sentences]
+            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
+        elif attention is not None:
+            raise ValueError(
+                "Translator.translate: attention is given for a list, wanted one string"
+            )
         decoding = self.decoding if decoding is None else decoding
         decoding = Decoding.with_options(decoding, options)
-        return translate(self.graph, sentences, decoding, batch_size, prefixes, constraints)
+        translations = translate(
+            self.graph, sentences, decoding, batch_size, prefixes, constraints, attention
+        )
+        return translations[0] if is_one else translations
 
     def translate_up_to(
         self,

@@ -26,10 +26,13 @@ from bahdanau_tf.commands.train import request_of
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.training import loop
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+# README.md in another language, whose blocks are those of README.md.
+TRANSLATED = sorted((REPOSITORY / "docs").glob("README_*.md"))
+PAGES = [REPOSITORY / "README.md", *sorted({*(REPOSITORY / "docs").glob("*.md")} - {*TRANSLATED})]
 # All pages of the site, whose links must work there and in the repository.
 SITE = [
     *PAGES,
+    *TRANSLATED,
     *sorted((REPOSITORY / "docs" / "reference").glob("*.md")),
     *(REPOSITORY / folder / "README.md" for folder in ("export", "benchmarks")),
     *(REPOSITORY / f"{name}.md" for name in ("BUILD", "CHANGELOG")),
@@ -299,9 +302,22 @@ def test_files_in_the_text_exist(page):
         assert (REPOSITORY / path).exists(), path
 
 
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.stem)
+def test_a_translated_readme_has_the_blocks_and_figures_of_the_english_one(page):
+    blocks, figures = zip(*map(blocks_and_figures, (PAGES[0], page)), strict=True)
+    assert blocks[0] == blocks[1]
+    assert figures[0] == figures[1]
+
+
+def blocks_and_figures(page: Path) -> tuple[list[tuple[str | None, ...]], list[str]]:
+    """The blocks of a page without their names, and the decimal numbers of its text."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    return [block[1:] for block in blocks_of(page)], sorted(re.findall(r"\d+\.\d+", text))
+
+
 def test_readme_links_to_every_page_and_notebook():
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for path in [*PAGES[1:], *NOTEBOOKS]:
+    for path in [*PAGES[1:], *TRANSLATED, *NOTEBOOKS]:
         assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path
 
 

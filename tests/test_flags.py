@@ -449,6 +449,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("select", ["--order=1000"], "--order is 1000"),
         ("demo", ["--epochs=inf"], "--epochs is inf"),
         ("demo", ["--sentences=0"], "--sentences is 0"),
+        ("demo", ["--language=de"], "<fr|ko|ja>"),
         ("data", ["give"], "wanted 'data list' or"),
     ],
 )
@@ -466,7 +467,7 @@ def test_the_demo_overwrites_no_text_of_the_user(refused, tmp_path):
     mine.parent.mkdir()
     mine.write_text("mine\n")
     said = refused("demo", f"--output_dir={tmp_path}")
-    assert "has train.en, which no earlier demo wrote" in said
+    assert "has train.en, which no earlier demo with --language=fr wrote" in said
     assert mine.read_text() == "mine\n"
 
 

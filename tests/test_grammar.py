@@ -1,12 +1,14 @@
-"""The built-in corpus: French grammar, elision, links, splits, lengths."""
+"""The built-in corpora: grammar, links, splits, lengths."""
 
 import hashlib
 import itertools
 import random
 import re
+import unicodedata
 
 import pytest
 
+from bahdanau_tf import WordTokenizer
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.corpora.grammar import AllChoices, Example, generate, write_corpus
 
@@ -52,8 +54,16 @@ VOWEL = "[aeiouâéèêîôûœ]|h(?!ibou|éros)"
 
 
 @pytest.fixture(scope="module")
-def examples():
-    return list(generate(4000, seed=7))
+def corpora() -> dict[str, list[Example]]:
+    return {code: list(generate(4000, seed=7, language=code)) for code in grammar.TRANSLATIONS}
+
+
+@pytest.fixture(scope="module")
+def examples(corpora):
+    return corpora["fr"]
+
+
+every_language = pytest.mark.parametrize("language", grammar.TRANSLATIONS)
 
 
 def lowered(example: Example) -> list[str]:
@@ -204,35 +214,130 @@ def test_adjectives_stand_before_and_after_nouns(examples):
     assert straight > 500
 
 
-def test_links_cover_every_word_of_both_sides(examples):
-    for example in examples:
+@every_language
+def test_links_cover_every_word(corpora, language):
+    """Korean and Japanese have no articles, and omit a subject that is repeated."""
+    omitted = {"the", "a", "an", "some", "any", "very", "i", "we", "he", "she", "it", "they"}
+    for example in corpora[language]:
         assert example.alignment == sorted(set(example.alignment))
-        english, french = (set(s) for s in zip(*example.alignment, strict=True))
-        assert english == set(range(len(example.source_tokens)))
-        assert french == set(range(len(example.target_tokens)))
+        english, target = (set(side) for side in zip(*example.alignment, strict=True))
+        words = {w.lower() for i, w in enumerate(example.source_tokens) if i not in english}
+        assert words <= (omitted if language != "fr" else set())
+        assert target == set(range(len(example.target_tokens)))
 
 
-def test_links_join_words_that_translate_each_other(examples):
-    dictionary = {
-        "cat": {"chat"},
-        "mice": {"souris"},
-        "children": {"enfants"},
-        "black": {"noir", "noire", "noirs", "noires"},
-        "not": {"ne", "n'", "pas"},
-        "sleeps": {"dort"},
-        "behind": {"derrière"},
-        "because": {"parce", "que", "qu'"},
-        "'s": {"le", "la", "l'", "les", "de", "d'", "du", "des", "au", "aux"},
-        ".": {"."},
-    }
+TRANSLATIONS = {
+    "fr": {
+        **{"cat": "chat", "mice": "souris", "children": "enfants", "black": "noire?s?"},
+        **{"not": "ne|n'|pas", "sleeps": "dort", "behind": "derrière", "because": "parce|que|qu'"},
+        **{"'s": "l[ea]|l'|les|de|d'|du|des|aux?", ".": r"\."},
+    },
+    "ko": {
+        **{"cat": "고양이.*", "mice": "쥐.*|마리.*", "black": "까.*", "not": "(않|아니|몰|모).*"},
+        **{"sleeps": "[자잔잘].*", "behind": "뒤에(서)?", "because": ".*기|때문에", "'s": ".*의"},
+    },
+    "ja": {
+        **{"cat": "猫|[はがをのに]", "black": "黒|[いく].*", "not": ".*(ない|なく|ません).*"},
+        **{"sleeps": "寝|[てるま].*", "behind": "後|ろ[でに]", "because": ".*ので", "'s": "の"},
+    },
+}
+
+
+@every_language
+def test_links_join_words_that_translate_each_other(corpora, language):
+    dictionary = TRANSLATIONS[language]
     seen = set()
-    for example in examples:
+    for example in corpora[language]:
         for i, j in example.alignment:
             english = example.source_tokens[i]
             if english in dictionary:
                 seen.add(english)
-                assert lowered(example)[j] in dictionary[english], example
+                assert re.fullmatch(dictionary[english], lowered(example)[j]), example
     assert seen == set(dictionary)
+
+
+def crossing(examples: list[Example]) -> float:
+    """The share of crossing pairs among all pairs of links without a common word."""
+    signs = [
+        (i - k) * (j - m)
+        for example in examples
+        for (i, j), (k, m) in itertools.combinations(example.alignment, 2)
+        if i != k and j != m
+    ]
+    return sum(sign < 0 for sign in signs) / len(signs)
+
+
+def test_links_cross_as_the_languages_do(corpora):
+    assert crossing(corpora["fr"]) < 0.1
+    assert min(crossing(corpora["ko"]), crossing(corpora["ja"])) > 0.25
+
+
+def test_korean_particles_agree_with_the_final_consonant(corpora):
+    nouns = """남자 여자 소년 소녀 아이 이웃 교사 학생 여배우 여왕 영웅 고양이 개 새 말 쥐 소 부엉이
+    책 나무 모자 차 사과 칼 집 정원 학교 교회 호텔 공원 들 명 마리 권 그루 대 채 곳 그녀 우리"""
+    pattern = re.compile(rf"(.*(?:{'|'.join(nouns.split())}))([은는이가을를과와])")
+    seen = set()
+    for word in {word for example in corpora["ko"] for word in example.target_tokens}:
+        if match := pattern.fullmatch(word):
+            ends_in_consonant = len(unicodedata.normalize("NFD", match[1][-1])) == 3
+            assert ends_in_consonant == (match[2] in "은이을과"), word
+            seen.add(match[2])
+    assert seen == {*"은는이가을를과와"}
+
+
+@pytest.mark.parametrize(("language", "end"), [("ko", "요[.?]"), ("ja", "(ます|です|ません)か?。")])
+def test_the_polite_verb_is_at_the_end(corpora, language, end):
+    for example, french in zip(corpora[language], corpora["fr"], strict=True):
+        assert example.source == french.source
+        assert re.search(f"{end}$", example.target), example
+
+
+# As a Korean and a Japanese reader would write them: an irregular verb, an omitted subject, a
+# number with a counter, a relative clause, a noun for `they` and for an adjective, `that`.
+READERS = """
+This clever man does not know us.
+이 똑똑한 남자는 우리를 몰라요.
+この 賢い 男性は 私たちを 知りません。
+He sings while he has his hat.
+그의 모자를 가지고 있는 동안 그는 노래해요.
+彼の 帽子を 持っている 間 彼は 歌います。
+Does he need two books?
+그는 책 두 권이 필요해요?
+彼は 二冊の 本が 必要ですか。
+She has the old cars that three dogs find.
+그녀는 개 세 마리가 발견하는 오래된 차들을 가지고 있어요.
+彼女は 三匹の 犬が 見つける 古い 車を 持っています。
+We see these black cars because they are expensive.
+차들이 비싸기 때문에 우리는 이 까만 차들을 봐요.
+車が 高いので 私たちは これらの 黒い 車を 見ます。
+The beautiful queens are French.
+아름다운 여왕들은 프랑스 사람이에요.
+美しい 女王たちは フランス人です。
+A beautiful boy knows that she laughs.
+아름다운 소년은 그녀가 웃는다는 것을 알아요.
+美しい 少年は 彼女が 笑うということを 知っています。
+""".strip().split("\n")
+
+
+def test_sentences_are_as_a_reader_would_write_them():
+    for language, start in (("ko", 1), ("ja", 2)):
+        target = {e.source: e.target for e in generate(3000, seed=3, language=language)}
+        assert [target[english] for english in READERS[::3]] == READERS[start::3]
+
+
+@pytest.mark.parametrize("language", ["ko", "ja"])
+def test_tokens_equal_those_of_the_tokenizer(corpora, language, tmp_path):
+    texts = [example.target for example in corpora[language]]
+    path = tmp_path / "text"
+    path.write_text("\n".join(texts), encoding="utf-8")
+    tokenizer = WordTokenizer.train([str(path)], 2000, language=language)
+    ids = tokenizer.tokenize(texts)
+    assert [text.decode() for text in tokenizer.detokenize(ids).numpy()] == texts
+    rows = tokenizer.ids_to_tokens(ids.to_tensor()).numpy()
+    for row, example in zip(rows, corpora[language], strict=True):
+        count = len(example.target_tokens)
+        tokens = [token.decode().strip("␣￭") for token in row[: count + 1]]
+        assert tokens == [*example.target_tokens, "[END]"]
 
 
 def test_tokens_equal_those_of_moses(examples):
@@ -324,6 +429,7 @@ def test_all_choices_enumerates_every_combination():
     [
         ({"count": -1}, "count is -1"),
         ({"count": 1, "split": "valid"}, "split is 'valid'"),
+        ({"count": 1, "language": "de"}, "language is 'de', wanted one of ."),
         ({"count": 1, "min_words": 9, "max_words": 8}, "min_words is 9"),
         ({"count": 1, "max_words": 61}, "max_words 61"),
         ({"count": 1, "min_words": 0}, "min_words is 0"),
@@ -340,17 +446,18 @@ def test_count_may_be_zero_but_sentences_need_three_words():
         list(generate(1, min_words=1, max_words=2))
 
 
-def test_write_corpus_writes_all_splits_with_links(tmp_path):
+@every_language
+def test_write_corpus_writes_all_splits_with_links(tmp_path, language):
     folder = tmp_path / "new" / "corpus"
-    write_corpus(folder, train=40, dev=5, test=6, seed=2)
+    write_corpus(folder, train=40, dev=5, test=6, seed=2, language=language)
     assert len(list(folder.iterdir())) == 9
     for split, count in (("train", 40), ("dev", 5), ("test", 6)):
         sides = [
             (folder / f"{split}.{end}").read_text("utf-8").split("\n")
-            for end in ("en", "fr", "align")
+            for end in ("en", language, "align")
         ]
         assert [len(lines) for lines in sides] == [count + 1] * 3
-        expected = generate(count, split, seed=2)
+        expected = generate(count, split, seed=2, language=language)
         for *pair, links, example in zip(*sides, expected, strict=False):
             assert pair == [example.source, example.target]
             numbers = [tuple(map(int, k.split("-"))) for k in links.split()]

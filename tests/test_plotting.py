@@ -140,6 +140,20 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
     assert any("Ж" in paper._glyphs(fonts[name]) for name in others)
 
 
+@pytest.mark.parametrize(("lacks", "label"), [("", "문장 길이"), ("문", "Sentence length")])
+def test_a_heading_is_in_the_language_that_a_font_can_draw(monkeypatch, lacks, label):
+    """Without a Korean font, as in Colab, boxes would say less than English."""
+    monkeypatch.setattr(paper, "_fonts", lambda own, written: (list(own), lacks))
+    plotting.set_language("ko")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            figure = plotting.plot_bleu_by_length({})
+    finally:
+        plotting.set_language("en")
+    assert figure.axes[0].get_xlabel() == label
+
+
 def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
     """Of less than 2^14 dots in each direction, as it is written."""
     words = [f"w{i}" for i in range(400)]

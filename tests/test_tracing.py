@@ -28,7 +28,7 @@ from bahdanau_tf import (
     layers,
     plot_trace,
 )
-from bahdanau_tf.tracing import Step, gate_convention, trace, update as gates_of_update
+from bahdanau_tf.tracing import Step, beam_tree, gate_convention, trace, update as gates_of_update
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -398,6 +398,7 @@ def test_layers_whose_gates_differ_have_an_equation_each():
 def test_texts_without_words_are_traced(translator):
     assert trace(translator, "  ").steps == []
     assert trace(translator, "").source_tokens == []
+    assert beam_tree(translator, " ").steps == []
     (only,) = trace(translator, TEXT, "").steps
     assert only.token == "[END]"
     (only,) = trace(translator, "", "", candidates=99).steps
@@ -408,9 +409,129 @@ def test_texts_without_words_are_traced(translator):
 def test_bad_arguments_of_trace_are_refused(translator):
     with pytest.raises(ValueError, match="text is a list, wanted one string"):
         trace(translator, [TEXT])
+    with pytest.raises(ValueError, match="beam_tree: text is a list, wanted one string"):
+        beam_tree(translator, [TEXT])
+    with pytest.raises(ValueError, match=r"beam_tree: beta is 0\.5, wanted 0\.0"):
+        beam_tree(translator, TEXT, beta=0.5)
     with pytest.raises(ValueError, match="candidates is 0, wanted 1"):
         trace(translator, TEXT, candidates=0)
     both = Translator.ensemble([translator, translator])
     assert isinstance(both.model, Ensemble)
     with pytest.raises(ValueError, match="model is Ensemble, wanted one model"):
         trace(both, TEXT)
+
+
+def log_probs_after(translator, ids: list[tuple[int, ...]]) -> np.ndarray:
+    """log p of each word after hypotheses, by the model's call; -inf for padding."""
+    target = np.array([[*row, 1] for row in ids], np.int32)
+    source = ids_of(SOURCE, TEXT).repeat(len(ids), 0)
+    log_probs = reference.log_softmax(array(translator.model({"source": source, "target": target})))
+    log_probs[..., 0] = -np.inf
+    return log_probs[:, -1]
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 1}, {"n_best": 2, "alpha": 0.5}, {"shrink": True}, {"max_length": 2}]
+)
+def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, options):
+    tree = beam_tree(translator, TEXT, **{"beam_size": 3, **options})
+    decoding = Decoding.with_options(translator.decoding, {"beam_size": 3, **options})
+    words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
+    limit = min(decoding.max_length, 18)
+    live, done, best = {-1: ((), 0.0)}, [], []
+    for time, step in enumerate(tree.steps):
+        before, narrower = live, len(done) * decoding.shrink
+        rows = log_probs_after(translator, [ids for ids, _ in live.values()])
+        totals = zip(live.items(), rows, strict=True)
+        every = [
+            (total + x, place, word)
+            for (place, (_, total)), row in totals
+            for word, x in enumerate(row)
+        ]
+        every.sort(reverse=True)
+        live = {}
+        for place, (node, (log_prob, parent, word)) in enumerate(zip(step, every, strict=False)):
+            assert (node.parent, node.token) == (parent, words[word])
+            assert node.log_prob == pytest.approx(log_prob, abs=1e-4)
+            ids = (*before[parent][0], word)
+            score = log_prob / ((6 + time) / 6) ** decoding.alpha
+            bound = log_prob / ((5 + limit) / 6) ** decoding.alpha
+            is_kept = place < decoding.beam_size - narrower
+            if is_kept and word == 2:
+                assert node.score == pytest.approx(score, abs=1e-4)
+                done.append((score, ids))
+            elif is_kept:
+                live[place] = ids, log_prob
+            if node.is_best:
+                best.append(node.token)
+            assert node.cut or node.is_best or is_kept
+            assert (node.cut == "not among the best") == (place >= decoding.beam_size)
+            if "others score" in node.cut:
+                assert score <= max(done)[0]
+            elif "win" in node.cut:
+                assert bound <= sorted(done)[-decoding.n_best][0]
+                del live[place]
+            elif "longest" in node.cut:
+                assert time + 1 == limit
+            elif "continuations" in node.cut:
+                kept = tree.steps[time + 1][: decoding.beam_size]
+                assert place not in [child.parent for child in kept]
+    (translation,) = translator.translate([TEXT], decoding)
+    assert best[: len(translation.tokens)] == translation.tokens
+    assert (best[-1] == "[END]") == translation.finished
+
+
+@pytest.mark.parametrize("beam_size", [1, 5])
+def test_attention_that_is_not_edited_changes_nothing(translator, beam_size):
+    options = {"beam_size": beam_size, "min_length_ratio": 0.5}
+    plain = translator.translate(TEXT, **options)
+    for rows in (plain.weights, {0: plain.weights[0]}, [None, plain.weights[1]], {}):
+        again = translator.translate(TEXT, **options, attention=rows)
+        assert again.text == plain.text
+        assert again.score == pytest.approx(plain.score, abs=1e-5)
+        np.testing.assert_allclose(again.weights, plain.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize(("order", "is_reversed"), [("original", True), ("conditional", False)])
+def test_forced_attention_is_that_of_a_model_with_these_weights(order, is_reversed):
+    """With v_a = 0 all words have the same weight."""
+    translator = translator_of(search(step_order=order))
+    source = WordTokenizer(SOURCE.vocabulary, language="en", reverse=is_reversed)
+    translator = Translator(translator.model, source, TARGET, translator.decoding)
+    forced = translator.translate(TEXT, attention=np.full([9, 6], 1 / 6), beam_size=3)
+    first = translator.translate(TEXT, attention={0: np.eye(6)[1]}, beam_size=1)
+    np.testing.assert_array_equal(first.weights[0], np.eye(6)[1])
+    kernel = translator.model.decoder.attention.energy.kernel
+    kernel.assign(tf.zeros_like(kernel))
+    uniform = translator.translate(TEXT, beam_size=3)
+    assert forced.text == uniform.text
+    assert forced.log_prob == pytest.approx(uniform.log_prob, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("attention", "message"),
+    [
+        (np.ones([1, 5]) / 5, "wanted weights of the 5 source tokens and the end symbol"),
+        ([[2, -1, 0, 0, 0, 0]], "attention is .* at step 0, wanted weights"),
+        ({2: [1, 1, 0, 0, 0, 0]}, "at step 2, wanted weights .* sum to 1"),
+        ({-1: [1, 0, 0, 0, 0, 0]}, "at step -1, wanted"),
+        ([[float("nan")] * 6], "which sum to 1"),
+    ],
+)
+def test_attention_of_another_form_is_refused(translator, attention, message):
+    with pytest.raises(ValueError, match=f"Translator.translate: .*{message}"):
+        translator.translate(TEXT, attention=attention)
+
+
+def test_attention_is_refused_where_it_has_no_meaning(translator):
+    row = {0: [1.0, 0, 0, 0, 0, 0]}
+    with pytest.raises(ValueError, match="attention is given for a list, wanted one string"):
+        translator.translate([TEXT], attention=row)
+    for name, kind in (("location", "LocationAttention"), ("no-context", "RNNEncDec")):
+        other = translator_of(VARIANTS[name]())
+        with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
+            other.translate(TEXT, attention=row)
+    target = WordTokenizer(TARGET.vocabulary, language="fr", reverse=True)
+    backward = Translator(translator.model, SOURCE, target)
+    with pytest.raises(ValueError, match=r"reversed.*wanted no prefixes and no attention"):
+        backward.translate(TEXT, attention=row)

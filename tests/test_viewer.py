@@ -6,6 +6,8 @@ import itertools
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from browser import Page
 from comparisons import offsets_of
 from hypothesis import strategies
 
-from bahdanau_tf import Translation
+from bahdanau_tf import BeamTree, Trace, Translation, set_language, view_traces
+from bahdanau_tf.plotting.language import _texts, said
+from bahdanau_tf.tracing import Candidate, Continuation, Gate, Step
 from bahdanau_tf.translation import Translations
 from bahdanau_tf.translation.view import parts_of, shares_of
 
@@ -177,11 +181,105 @@ def test_the_view_speaks_the_language_of_its_reader(language):
     assert seen.descriptions["t1"] == about_end
 
 
-@pytest.mark.parametrize("language", ["ko", "ja"])
+@pytest.fixture
+def language(request) -> Iterator[str]:
+    """The language that is set."""
+    set_language(request.param)
+    yield request.param
+    set_language("en")
+
+
+@pytest.mark.parametrize("language", ["ko", "ja"], indirect=True)
 def test_no_english_word_is_left_in_another_language(language):
-    for shown in (translation("1", "2", ["2"]), Translation("1", "2")):
-        text = re.sub("<style>.*</style>|<[^>]+>", "", shown.view(language), flags=re.DOTALL)
-        assert {*re.findall("[A-Za-z]+", text)} <= {"END", "Tab"}
+    shown = translation("1", "2", ["2"])
+    bare = Translation("1", "2")
+    drawn = [shown, bare, Translations([bare, shown] * 30), traced("1", "2"), tree("1")]
+    for html in [each._repr_html_() for each in drawn]:
+        text = re.sub("<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL)
+        assert {*re.findall("[A-Za-z]+", text)} <= {"END", "Tab", "log", "p", "update"}
+    assert "Translation" in Translation("1", "2").view("en")
+
+
+def test_every_text_has_the_same_places_in_each_language():
+    for english, *others in zip(*(texts.values() for texts in _texts().values()), strict=True):
+        for other in others:
+            assert sorted(re.findall("{.*?}", other)) == sorted(re.findall("{.*?}", english))
+
+
+@pytest.mark.parametrize("language", ["en"], indirect=True)
+def test_the_language_is_english_until_one_is_set_or_that_of_the_locale(language, monkeypatch):
+    for name, heading in (("ko_KR", "원문"), ("Japanese_Japan", "原文"), ("fr_FR", "Source")):
+        monkeypatch.setattr("locale.getlocale", lambda name=name: (name, "UTF-8"))
+        assert said("Source") != heading or name == "fr_FR"
+        set_language()
+        assert said("Source") == heading
+    with pytest.raises(ValueError, match="set_language: language is 'xx', wanted one of en"):
+        set_language("xx")
+
+
+def traced(source: str, target: str) -> Trace:
+    """A trace of words separated by spaces."""
+    random = np.random.default_rng(5)
+    sources, targets = source.split(), [*target.split(), "[END]"]
+    weights = random.dirichlet(np.full(len(sources) + 1, 0.5), len(targets)).tolist()
+    steps = [
+        Step(
+            token=token,
+            logit=0.0,
+            probability=0.7,
+            candidates=[Candidate(token, 0.7), Candidate(source, 0.123)],
+            energies=None,
+            weights=row,
+            context_norm=None,
+            gates={"update": Gate(0.25, 1.0)},
+            contributions=None,
+        )
+        for token, row in zip(targets, weights, strict=True)
+    ]
+    return Trace(source, sources, "original", "", steps)
+
+
+def tree(token: str) -> BeamTree:
+    best = Continuation(token, -1, -1.0, None, "", is_best=True)
+    reasons = ("not among the best", "could not win any more")
+    cut = [Continuation(token, 0, -3.0, None, reason) for reason in reasons]
+    return BeamTree(token, 2, [[best], [replace(best, parent=0, score=-0.5), *cut]])
+
+
+@pytest.mark.parametrize("text", ["the cat", *HOSTILE])
+def test_a_player_shows_the_numbers_of_the_trace(text):
+    trace = traced(text, text)
+    html = trace.view()
+    seen = check_harmless(html)
+    inputs = [attributes for tag, attributes in seen.tags if tag == "input"]
+    assert [each["value"] for each in inputs] == [str(i) for i in range(len(trace.steps))]
+    assert ["checked" in each for each in inputs] == [True] + [False] * (len(inputs) - 1)
+    shares = re.findall('--p0:.*?(?=")', html)
+    for j, style in enumerate(shares):
+        percents = [int(x) for x in re.findall(r"--p\d+:(\d+)", style)]
+        wanted = [100 * step.weights[j] for step in trace.steps]
+        np.testing.assert_allclose(percents, wanted, atol=0.51)
+    assert len(shares) == len(trace.source_tokens) + 1
+    for number, step in enumerate(trace.steps):
+        (panel,) = re.findall(f'<div data-step="{number}">(.*?)</div>', html)
+        for word, shown in ((step.token, "70.0%"), (text, "12.3%"), ("update", "0.25")):
+            assert f"<bdi>{escape(word)}</bdi>{shown}</li>" in panel
+        lines = re.findall(f'<line data-step="{number}".*?--w:([0-9.]+)', html)
+        drawn = [float(f"{weight:.2f}") for weight in step.weights if weight >= 0.05]
+        assert [float(x) for x in lines] == drawn
+    check_harmless(tree(text).view())
+
+
+def test_traces_side_by_side_share_the_steps_of_the_longest():
+    short = traced("a b", "x")
+    bare = replace(short, steps=[replace(step, weights=None) for step in short.steps])
+    html = view_traces({"<old>": bare, "new": traced("a b", "x y z")})
+    seen = check_harmless(html)
+    assert [tag for tag, _ in seen.tags].count("input") == 4
+    assert re.findall("<h4>(.*?)</h4>", html) == ["&lt;old&gt;", "new"]
+    old, new = html.split("</section>")[:2]
+    assert ("<line" in old, "data-weights" in old.split("</style>")[1]) == (False, False)
+    assert "<line" in new
 
 
 def test_an_unknown_language_is_refused():
@@ -195,11 +293,16 @@ def check_harmless(html: str) -> Seen:
     assert names <= {
         *("section", "style", "h4", "div", "p", "span", "small", "bdi", "details", "summary"),
         *("table", "thead", "tbody", "tr", "th", "td"),
+        *("form", "fieldset", "legend", "label", "input", "button", "ol", "li", "h5", "br"),
+        *("svg", "line"),
     }
     for _, attributes in seen.tags:
         assert set(attributes) <= {
             *("class", "dir", "aria-live", "tabindex", "style", "hidden"),
-            *("data-t", "data-s", "data-shown", "colspan"),
+            *("data-t", "data-s", "data-shown", "colspan", "aria-hidden"),
+            *("data-step", "data-side", "data-weights", "data-best", "data-cut"),
+            *("type", "name", "value", "checked", "disabled"),
+            *("viewbox", "preserveaspectratio", "x1", "y1", "x2", "y2"),
         }
     assert "url(" not in html
     assert "@import" not in html
@@ -300,7 +403,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
     page.problems.clear()
     page.requests.clear()
 
-    def show(*translations: Translation | Translations) -> Page:
+    def show(*translations: Translation | Translations | Trace | BeamTree) -> Page:
         path: Path = tmp_path / "page.html"
         drawn = "".join(translation._repr_html_() for translation in translations)
         path.write_text(
@@ -412,4 +515,26 @@ def test_a_table_fits_a_phone_and_opens_its_alignments(shown):
     assert hints(page)[0].startswith("“le” was aligned to “the” 80%, “cat” 20%")
     directions = "[...document.querySelectorAll('td[dir]')].map((each) => getComputedStyle(each))"
     assert page.evaluate(f"{directions}.map((style) => style.direction)").index("rtl") == 3
+    page.call("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.slow
+def test_arrow_keys_move_through_the_steps_of_one_player_and_all_fits_a_phone(shown):
+    page = shown(traced("the cat", "le chat"), traced("the cat", "le chat"), tree("chat"))
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=360,
+        height=640,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
+    page.press("Tab", 9)
+    page.press("ArrowRight", 39)
+    page.press("Enter", 13)  # does not send the form
+    visible = "[...document.querySelectorAll('div[data-step]')].map((x) => x.offsetHeight > 0)"
+    assert page.evaluate(visible) == [False, True, False, True, False, False]
+    lines = "[...document.querySelectorAll('form:first-of-type line')]"
+    strong = page.evaluate(f"{lines}.map((x) => [x.dataset.step, getComputedStyle(x).opacity])")
+    assert {step for step, opacity in strong if opacity == "1"} == {"1"}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.call("Emulation.clearDeviceMetricsOverride")

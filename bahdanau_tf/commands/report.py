@@ -249,7 +249,8 @@ def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
         (test, TEST_LENGTH, {"train": 0, "dev": 0}),
     ):
         if not (path / "train.fr").is_file():
-            grammar.write_corpus(path, **{**suite.pairs, **absent}, max_words=words)
+            pairs = {**suite.pairs, **absent}
+            grammar.write_corpus(path, pairs["train"], pairs["dev"], pairs["test"], max_words=words)
     return trainings.Files(
         *(str(train / name) for name in ("train.en", "train.fr", "dev.en", "dev.fr")),
         *(str(test / f"test.{end}") for end in ("en", "fr", "align")),

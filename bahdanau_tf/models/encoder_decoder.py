@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers import decoder
+from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import GRUCell, KerasCell
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments, without_former
-from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, check_ids
+from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, TranslationModel, check_ids
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
@@ -238,6 +240,52 @@ class EncoderDecoder(StepwiseModel):
         features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
         return features, state, None if weights is None else tf.cast(weights, tf.float32)
+
+
+def forced_attention(model: TranslationModel, rows: tf.Tensor) -> TranslationModel:
+    """The same model with given rows of attention, for search.
+
+    `rows`, float32 [B, T_y, T_x], are the weights of the first steps, of every hypothesis; at a row
+    of NaN and after the last one the weights are the model's own. A ValueError says that the model
+    is none of this module with an attention without a state.
+    """
+    attention = getattr(getattr(model, "decoder", None), "attention", None)
+    start = isinstance(attention, Attention) and type(attention).initial_state
+    if not isinstance(model, EncoderDecoder) or start is not Attention.initial_state:
+        kind = type(attention or model).__name__
+        raise ValueError(
+            f"Translator.translate: attention cannot be set in {kind}, wanted one model with an "
+            "attention without a state, such as BahdanauAttention"
+        )
+    return cast("TranslationModel", _Forced(model, rows))
+
+
+class _Forced:
+    """A model that reads one context at all positions, so that any weights average to it."""
+
+    def __init__(self, model: EncoderDecoder, rows: tf.Tensor) -> None:
+        self.model = model
+        self.rows = tf.pad(rows, [[0, 0], [0, 1], [0, 0]], constant_values=math.nan)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def encode(self, source: tf.Tensor) -> tuple[Nest, Nest]:
+        """The memory and the rows; the state and the number of steps so far, int32 [B]."""
+        memory, state = self.model.encode(source)
+        return (memory, self.rows), (state, tf.zeros_like(source[:, 0]))
+
+    def step(self, ids: tf.Tensor, state: Nest, memory: Nest) -> tuple[tf.Tensor, Nest, tf.Tensor]:
+        """As the model's, with the row of this step if it has one."""
+        (memory, rows), (state, time) = memory, state
+        last = tf.shape(rows)[1] - 1
+        row = tf.gather(rows, tf.minimum(time[:, 0], last), batch_dims=1)[:, None]  # [B, 1, T_x]
+        is_forced = ~tf.math.is_nan(row[..., :1])
+        terms = memory.attended.terms
+        forced = tf.matmul(tf.cast(tf.where(is_forced, row, 0.0), terms.dtype), terms)
+        attended = memory.attended._replace(terms=tf.where(is_forced, forced, terms))
+        features, state, weights = self.model.step(ids, state, memory._replace(attended=attended))
+        return features, (state, time + 1), tf.where(is_forced, row, weights)
 
 
 def _check_fit(model: EncoderDecoder) -> None:

@@ -1,12 +1,13 @@
-"""The paper's figures, and a translation step by step.
+"""The paper's figures, and translations step by step, also as HTML.
 
-Each function returns a new matplotlib `Figure` and does not use pyplot, so it works in threads
+Each `plot_...` returns a new matplotlib `Figure` and does not use pyplot, so it works in threads
 and without a display. Characters that matplotlib's default font lacks (Chinese, Japanese,
 Korean) are drawn with an installed font that has them. Where there is none, a warning says which
 of them become boxes, and what to install.
 """
 
+from bahdanau_tf.plotting.language import set_language as set_language
 from bahdanau_tf.plotting.paper import plot_alignment, plot_bleu_by_length, plot_vectors
-from bahdanau_tf.plotting.steps import plot_trace
+from bahdanau_tf.plotting.steps import plot_trace, view_traces as view_traces
 
 __all__ = ["plot_alignment", "plot_bleu_by_length", "plot_trace", "plot_vectors"]

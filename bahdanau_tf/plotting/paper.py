@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from bahdanau_tf.plotting.language import said
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -53,11 +55,9 @@ def set_fonts(axes: Axes) -> None:
     Warns if no installed font has a character.
     """
     import matplotlib
+    from matplotlib.text import Text
 
-    labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
-    legend = axes.get_legend()
-    names = legend.get_texts() if legend else []
-    texts = [*labels, *axes.texts, *names, axes.xaxis.label, axes.yaxis.label]
+    texts = [text for text in axes.findobj(Text) if isinstance(text, Text)]
     written = "".join(text.get_text() for text in texts)
     fonts, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(written))
     if missing:
@@ -70,6 +70,15 @@ def set_fonts(axes: Axes) -> None:
         )
     for text in texts:
         text.set(family=fonts, parse_math=False)
+
+
+def heading(english: str) -> str:
+    """The text in the language in use; in English if no installed font has its characters."""
+    import matplotlib
+
+    text = said(english)
+    _, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(text))
+    return english if missing else text
 
 
 @functools.lru_cache
@@ -254,8 +263,8 @@ def plot_bleu_by_length(
         bands = [x.score.interval or (np.nan, np.nan) for x in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
         axes.fill_between(middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axes.set_xlabel(label)
-    axes.set_ylabel("BLEU score")
+    axes.set_xlabel(heading(label))
+    axes.set_ylabel(heading("BLEU score"))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)

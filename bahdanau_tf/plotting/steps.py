@@ -1,17 +1,24 @@
-"""A translation step by step: the values of each step, and their figure."""
+"""A translation step by step: the values of each step, their figure and their HTML.
+
+The HTML has a style sheet and no script, as the view of an alignment. A step is chosen by radio
+buttons, so that taps, clicks and arrow keys work; `:has` shows what belongs to it.
+"""
 
 from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END, STYLES, labels, new_figure, save, set_fonts
+from bahdanau_tf.plotting.language import said
+from bahdanau_tf.plotting.paper import END, STYLES, heading, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,6 +131,57 @@ class Trace:
     gate_convention: str
     steps: list[Step] = field(default_factory=list)
 
+    def view(self) -> str:
+        """The steps one by one, as HTML that a notebook draws; see `view_traces`."""
+        return view_traces({"": self})
+
+    def _repr_html_(self) -> str:
+        return self.view()
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A word that beam search considered after a hypothesis.
+
+    Attributes:
+        token: The word, or the end symbol.
+        parent: The place of the hypothesis in the step before; -1 in the first step.
+        log_prob: log p of the hypothesis with this word.
+        score: Its score with the length penalty if the word is the end symbol, else None.
+        cut: Why search did not continue it; "" for those on the way to another and for the best.
+        is_best: Whether it is part of the translation.
+    """
+
+    token: str
+    parent: int
+    log_prob: float
+    score: float | None
+    cut: str
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class BeamTree:
+    """What beam search kept and cut; plain data as `Trace`.
+
+    Attributes:
+        source: The sentence.
+        beam_size: K.
+        steps: The continuations of each step, best first: at most K that were kept, then some of
+            those that were cut.
+    """
+
+    source: str
+    beam_size: int
+    steps: list[list[Continuation]] = field(default_factory=list)
+
+    def view(self) -> str:
+        """As HTML: a column for each step, the translation bold, what was cut dashed."""
+        return _tree_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.view()
+
 
 TERMS = ("state", "previous", "context", "bias")
 _HATCHES = ("", "//", "xx", "..")  # differ in black and white
@@ -222,12 +280,9 @@ def _draw_source(name: str, trace: Trace, axes: Axes) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0)
     axes.set_xticks(range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90)
-    _title(
-        axes,
-        "Weights α of the source\n(black 0, white 1)"
-        if name == "weights"
-        else f"Energies e, less the largest\nof the step (black {least:.1f}, white 0)",
-    )
+    weights = "Weights α of the source\n(black 0, white 1)"
+    energies = "Energies e, less the largest\nof the step (black {:.1f}, white 0)"
+    _title(axes, heading(weights if name == "weights" else energies).format(least))
 
 
 def _draw_words(trace: Trace, axes: Axes) -> None:
@@ -248,7 +303,7 @@ def _draw_words(trace: Trace, axes: Axes) -> None:
             )
     axes.set_xlim(-0.5, _SHOWN - 0.5)
     axes.set_xticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
-    _title(axes, "The most probable words\n(bold: chosen)")
+    _title(axes, heading("The most probable words\n(bold: chosen)"))
 
 
 def _draw_contributions(trace: Trace, axes: Axes) -> None:
@@ -260,15 +315,15 @@ def _draw_contributions(trace: Trace, axes: Axes) -> None:
             places + 0.18 * (number - 1.5),
             [getattr(step.contributions, term) for step in steps],
             0.18,
-            label=term,
+            label=heading(term),
             hatch=hatch,
             edgecolor="black",
             linewidth=0.5,
         )
-    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label="sum")
+    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label=heading("sum"))
     axes.axvline(0.0, color="black", linewidth=0.5)
     _legend(axes)
-    _title(axes, "Terms of the chosen\nword's logit")
+    _title(axes, heading("Terms of the chosen\nword's logit"))
 
 
 def _draw_gates(trace: Trace, axes: Axes) -> None:
@@ -279,14 +334,14 @@ def _draw_gates(trace: Trace, axes: Axes) -> None:
     axes.set_xlim(0.0, 1.0)
     lines = trace.gate_convention.split("\n")
     _legend(axes, "\n".join(textwrap.fill(line, 32) for line in lines))
-    _title(axes, "Gates, mean\nof their units")
+    _title(axes, heading("Gates, mean\nof their units"))
 
 
 def _draw_context(trace: Trace, axes: Axes) -> None:
     norms = np.array([step.context_norm for step in trace.steps], np.float64)
     axes.plot(norms, range(len(norms)), "ko-", markersize=4)
     axes.set_xlim(left=0.0)
-    _title(axes, "Norm of the\ncontext c")
+    _title(axes, heading("Norm of the\ncontext c"))
 
 
 def _title(axes: Axes, title: str) -> None:
@@ -304,3 +359,154 @@ def _legend(axes: Axes, title: str = "") -> None:
         borderaxespad=0.0,
         markerscale=0.6,
     )
+
+
+_LEAST_WEIGHT = 0.05  # smaller ones get no line
+_ROOT, _TREE = ".bahdanau-tf-trace", ".bahdanau-tf-tree"
+
+
+class Drawn(str):
+    """HTML that a notebook draws where a cell ends with it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def view_traces(traces: Mapping[str, Trace]) -> str:
+    """Draws traces side by side, step by step, such as those of one sentence by two models.
+
+    For the chosen step it shows the row of attention beside the source words, lines between the
+    two sentences, the most probable words and the gates. The translation grows with the steps.
+
+    Args:
+        traces: The traces by the headings above them; "" for none.
+
+    Returns:
+        HTML for any page; it loads nothing from elsewhere.
+
+    Example:
+
+    ```python
+    view_traces({"RNNencdec": trace(old, sentence), "RNNsearch": trace(new, sentence)})
+    ```
+    """
+    longest = max((trace.steps for trace in traces.values()), key=len, default=[])
+    tokens = [step.token for step in longest]
+    names = labels(tokens) if len(traces) == 1 else [str(i + 1) for i in range(len(tokens))]
+    buttons = "".join(
+        f'<label><input type="radio" name="step" value="{i}"{"" if i else " checked"}>'
+        f" <bdi>{escape(name)}</bdi></label>"
+        for i, name in enumerate(names)
+    )
+    sections = (_section(name, trace) for name, trace in traces.items())
+    # Without the button, Enter would send the form and load the page again.
+    return Drawn(
+        f'<form class="{_ROOT[1:]}"><style>{_style()}{_rules(len(names))}</style>'
+        f"<button disabled hidden></button><fieldset>"
+        f"<legend>{said('Choose a step; the arrow keys move.')}</legend>{buttons}</fieldset>"
+        f"<div>{''.join(sections)}</div></form>"
+    )
+
+
+def _style() -> str:
+    return files("bahdanau_tf.plotting").joinpath("steps.css").read_text("utf-8")
+
+
+def _rules(count: int) -> str:
+    """What the choice of each step shows."""
+    return "".join(
+        f'{_ROOT}:has([value="{i}"]:checked){{& [data-weights] li{{--p:var(--p{i},0)}}'
+        f'& line[data-step="{i}"]{{opacity:1}}& div[data-step="{i}"]{{display:block}}'
+        f'& [data-side="target"] li:nth-child({i + 1}){{font-weight:bold}}'
+        f'& [data-side="target"] li:nth-child(n+{i + 2}){{opacity:.25}}}}\n'
+        for i in range(count)
+    )
+
+
+def _section(name: str, trace: Trace) -> str:
+    """A trace: both sentences, and what is shown of each step."""
+    rows = [step.weights for step in trace.steps if step.weights is not None]
+    sources = [*labels(trace.source_tokens), END]
+    shares = [
+        ";".join(f"--p{i}:{row[j]:.0%}".rstrip("%") for i, row in enumerate(rows))
+        for j in range(len(sources))
+    ]
+    lines = "".join(
+        f'<line data-step="{i}" x1="0" y1="{i + 0.5}" x2="1" y2="{j + 0.5}" style="--w:{x:.2f}"/>'
+        for i, row in enumerate(rows)
+        for j, x in enumerate(row)
+        if x >= _LEAST_WEIGHT
+    )
+    count = max(len(sources), len(trace.steps))
+    targets = _items((token, "", "") for token in labels(step.token for step in trace.steps))
+    return (
+        f"<section>{f'<h4>{escape(name)}</h4>' if name else ''}<div>"
+        f'<ol data-side="target">{targets}</ol>'
+        f'<svg viewBox="0 0 1 {count}" preserveAspectRatio="none" aria-hidden="true" '
+        f'style="height:{1.75 * count}rem">{lines}</svg>'
+        f"<ol{' data-weights' if rows else ''}>"
+        f"{_items((*pair, '') for pair in zip(sources, shares, strict=True))}</ol></div>"
+        f"{''.join(_step(i, step, trace) for i, step in enumerate(trace.steps))}</section>"
+    )
+
+
+def _items(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Rows of a list: a word, its style, and a number beside it."""
+    return "".join(
+        f'<li style="{style}"><bdi>{escape(word)}</bdi>{number}</li>'
+        for word, style, number in rows
+    )
+
+
+def _step(number: int, step: Step, trace: Trace) -> str:
+    """The candidates and the gates of a step."""
+    words = [(x.token, x.probability, f"{x.probability:.1%}") for x in step.candidates]
+    gates = [(name, gate.mean, f"{gate.mean:.2f}") for name, gate in step.gates.items()]
+    lists = "".join(
+        f"<h5>{said(heading)}</h5><ol>"
+        f"{_items((name, f'--p:{100 * share:.1f}', text) for name, share, text in rows)}</ol>"
+        for heading, rows in {
+            "The most probable words": words,
+            "Gates, mean of their units": gates,
+        }.items()
+        if rows
+    )
+    note = f"<small>{escape(trace.gate_convention)}</small>" if gates else ""
+    return f'<div data-step="{number}">{lists}{note}</div>'
+
+
+def _tree_html(tree: BeamTree) -> Drawn:
+    """Draws a tree; `BeamTree.view` describes it."""
+    rows = max(map(len, tree.steps), default=1)
+    lines, nodes = [], []
+    for i, step in enumerate(tree.steps):
+        for j, x in enumerate(step):
+            mark = " data-best" if x.is_best else " data-cut" if x.cut else ""
+            if x.parent >= 0:
+                lines.append(
+                    f'<line x1="{i - 0.1}" y1="{x.parent + 0.5}" x2="{i + 0.1}" y2="{j + 0.5}"'
+                    f"{mark}/>"
+                )
+            nodes.append(
+                f'<p style="grid-area:{j + 1}/{i + 1}"{mark}><bdi>{escape(x.token)}</bdi>'
+                f"<small>{_reason(x)}</small></p>"
+            )
+    columns = len(tree.steps)
+    return Drawn(
+        f'<section class="{_TREE[1:]}" tabindex="0"><style>{_style()}</style>'
+        f"<h4>{said('Beam search with {} hypotheses').format(tree.beam_size)}</h4>"
+        f'<div style="width:{10 * columns}rem;grid-template-columns:repeat({columns or 1},10rem)">'
+        f'<svg viewBox="0 0 {columns} {rows}" preserveAspectRatio="none" aria-hidden="true">'
+        f"{''.join(lines)}</svg>{''.join(nodes)}</div></section>"
+    )
+
+
+def _reason(x: Continuation) -> str:
+    """The log-probability, or the score of a finished hypothesis, and what became of it."""
+    value = f"log p {x.log_prob:.2f}"
+    if x.score is not None:
+        value += f"; {said('Score')} {x.score:.2f}"
+    reason = x.cut or ("the translation" if x.score is not None else "")
+    return f"{value}<br>{said(reason)}" if reason else value

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -20,6 +19,9 @@ from bahdanau_tf.search.loop import (
 from bahdanau_tf.search.selections import Constraint, Continuations, History, Output
 from bahdanau_tf.system.tensors import Nest
 
+Watch = Callable[[tf.Tensor, Continuations], None]
+SPARE = 3  # continuations that `watch` sees beyond the K best
+
 
 def beam_search(
     step: Step,
@@ -35,6 +37,7 @@ def beam_search(
     coverage_penalty: CoveragePenalty = no_coverage_penalty,
     constraints: Sequence[Constraint] = (),
     shrink: bool = False,
+    watch: Watch | None = None,
 ) -> SearchResult:
     """Finds the n best hypotheses with a beam of K.
 
@@ -61,6 +64,9 @@ def beam_search(
             for that step; a `Few` counts the words to which `step` gives -inf as left.
         shrink: whether the beam gets narrower by one with each finished hypothesis, as in the
             original code's search. A row then stops at the latest when K hypotheses have finished.
+        watch: function of the log-probabilities of the hypotheses, float32 `[B, K]`, -inf for those
+            that are not continued, and of their best K + `SPARE` `Continuations`, of which search
+            keeps the first K; called at each step. It is meant for eager execution.
 
     Returns:
         A `SearchResult`.
@@ -84,7 +90,15 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
-    select = partial(selections.best_of_all, constraints=constraints, beam_size=beam_size)
+
+    def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
+        count = beam_size if watch is None else beam_size + SPARE
+        best = selections.best_of_all(output, so_far, history, constraints, count)
+        if watch is None:
+            return best
+        watch(so_far, best)
+        return Continuations(*(x[:, :beam_size] for x in best))
+
     search = Search(
         step, select, start_id, eos_id, length_penalty, coverage_penalty, beam_size, n_best, shrink
     )

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import tensorflow as tf
 
+from bahdanau_tf.models.encoder_decoder import forced_attention
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint as Constraint, SearchResult, Step
-from bahdanau_tf.search.beam import beam_search, sample, sentence_seeds
+from bahdanau_tf.search.beam import Watch, beam_search, sample, sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
 from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
 from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor reads it, too
@@ -156,16 +157,20 @@ class TranslationGraph(tf.Module):
         constraints: Sequence[Constraint] = (),
         n_best: int | tf.Tensor | None = None,
         with_weights: bool = True,
+        attention: tf.Tensor | None = None,
+        watch: Watch | None = None,
     ) -> SearchResult:
         """Searches the n best translations of the ids of all sources, in graph.
 
         `prefix`, int32 [B, P], has target ids padded with 0, with which each translation begins.
         The constraints are added to those of `decoding`; `n_best` is as for `search`. Without
-        `with_weights` the result has no soft alignments. A ValueError says that
-        `decoding.shortlist` is set, but there is no lexicon.
+        `with_weights` the result has no soft alignments. `attention` is as for `forced_attention`,
+        `watch` as for `beam_search`. A ValueError says that there is no lexicon for
+        `decoding.shortlist`.
         """
         first_source = tf.nest.flatten(source)[0]
-        memory, state = self.model.encode(source)
+        model = self.model if attention is None else forced_attention(self.model, attention)
+        memory, state = model.encode(source)
         own = None
         if decoding.shortlist:
             if self.lexicon is None:
@@ -175,14 +180,14 @@ class TranslationGraph(tf.Module):
                 )
             # The number of words that all sentences share, and each one's own.
             own = self.lexicon.first, self.lexicon.own(first_source, prefix)
-            step, memory = shortlist.shortlist_step(self.model, memory, *own)
+            step, memory = shortlist.shortlist_step(model, memory, *own)
             size = self.target_text.vocabulary_size
             if prefix is not None:
                 places = shortlist.word_places(*own, size)
                 prefix = tf.gather(places, prefix, batch_dims=1)
             constraints = [shortlist.of_words(x, *own, size) for x in constraints]
         else:
-            step = shortlist.full_step(self.model, self.model.output_weights())
+            step = shortlist.full_step(model, model.output_weights())
         if not (with_weights or decoding.beta):
             step = shortlist.without_weights(step)
         result = search(
@@ -196,6 +201,7 @@ class TranslationGraph(tf.Module):
             prefix=prefix,
             constraints=constraints,
             n_best=n_best,
+            watch=watch,
         )
         if own is None:
             return result
@@ -210,23 +216,26 @@ class TranslationGraph(tf.Module):
         constraints: Sequence[Constraint] = (),
         n_best: int | tf.Tensor | None = None,
         with_weights: bool = True,
+        attention: tf.Tensor | None = None,
     ) -> Translated:
         """Translates what was read, in graph; `search` describes the other arguments.
 
         `words`, ragged string [B, (T)], are those of source 0, with which unknown words are
         replaced; None if no word is. The translations begin with the texts that `prefix` was read
         from. A ValueError says that the model has no alignment to replace words by, or that
-        prefixes are given, but the target tokenizer is reversed.
+        prefixes or attention are given, but the target tokenizer is reversed.
         """
-        if prefix is not None and self.target_text.reverse:
+        if self.target_text.reverse and not (prefix is None and attention is None):
             raise ValueError(
                 "Translator: target_text is reversed, so the last word of a "
-                "translation comes first; wanted no prefixes"
+                "translation comes first; wanted no prefixes and no attention"
             )
         prefix_ids = None if prefix is None else padded(prefix.ids[:, :-1])  # without the end
         replaces = decoding.unknown == "replace" and words is not None
         with_weights = with_weights or replaces
-        result = self.search(source, decoding, prefix_ids, constraints, n_best, with_weights)
+        result = self.search(
+            source, decoding, prefix_ids, constraints, n_best, with_weights, attention
+        )
         is_first = tf.range(tf.shape(result.scores)[1]) == 0
         lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], 1)
         is_empty = lengths[:, None] == 1  # the end symbol alone
@@ -337,6 +346,7 @@ def search(
     prefix: tf.Tensor | None = None,
     constraints: Sequence[Constraint] = (),
     n_best: int | tf.Tensor | None = None,
+    watch: Watch | None = None,
 ) -> SearchResult:
     """Searches with options, in graph, as `beam_search` or `sample` (see there for the rest).
 
@@ -370,7 +380,7 @@ def search(
         )
     else:
         beam_size, shrink = decoding.beam_size, decoding.shrink
-        run = partial(beam_search, beam_size=beam_size, n_best=n_best, shrink=shrink)
+        run = partial(beam_search, beam_size=beam_size, n_best=n_best, shrink=shrink, watch=watch)
     return run(
         step,
         state,

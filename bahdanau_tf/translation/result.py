@@ -78,13 +78,12 @@ class Translation:
         """
         return " ".join(self.text.replace("\0", "").split("\n"))
 
-    def view(self, language: str = "en") -> str:
+    def view(self, language: str | None = None) -> str:
         """The translation with its alignment, as HTML that a notebook draws.
 
-        A cell that ends with the translation itself shows it in English.
-
         Args:
-            language: Language of the headings and hints, "en", "ko" or "ja".
+            language: Language of the headings and hints, "en", "ko" or "ja"; None for that of
+                `bahdanau_tf.set_language`.
 
         Returns:
             HTML for any page; it loads nothing from elsewhere.

@@ -5,11 +5,11 @@ A sentence may be bytes, which need not be UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +24,12 @@ from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+# Rows [T_x] of weights by step; None where they are the model's own.
+Attention: TypeAlias = "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
+_SUM = 1e-3  # how far the sum of a row may be from 1
 Offsets = list[tuple[int, int]]
 
 
@@ -34,9 +40,12 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
+    attention: Attention | None = None,
 ) -> Translations:
     """Translates sentences; as `Translator.translate`."""
-    every = translate_up_to(None, graph, sentences, decoding, batch_size, prefixes, constraints)
+    every = translate_up_to(
+        None, graph, sentences, decoding, batch_size, prefixes, constraints, attention
+    )
     return Translations(each for each in every if each is not None)
 
 
@@ -48,12 +57,13 @@ def translate_up_to(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
+    attention: Attention | None = None,
 ) -> list[Translation | None]:
     """As `translate`, but None for a sentence of more tokens, without the end symbol."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
-    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest)
+    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest, attention)
     return in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
 
 
@@ -124,6 +134,7 @@ def _translate_batch(
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
     longest: int | None,
+    attention: Attention | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
@@ -137,7 +148,8 @@ def _translate_batch(
         prefixes = None if prefixes is None else [*compress(prefixes, fits)]
     translations: Iterator[Translation] = iter(())
     if tokens:
-        result = _search(graph, decoding, constraints, source, reading.words, prefixes)
+        rows = None if attention is None else _rows(attention, tokens[0].places)
+        result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
         translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
     for is_translated in fits:
         yield next(translations) if is_translated else None
@@ -150,18 +162,42 @@ def _search(
     source: Sources,
     words: tf.RaggedTensor,
     prefixes: Sentences | None,
+    attention: tf.Tensor | None,
 ) -> Translated:
     """Searches for translations of what was read of a batch."""
 
     def run(source: Sources, words: tf.RaggedTensor, *starts: tf.Tensor) -> Translated:
         prefix = graph.target_text.read(*starts) if starts else None
-        return graph.translate(source, decoding, words, prefix, constraints)
+        return graph.translate(source, decoding, words, prefix, constraints, attention=attention)
 
     ids = tf.nest.map_structure(lambda _: tf.TensorSpec([None, None], tf.int32), source)
     rows = tf.RaggedTensorSpec([None, None], tf.string, 1, words.row_splits.dtype)
     texts = [] if prefixes is None else [tf.constant(prefixes)]
+    if attention is not None:
+        return run(source, words, *texts)  # eagerly: other rows would need another graph
     key = (decoding, constraints, len(texts))
     return graph.function(key, run, ids, rows, *[STRINGS] * len(texts))(source, words, *texts)
+
+
+def _rows(attention: Attention, places: Sequence[int]) -> tf.Tensor:
+    """Checked rows of attention as `forced_attention` takes them, float32 [1, T_y, T_x].
+
+    `places` are those of the columns among the ids.
+    """
+    steps = attention if isinstance(attention, Mapping) else dict(enumerate(attention))
+    rows = np.full([1, max(steps, default=0) + 1, len(places)], np.nan, np.float32)
+    for step, weights in steps.items():
+        if weights is None:
+            continue
+        row = np.asarray(weights, np.float32)
+        is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
+        if step < 0 or not is_sum:
+            raise ValueError(
+                f"Translator.translate: attention is {weights} at step {step}, wanted weights of "
+                f"the {len(places) - 1} source tokens and the end symbol, which sum to 1"
+            )
+        rows[0, step, places] = row
+    return tf.constant(rows)
 
 
 def _translations(

@@ -8,68 +8,20 @@ no ids. Colours are those of the page around it, light or dark.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
+from importlib.resources import files
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bahdanau_tf.plotting.language import said, speaker
 from bahdanau_tf.plotting.paper import END
+from bahdanau_tf.plotting.steps import Drawn
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation.result import Translation
-
-
-class Words(NamedTuple):
-    """What is written around a translation, in one language."""
-
-    target: str  # heading of the translation
-    source: str  # heading of the sentence that was translated
-    hint: str
-    no_attention: str
-    aligned: str  # about a word of the translation, with the `others` of the source
-    attended_to: str  # about a word of the source
-    quoted: str  # a word in the language's quotation marks
-    separator: str  # between two of the others
-    nothing: str  # in the place of the others, if none has a share worth showing
-
-
-WORDS = {
-    "en": Words(
-        target="Translation",
-        source="Original text",
-        hint="Point at a word, or move to it with Tab.",
-        no_attention="No alignment: this model has no attention.",
-        aligned="{word} was aligned to {others}",
-        attended_to="{word} was attended to for {others}",
-        quoted="“{}”",
-        separator=", ",
-        nothing="no word in particular",
-    ),
-    "ko": Words(
-        target="번역문",
-        source="원문",
-        hint="단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.",
-        no_attention="이 모델에는 어텐션이 없어서 정렬도 없습니다.",
-        aligned="{word}에 정렬된 원문 단어: {others}",
-        attended_to="{word}에 주목한 번역문 단어: {others}",
-        quoted="‘{}’",
-        separator=", ",
-        nothing="뚜렷한 단어 없음",
-    ),
-    "ja": Words(
-        target="訳文",
-        source="原文",
-        hint="単語にマウスを重ねるか、Tab キーで単語に移動してください。",
-        no_attention="このモデルにはアテンションがないため、アラインメントはありません。",
-        aligned="{word}に対応する原文の単語：{others}",
-        attended_to="{word}に注目した訳文の単語：{others}",
-        quoted="「{}」",
-        separator="、",
-        nothing="特になし",
-    ),
-}
 
 
 LISTED = 50  # rows of a table
@@ -80,50 +32,7 @@ NOTHING = "·"  # a token without characters, such as a sub-word of one space
 _ROOT = ".bahdanau-tf-alignment"
 _CHOSEN = "[tabindex]:is(:hover, :focus)"
 _NEITHER = f"{_ROOT}:not(:has({_CHOSEN}))"  # then the first word of the translation is shown
-# Words are inline; inline-block would break right-to-left order. The chosen word has a frame;
-# the words aligned to it have a tint, and a line below whose thickness is the share. `display:
-# block` needs !important, because some notebooks hide elements with the attribute `hidden` by an
-# !important rule.
-_STYLE = f"""
-{_ROOT} {{ max-width: 46rem; }}
-{_ROOT} h4 {{ margin: .75rem 0 0; font-size: .9rem; opacity: .75; }}
-{_ROOT} div {{
-  font-size: 1.25rem; line-height: 2;
-  white-space: pre-wrap; overflow-wrap: anywhere; text-align: start;
-}}
-{_ROOT} [tabindex] {{
-  border-bottom: 2px dotted gray; border-radius: 2px; cursor: default;
-  background: rgb(255 180 0 / calc(.45 * var(--share, 0)));
-  box-shadow: 0 calc(5px * var(--share, 0)) currentcolor;
-}}
-{_ROOT} {_CHOSEN}, {_NEITHER} [data-t="0"] {{
-  outline: 2px solid currentcolor; outline-offset: 1px;
-}}
-{_ROOT} small {{ margin-inline-start: .35em; font-size: .8em; }}
-{_ROOT} [aria-live] {{
-  min-height: 3rem; margin: .5rem 0 0; padding: .25rem .75rem;
-  border-inline-start: .25rem solid gray;
-}}
-{_ROOT}:has({_CHOSEN}) [data-shown=""] {{ display: none; }}
-"""
 _TABLE = ".bahdanau-tf-translations"
-_TABLE_STYLE = f"""
-{_TABLE} {{ width: 100%; max-width: 60rem; border-collapse: collapse; }}
-{_TABLE} :is(td, th) {{
-  padding: .25rem .5rem; text-align: start; vertical-align: top;
-  white-space: pre-wrap; overflow-wrap: anywhere;
-}}
-{_TABLE} :is(td, th):nth-child(3) {{ text-align: end; white-space: nowrap; }}
-"""
-
-
-class Drawn(str):
-    """HTML that a notebook draws where a cell ends with it."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 class Part(NamedTuple):
@@ -134,21 +43,17 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]  # the numbers of the tokens in it
 
 
-def alignment_html(translation: Translation, language: str = "en") -> Drawn:
+def alignment_html(translation: Translation, language: str | None = None) -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
-    The HTML loads nothing from elsewhere, and all text in it is escaped. Headings and hints are
-    in English ("en"), "ko" or "ja"; another language raises a ValueError.
+    The HTML loads nothing from elsewhere, and all text in it is escaped. The language is that of
+    `set_language` if None; an unknown one raises a ValueError.
     """
-    if language not in WORDS:
-        raise ValueError(
-            f"Translation.view: language is {language!r}, wanted one of {', '.join(WORDS)}"
-        )
-    words = WORDS[language]
+    say = speaker("Translation.view", language)
     if translation.weights is None:
         source, target = escape(translation.source), escape(translation.text)
-        note = words.no_attention if target else ""
-        return _page(words, source, target, note, "")
+        note = say("No alignment: this model has no attention.") if target else ""
+        return _page(say, source, target, note, "")
     weights = np.asarray(translation.weights, np.float32)
     rows, columns = weights.shape
     sources = parts_of(translation.source, translation.source_offsets, columns)
@@ -156,20 +61,20 @@ def alignment_html(translation: Translation, language: str = "en") -> Drawn:
     shares = shares_of(weights, targets, sources)
     source_words = _words(translation.source, sources, len(translation.source_offsets))
     target_words = _words(translation.text, targets, len(translation.target_offsets))
-    hint = f'<span data-shown="">{words.hint}</span>'
+    hint = f'<span data-shown="">{say("Point at a word, or move to it with Tab.")}</span>'
     return _page(
-        words,
+        say,
         _text(translation.source, sources, source_words, shares.T, "st"),
         _text(translation.text, targets, target_words, shares, "ts"),
-        _sentences("t", words, target_words, source_words, shares)
-        + _sentences("s", words, source_words, target_words, shares.T)
+        _sentences("t", say, target_words, source_words, shares)
+        + _sentences("s", say, source_words, target_words, shares.T)
         + hint,
         _rules("ts", len(targets)) + _rules("st", len(sources)),
     )
 
 
 def table_html(translations: Sequence[Translation]) -> str:
-    """Draws translations as a table, in English, the first ones with alignments to open."""
+    """Draws translations as a table, the first ones with alignments to open."""
     rows = []
     for number, translation in enumerate(translations[:LISTED]):
         source, text = escape(translation.source), escape(translation.text)
@@ -180,14 +85,16 @@ def table_html(translations: Sequence[Translation]) -> str:
         )
         if number < ALIGNED and translation.weights is not None:
             rows.append(
-                '<tr><td colspan="3"><details><summary>Alignment</summary>'
+                '<tr><td colspan="3"><details><summary>'
+                f"{said('Alignment')}</summary>"
                 f"{alignment_html(translation)}</details></td></tr>"
             )
     more = len(translations) - LISTED
-    heads = "".join(f"<th>{head}</th>" for head in ("Source", "Translation", "Score"))
+    note = f"<p>{said('{:,} more').format(more)}</p>" if more > 0 else ""
+    heads = "".join(f"<th>{said(head)}</th>" for head in ("Source", "Translation", "Score"))
     return (
-        f'<style>{_TABLE_STYLE}</style><table class="{_TABLE[1:]}"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>{f'<p>{more:,} more</p>' if more > 0 else ''}"
+        f'<style>{_style()}</style><table class="{_TABLE[1:]}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>{note}"
     )
 
 
@@ -263,18 +170,23 @@ def _text(
 
 
 def _sentences(
-    side: str, words: Words, chosen: Sequence[str], others: Sequence[str], shares: np.ndarray
+    side: str,
+    say: Callable[[str], str],
+    chosen: Sequence[str],
+    others: Sequence[str],
+    shares: np.ndarray,
 ) -> str:
     """A sentence for each word with its shares, shown when it is chosen."""
-    sentence = words.aligned if side == "t" else words.attended_to
+    aligned, attended_to = "{word} was aligned to {others}", "{word} was attended to for {others}"
+    sentence = say(aligned if side == "t" else attended_to)
     html = []
     for number, (word, row) in enumerate(zip(chosen, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
-        shown = words.separator.join(
-            f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
+        shown = say(", ").join(
+            f"{say('“{}”').format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
-        quoted = words.quoted.format(f"<bdi>{word}</bdi>")
-        text = sentence.format(word=quoted, others=shown or words.nothing)
+        quoted = say("“{}”").format(f"<bdi>{word}</bdi>")
+        text = sentence.format(word=quoted, others=shown or say("no word in particular"))
         html.append(f'<span data-shown="{side}{number}" hidden>{text}</span>')
     return "".join(html)
 
@@ -292,10 +204,14 @@ def _rules(sides: str, count: int) -> str:
     )
 
 
-def _page(words: Words, source: str, target: str, note: str, rules: str) -> Drawn:
+def _style() -> str:
+    return files("bahdanau_tf.translation").joinpath("view.css").read_text("utf-8")
+
+
+def _page(say: Callable[[str], str], source: str, target: str, note: str, rules: str) -> Drawn:
     return Drawn(
-        f'<section class="{_ROOT[1:]}"><style>{_STYLE}{rules}</style>'
-        f'<h4>{words.target}</h4><div dir="auto">{target}</div>'
-        f'<h4>{words.source}</h4><div dir="auto">{source}</div>'
+        f'<section class="{_ROOT[1:]}"><style>{_style()}{rules}</style>'
+        f'<h4>{say("Translation")}</h4><div dir="auto">{target}</div>'
+        f'<h4>{say("Original text")}</h4><div dir="auto">{source}</div>'
         f'<p aria-live="polite">{note}</p></section>'
     )

@@ -1,0 +1,55 @@
+"""The language of all drawings: English, Korean or Japanese."""
+
+from __future__ import annotations
+
+import functools
+import locale
+from collections.abc import Callable
+from importlib.resources import files
+
+_used = "en"
+
+
+@functools.cache
+def _texts() -> dict[str, dict[str, str]]:
+    """For each language its texts by the English ones: the columns of texts.tsv."""
+    table = files("bahdanau_tf.plotting").joinpath("texts.tsv").read_text("utf-8")
+    languages, *rows = (line.split("\t") for line in table.rstrip("\n").split("\n"))
+    rows = [[cell.replace("\\n", "\n") for cell in row] for row in rows]
+    return {name: {row[0]: row[i] for row in rows} for i, name in enumerate(languages)}
+
+
+def set_language(language: str | None = None) -> None:
+    """Sets the language of all drawings: views, tables, traces, trees and figures.
+
+    It is English until this is called, whatever the locale, so that a notebook draws the same
+    everywhere.
+
+    Args:
+        language: "en", "ko" or "ja"; None for that of the locale, English if it is another one.
+
+    Raises:
+        ValueError: There are no texts in this language.
+    """
+    global _used
+    if language is None:
+        of_locale = (locale.getlocale()[0] or "")[:2].lower()  # of ko_KR or Korean_Korea
+        language = of_locale if of_locale in _texts() else "en"
+    speaker("set_language", language)
+    _used = language
+
+
+def speaker(user: str, language: str | None = None) -> Callable[[str], str]:
+    """A function from an English text to that in a language, the one in use if None.
+
+    A ValueError that begins with `user` says that there are no texts in this language.
+    """
+    language = _used if language is None else language
+    if language not in (every := _texts()):
+        raise ValueError(f"{user}: language is {language!r}, wanted one of {', '.join(every)}")
+    return lambda english: every[language].get(english, english)
+
+
+def said(english: str) -> str:
+    """The text in the language in use; itself if there is none."""
+    return _texts()[_used].get(english, english)
