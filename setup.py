@@ -50,6 +50,7 @@ setup(
     package_data={
         "bahdanau_tf": [
             *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "*/*.tsv"),
+            "serving/html/*",
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]
     },

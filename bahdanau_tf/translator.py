@@ -14,7 +14,7 @@ from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
-from bahdanau_tf.serving import Limits, export, round_to_half
+from bahdanau_tf.serving import Limits, export, round_to_half, write_page
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.graph import TranslationGraph, part
@@ -313,6 +313,24 @@ class Translator:
             OSError: The folder cannot be written to.
         """
         return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
+
+    def page(self, path: str | os.PathLike[str]) -> Path:
+        """Writes one HTML page that translates by itself, in a browser without a network.
+
+        It searches with `decoding` or greedily, and shows alignments and `card`.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The file.
+
+        Raises:
+            ValueError: The model, a tokenizer or `decoding` has something that the page lacks.
+            OSError: The file cannot be written.
+        """
+        write_page(self.graph, path, self.card)
+        return Path(path)
 
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.

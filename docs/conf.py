@@ -63,6 +63,7 @@ CONTENTS = """
 :caption: Guide
 
 한국어 <docs/README_ko>
+日本語 <docs/README_ja>
 docs/train
 docs/models
 docs/results

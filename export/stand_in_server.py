@@ -30,7 +30,8 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
-PLAYGROUND = Path(__file__).resolve().parent / "playground"
+KIT = Path(__file__).resolve().parent
+PLAYGROUND = KIT.parent / "bahdanau_tf" / "serving" / "html"  # with playground.js of the kit
 LOOPBACK = "127.0.0.1"
 DEFAULT = "serving_default"
 PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")
@@ -229,6 +230,10 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
 
         def __init__(self, *args: Any) -> None:
             super().__init__(*args, directory=str(PLAYGROUND))
+
+        def translate_path(self, path: str) -> str:
+            is_of_kit = path.partition("?")[0] == "/playground.js"
+            return str(KIT / "playground.js") if is_of_kit else super().translate_path(path)
 
         def parse_request(self) -> bool:
             if not super().parse_request():

@@ -13,6 +13,7 @@ import bahdanau_tf
 
 PACKAGE = Path(bahdanau_tf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+PAGE = sorted((PACKAGE / "serving" / "html").iterdir())  # in other languages
 
 # Imports go only down this list. Modules on one floor do not import each other,
 # but the files of one folder may.
@@ -33,8 +34,8 @@ FLOORS = (
 # for ONNX, the lines are under 31,710.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
-FILES_AT_MOST = 153
-LINES = 33_741
+FILES_AT_MOST = 155
+LINES = 34_026
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
@@ -115,7 +116,7 @@ def test_imports_go_down() -> None:
 
 
 def test_the_package_stays_small() -> None:
-    lines = sum(path.read_text("utf-8").count("\n") for path in FILES)
+    lines = sum(path.read_text("utf-8").count("\n") for path in FILES + PAGE)
     rooms = {room(path) for path in FILES}
     imports = {
         (room(path), other) for path in FILES for other in imported_rooms(path) - {room(path)}

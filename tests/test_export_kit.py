@@ -886,7 +886,8 @@ def nginx(folder: Path, upstream: str, *changes: tuple[str, str]) -> Iterator[st
     text = (KIT / "nginx.conf").read_text("utf-8")
     for old, new in (
         ("listen 8080;", f"listen 127.0.0.1:{port};"),
-        ("/usr/share/nginx/html", str(KIT / "playground")),
+        ("/usr/share/nginx/html", str(KIT.parent / "bahdanau_tf" / "serving" / "html")),
+        ("/usr/share/nginx/kit", str(KIT)),
         ("translator:8501", upstream.removeprefix("http://")),
         ("mime.types", "/etc/nginx/mime.types"),
         ("http {", f"pid {folder}/pid;\nhttp {{"),
@@ -929,7 +930,7 @@ def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
         }
         with urllib.request.urlopen(f"{url}/playground.js") as reply:
             assert "javascript" in reply.headers["Content-Type"]
-            script = (KIT / "playground" / "playground.js").read_bytes()
+            script = (KIT / "playground.js").read_bytes()
             assert reply.read() == script
         with urllib.request.urlopen(f"{url}/v1/models/translator/metadata") as reply:
             assert json.load(reply) == model.metadata()
@@ -1052,7 +1053,7 @@ def test_page_marks_aligned_words_of_any_script(shown, text, words):
     assert texts_of(page, ".chosen") == [turned[0]]
     assert texts_of(page, "#source .aligned") == words[-2:]
     assert texts_of(page, ".strongest") == [words[-1]]
-    assert "75 %" in text_of(page, "#detail")
+    assert "75%" in text_of(page, "#detail")
     page.point_at("#source .word", 0)
     assert texts_of(page, ".chosen") == [words[0]]
     assert texts_of(page, "#translation .strongest") == [turned[-1]]
@@ -1063,7 +1064,7 @@ def test_page_converts_byte_offsets_to_utf16(shown):
     page = shown("a")
     for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
         offsets = page.evaluate(
-            f"import('/playground.js').then((page) => page.positions({json.dumps(text)}))"
+            f"import('/view.js').then((page) => page.positions({json.dumps(text)}))"
         )
         wanted = [
             # UTF-16 units before each byte's character
@@ -1078,7 +1079,7 @@ def test_page_converts_byte_offsets_to_utf16(shown):
 def test_page_joins_tokens_that_share_characters(shown):
     page = shown("a")
     parts_and_shares = page.evaluate(
-        "import('/playground.js').then((page) => {"
+        "import('/view.js').then((page) => {"
         "const offsets = [[0, 3], [0, 3], [4, 5], [5, 5]];"
         "const parts = page.partsOf('ﬁ x', offsets, 4, true);"
         "const weights = [[.1, .2, .3, .4], [.4, .3, .2, .1]];"
@@ -1116,7 +1117,7 @@ def test_page_joins_tokens_without_characters_to_the_next(shown, text):
         count = len(offsets)
         offsets.append([len(line.encode())] * 2)
         parts = page.evaluate(
-            "import('/playground.js').then((page) => page.partsOf("
+            "import('/view.js').then((page) => page.partsOf("
             f"{json.dumps(line)}, {json.dumps(offsets)}, {count + 1}, true))"
         )
         assert parts.pop()["tokens"] == [count]
@@ -1278,5 +1279,5 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
         page.point_at("#translation .word", 0)
         assert len(texts_of(page, "#source .strongest")) == 1
         assert "was aligned to" in text_of(page, "#detail")
-        assert " %" in text_of(page, "#detail")
+        assert "%" in text_of(page, "#detail")
         assert page.problems == []

@@ -237,8 +237,8 @@ TRANSLATIONS = {
         **{"sleeps": "[자잔잘].*", "behind": "뒤에(서)?", "because": ".*기|때문에", "'s": ".*의"},
     },
     "ja": {
-        **{"cat": "猫|[はがをのに]", "black": "黒|[いく].*", "not": ".*(ない|なく|ません).*"},
-        **{"sleeps": "寝|[てるま].*", "behind": "後|ろ[でに]", "because": ".*ので", "'s": "の"},
+        **{"cat": "猫.*", "black": "黒.*", "not": ".*(ない|なく|ません).*", "sleeps": "寝.*"},
+        **{"behind": "後ろ[でに]", "because": ".*ので", "'s": ".*の"},
     },
 }
 
@@ -330,7 +330,7 @@ def test_tokens_equal_those_of_the_tokenizer(corpora, language, tmp_path):
     texts = [example.target for example in corpora[language]]
     path = tmp_path / "text"
     path.write_text("\n".join(texts), encoding="utf-8")
-    tokenizer = WordTokenizer.train([str(path)], 2000, language=language)
+    tokenizer = WordTokenizer.train([str(path)], 4000, language="ko" if language == "ko" else "und")
     ids = tokenizer.tokenize(texts)
     assert [text.decode() for text in tokenizer.detokenize(ids).numpy()] == texts
     rows = tokenizer.ids_to_tokens(ids.to_tensor()).numpy()

@@ -454,11 +454,22 @@ def log_probs_after(translator, ids: list[tuple[int, ...]]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "options", [{"beam_size": 1}, {"n_best": 2, "alpha": 0.5}, {"shrink": True}, {"max_length": 2}]
+    ("options", "reasons"),
+    [
+        ({"beam_size": 1}, set()),
+        ({"n_best": 2, "alpha": 0.5}, {"finished, others score higher", "could not win any more"}),
+        ({"shrink": True}, {"the beam got narrower"}),
+        (
+            {"beam_size": 5, "n_best": 5, "max_length": 4},
+            {"the longest length", "all continuations were cut"},
+        ),
+    ],
 )
-def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, options):
-    tree = beam_tree(translator, TEXT, **{"beam_size": 3, **options})
-    decoding = Decoding.with_options(translator.decoding, {"beam_size": 3, **options})
+def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, options, reasons):
+    options = {"beam_size": 3, **options}
+    tree = beam_tree(translator, TEXT, **options)
+    assert reasons | {"not among the best"} <= {node.cut for step in tree.steps for node in step}
+    decoding = Decoding.with_options(translator.decoding, options)
     words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
     limit = min(decoding.max_length, 18)
     live, done, best = {-1: ((), 0.0)}, [], []

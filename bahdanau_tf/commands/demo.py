@@ -143,7 +143,8 @@ def _train(folder: Path, epochs: float, language: str) -> Translator:
         source_vocabulary_size=1000,
         target_vocabulary_size=1000,
         source_language="en",
-        target_language=language,
+        # The grammar separates Japanese phrases by spaces; the rules of Japanese would split them.
+        target_language="und" if language == "ja" else language,
     )
     plan = TrainingPlan(text, model, recipe, files, folder / "model")
     print(f"  {train(plan.prepare(), files, recipe, plan.model_dir)}")

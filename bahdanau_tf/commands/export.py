@@ -66,7 +66,7 @@ def check(flags: absl_flags.FlagValues) -> None:
         common.check_apart_from_models("export_dir", flags.export_dir)  # else it is replaced
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
-        common.from_flags(flags, Decoding).check_in_onnx()
+        common.from_flags(flags, Decoding).check_without_tensorflow()
     else:
         common.refuse(flags, ["int8"], "without --format=onnx")
 

@@ -306,7 +306,7 @@ def check_model(flags: absl_flags.FlagValues, also_in_onnx: bool = False) -> Non
     """Checks the flags of models and search; with `also_in_onnx` --model_dir may be an export."""
     require(flags, "model_dir")
     if also_in_onnx and is_in_onnx(flags):
-        from_flags(flags, Decoding).check_in_onnx()
+        from_flags(flags, Decoding).check_without_tensorflow()
     else:
         check_folders("model_dir", flags.model_dir)
     if len(flags.model_dir) == 1:

@@ -45,6 +45,7 @@ COMMANDS = {
     "lexicon": "learn target words for each source word, for --shortlist",
     "distil": "write training text with a model's or ensemble's translations",
     "export": "write a SavedModel that takes and returns strings",
+    "page": "write one HTML page that translates by itself",
     "data": "list public corpora, or get one",
     "select": "choose training pairs similar to an in-domain text",
 }

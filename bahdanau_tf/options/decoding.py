@@ -17,7 +17,11 @@ SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
 # The values that `bahdanau_tf.runtime` has of the options of which it has not all.
-_IN_ONNX: Any = {"sampling": [False], "no_repeated_ngrams": [0], "unknown": ["keep", "forbid"]}
+_WITHOUT_TENSORFLOW: Any = {
+    "sampling": [False],
+    "no_repeated_ngrams": [0],
+    "unknown": ["keep", "forbid"],
+}
 
 
 @dataclass(frozen=True)
@@ -105,13 +109,13 @@ class Decoding(OptionGroup):
             )
         return replace(decoding, **options)
 
-    def check_in_onnx(self) -> None:
-        """Raises a ValueError for an option that `bahdanau_tf.runtime` does not have."""
-        for name, wanted in _IN_ONNX.items():
+    def check_without_tensorflow(self, place: str = "ONNX Runtime") -> None:
+        """Raises a ValueError for an option that `bahdanau_tf.runtime` and pages do not have."""
+        for name, wanted in _WITHOUT_TENSORFLOW.items():
             if (value := getattr(self, name)) not in wanted:
                 raise ValueError(
                     f"Decoding: {name} is {value!r}, wanted {' or '.join(map(repr, wanted))} in "
-                    "ONNX Runtime"
+                    f"{place}"
                 )
 
     def greedy(self) -> Decoding:

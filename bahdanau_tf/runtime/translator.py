@@ -159,7 +159,7 @@ class Translator:
     ) -> list[Translation | None]:
         """As `translate`, but None for sentences of more tokens than `longest`."""
         decoding = self.decoding if decoding is None else decoding
-        decoding.check_in_onnx()
+        decoding.check_without_tensorflow()
         if decoding.shortlist and self._lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; wanted the export of a "

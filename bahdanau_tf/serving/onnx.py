@@ -48,11 +48,13 @@ Array: TypeAlias = Any  # of NumPy
 Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
 
 
-def check_model(graph: TranslationGraph) -> None:
+def check_model(
+    graph: TranslationGraph, writer: str = "export: --format=onnx", place: str = "ONNX Runtime"
+) -> None:
     """Raises a ValueError unless the model has the parts that can be written, and sub-words."""
-    graph.decoding.check_in_onnx()
+    graph.decoding.check_without_tensorflow(place)
     if graph.decoding.shortlist and graph.lexicon is None:
-        raise ValueError("export: shortlist is True, but there is no lexicon")
+        raise ValueError(f"{writer}: shortlist is True, but there is no lexicon")
     model: Any = graph.model
     parts: list[tuple[str, object, type]] = [("model", model, EncoderDecoder)]
     if isinstance(model, EncoderDecoder):
@@ -74,8 +76,7 @@ def check_model(graph: TranslationGraph) -> None:
         is_part = isinstance(part, wanted)
         if not is_part or (type(part) is not wanted and wanted is not EncoderDecoder):
             raise ValueError(
-                f"export: --format=onnx cannot write the {name} {type(part).__name__}, "
-                f"wanted {wanted.__name__}"
+                f"{writer} cannot write the {name} {type(part).__name__}, wanted {wanted.__name__}"
             )
     for name, value, only in (
         ("layers", model.encoder.layers, 1),
@@ -83,13 +84,7 @@ def check_model(graph: TranslationGraph) -> None:
         ("dtype", model.compute_dtype, "float32"),
     ):
         if value != only:
-            raise ValueError(
-                f"export: --format=onnx cannot write {name} {value!r}, wanted {only!r}"
-            )
-    if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
-        raise ValueError(
-            f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
-        )
+            raise ValueError(f"{writer} cannot write {name} {value!r}, wanted {only!r}")
 
 
 class _Graph:
@@ -196,7 +191,7 @@ class _Graph:
         files.write_atomically(path, model.SerializeToString())
 
 
-def _weights(*variables: Any) -> Any:
+def values_of(*variables: Any) -> Any:
     """The values of weights; one value, or a list."""
     values = [np.asarray(x.numpy() if hasattr(x, "numpy") else x, np.float32) for x in variables]
     return values[0] if len(values) == 1 else values
@@ -223,13 +218,13 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     annotations = graph.add("Transpose", annotations, perm=[2, 0, 1, 3])
     annotations = graph.add("Reshape", annotations, graph.whole(0, 0, 2 * n))
     start = graph.add("Gather", last, graph.constant(np.array(1, np.int64)), axis=0)
-    bridge = _weights(model.bridge.kernel, model.bridge.bias)
+    bridge = values_of(model.bridge.kernel, model.bridge.bias)
     decoder, readout = model.decoder, model.readout
     keys = decoder.attention.key_projection
-    bias = None if keys.bias is None else _weights(keys.bias)
-    keys = graph.product(annotations, _weights(keys.kernel), bias)
-    kernel, bias = _context_terms(decoder)
-    kernel = np.concatenate([kernel, _halves(_weights(readout.context_kernel))], 1)
+    bias = None if keys.bias is None else values_of(keys.bias)
+    keys = graph.product(annotations, values_of(keys.kernel), bias)
+    kernel, bias = context_terms(decoder)
+    kernel = np.concatenate([kernel, halves(values_of(readout.context_kernel))], 1)
     bias = np.concatenate([bias, np.zeros(kernel.shape[1] - len(bias), np.float32)])
     never = graph.constant(np.finfo(np.float32).min)
     missing = graph.add("Where", is_word, graph.constant(np.float32(0)), never)
@@ -244,8 +239,8 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
 
 
 def _embeddings(layer: Any) -> Array:
-    table = _weights(layer.embeddings)
-    return table.copy() if layer.bias is None else table + _weights(layer.bias)
+    table = values_of(layer.embeddings)
+    return table.copy() if layer.bias is None else table + values_of(layer.bias)
 
 
 def _gru(graph: _Graph, *cells: Any) -> list[str]:
@@ -257,23 +252,23 @@ def _gru(graph: _Graph, *cells: Any) -> list[str]:
     for cell in cells:
         n = cell.units
         sign = np.repeat(np.array([-1, 1, 1], np.float32), n)
-        kernel, recurrent, bias = _weights(cell.kernel, cell.recurrent_kernel, cell.projected_bias)
+        kernel, recurrent, bias = values_of(cell.kernel, cell.recurrent_kernel, cell.projected_bias)
         both = np.concatenate([bias * sign, np.zeros(3 * n, np.float32)])
         parts.append(((kernel * sign).T, (recurrent * sign).T, both))
     kernels, recurrents, biases = map(np.stack, zip(*parts, strict=True))
     return [graph.stored(kernels), graph.stored(recurrents), graph.constant(biases)]
 
 
-def _context_terms(decoder: Any) -> tuple[Array, Array]:
+def context_terms(decoder: Any) -> tuple[Array, Array]:
     """C, and its bias: a context's term of the cell is C c + b."""
     if decoder.step_order == "conditional":
         cell = decoder.context_cell
-        return _weights(cell.kernel), _weights(cell.projected_bias)
-    kernel = _weights(decoder.context_kernel)
+        return values_of(cell.kernel), values_of(cell.projected_bias)
+    kernel = values_of(decoder.context_kernel)
     return kernel, np.zeros(kernel.shape[1], np.float32)
 
 
-def _halves(kernel: Array) -> Array:
+def halves(kernel: Array) -> Array:
     """Columns of a maxout's pairs, the first of each pair and then the second."""
     return np.concatenate([kernel[..., ::2], kernel[..., 1::2]], -1)
 
@@ -292,18 +287,18 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
     table[0] = 0.0  # in place of E y_0, see `BackwardBridge`
     embedded = graph.rows(graph.table(table), ids)
     cell = decoder.cell
-    kernel = np.concatenate([_weights(cell.kernel), _halves(_weights(readout.previous_kernel))], 1)
-    bias = np.concatenate([_weights(cell.projected_bias), _halves(_weights(readout.bias))])
+    kernel = np.concatenate([values_of(cell.kernel), halves(values_of(readout.previous_kernel))], 1)
+    bias = np.concatenate([values_of(cell.projected_bias), halves(values_of(readout.bias))])
     of_word = graph.product(embedded, kernel, bias, largest=np.abs(table).max())
     projected, of_previous = graph.split(of_word, p, t)
 
     def attend(query: str) -> tuple[str, str, str]:
         """The terms of the cell and of the readout, and α."""
         attention = decoder.attention
-        query = graph.product(query, _weights(attention.query_projection.kernel))
+        query = graph.product(query, values_of(attention.query_projection.kernel))
         two = graph.whole(2)
         hidden = graph.add("Tanh", graph.add("Add", graph.add("Unsqueeze", query, two), keys))
-        energy = graph.constant(_weights(attention.energy.kernel))
+        energy = graph.constant(values_of(attention.energy.kernel))
         last = graph.whole(3)
         energies = graph.add("Squeeze", graph.add("MatMul", hidden, energy), last)
         weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)
@@ -327,12 +322,12 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         of_cell, of_readout, weights = attend(state)
         new = _gru_step(graph, cell, graph.add("Add", projected, of_cell), state)
         seen = state if order == "appendix" else new
-    hidden = graph.product(seen, _halves(_weights(readout.state_kernel)))
+    hidden = graph.product(seen, halves(values_of(readout.state_kernel)))
     for term in (of_previous, of_readout):
         hidden = graph.add("Add", hidden, term)
     features = graph.add("Max", *graph.split(hidden, t // 2, t // 2))
     if readout.factor_kernel is not None:
-        features = graph.product(features, _weights(readout.factor_kernel), largest=None)
+        features = graph.product(features, values_of(readout.factor_kernel), largest=None)
     width = readout.factor_units or readout.hidden_size
     graph.output("features", features, FLOAT, "B", "K", width)
     graph.output("state_after", new, FLOAT, "B", "K", n)
@@ -343,7 +338,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
 def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
     """s + z (s~ - s), see `bahdanau_tf.layers.gru.gru_step`."""
     n = cell.units
-    kernel = _weights(cell.recurrent_kernel)
+    kernel = values_of(cell.recurrent_kernel)
     for_gates, for_candidate = graph.split(projected, 2 * n, n)
     gates = graph.add("Add", for_gates, graph.product(state, kernel[:, : 2 * n]))
     update, reset = graph.split(graph.add("Sigmoid", gates), n, n)
@@ -357,7 +352,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     """The last product, over all words or over the first F and each sentence's own."""
     graph = _Graph(int8)
     output = model.output_weights()
-    kernel, bias = _weights(output.kernel, output.bias)
+    kernel, bias = values_of(output.kernel, output.bias)
     features = graph.input("features", FLOAT, "B", "K", kernel.shape[1])
     count = graph.input("count", INT64, 1)
     logits = graph.product(features, kernel[:first].T, bias[:first], largest=None)
@@ -434,6 +429,10 @@ def export_runtime(
         OSError: The folder cannot be written to.
     """
     check_model(graph)
+    if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
+        raise ValueError(
+            f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
+        )
     folder = Path(directory)
     if folder.exists() and not (folder / files.RUNTIME).is_file() and any(folder.iterdir()):
         raise ValueError(

@@ -81,28 +81,50 @@ def _equals(character: str) -> Iterator[str]:
                 yield form
 
 
+# What is read of SentencePiece's ModelProto: the name, number, type and default of each field.
+_FIELDS: dict[str, list[tuple[Any, ...]]] = {
+    "Piece": [("piece", 1, "STRING", ""), ("score", 2, "FLOAT", "0"), ("type", 3, "INT32", "1")],
+    "TrainerSpec": [
+        ("model_type", 3, "INT32", "1"),
+        ("treat_whitespace_as_suffix", 24, "BOOL", "false"),
+        ("byte_fallback", 35, "BOOL", "false"),
+    ],
+    "NormalizerSpec": [
+        ("precompiled_charsmap", 2, "BYTES", ""),
+        ("add_dummy_prefix", 3, "BOOL", "true"),
+        ("remove_extra_whitespaces", 4, "BOOL", "true"),
+        ("escape_whitespaces", 5, "BOOL", "true"),
+        ("normalization_rule_tsv", 6, "STRING", ""),
+    ],
+    "ModelProto": [
+        ("pieces", 1, "Piece", ""),
+        ("trainer_spec", 2, "TrainerSpec", ""),
+        ("normalizer_spec", 3, "NormalizerSpec", ""),
+    ],
+}
+
+
 @functools.cache
-def _model_class() -> Any:
-    """SentencePiece's ModelProto with one field declared; others are kept.
+def model_class() -> Any:
+    """SentencePiece's ModelProto with some of its fields declared; others are kept.
 
     The class that comes with SentencePiece may need a newer protobuf than TensorFlow does.
     """
-    file = descriptor_pb2.FileDescriptorProto(name="bahdanau_tf/model.proto", package="bahdanau_tf")
+    package = "bahdanau_tf"
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}/model.proto", package=package)
     kinds = descriptor_pb2.FieldDescriptorProto
-    file.message_type.add(name="NormalizerSpec").field.add(
-        name="normalization_rule_tsv", number=6, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL
-    )
-    file.message_type.add(name="ModelProto").field.add(
-        name="normalizer_spec",
-        number=3,
-        type=kinds.TYPE_MESSAGE,
-        type_name=".bahdanau_tf.NormalizerSpec",
-        label=kinds.LABEL_OPTIONAL,
-    )
+    for message, fields in _FIELDS.items():
+        declared = file.message_type.add(name=message)
+        for name, number, kind, default in fields:
+            label = kinds.LABEL_REPEATED if name == "pieces" else kinds.LABEL_OPTIONAL
+            field = declared.field.add(name=name, number=number, label=label)
+            if kind in _FIELDS:
+                field.type, field.type_name = kinds.TYPE_MESSAGE, f".{package}.{kind}"
+            else:
+                field.type, field.default_value = getattr(kinds, f"TYPE_{kind}"), default
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    descriptor = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
-    return message_factory.GetMessageClass(descriptor)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.ModelProto"))
 
 
 def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, Any]) -> bytes:
@@ -148,7 +170,7 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
                 raise unread[0] from None
             why = _why(error, [*true_cased_files, *files], options)
             raise ValueError(f"SubwordTokenizer.train: {why}") from error
-    model = _model_class().FromString(written.getvalue())
+    model = model_class().FromString(written.getvalue())
     model.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of the rules
     return bytes(model.SerializeToString())
 

@@ -2,8 +2,8 @@
 
 Both are in the polite style, have no articles, repeat the noun where English has `it` or `they`,
 and omit a pronoun that is also the subject of the main clause. Korean words are separated as usual.
-Japanese has spaces between phrases, as in books for learners; its tokens are runs of one script, so
-that most particles and endings are tokens of their own.
+Japanese has spaces between phrases, as in books for learners. A token is a word or a phrase, with
+its particle or ending.
 """
 
 from __future__ import annotations
@@ -222,4 +222,4 @@ def japanese(word: str, negated: bool) -> Forms:
 
 
 KOREAN = VerbFinal("ko", r"[가-힣]+|\S", korean)
-JAPANESE = VerbFinal("ja", r"[一-鿿々]+|[ぁ-ゖ]+|[ァ-ヺー]+|\S", japanese)
+JAPANESE = VerbFinal("ja", r"[^\s、。]+|\S", japanese)

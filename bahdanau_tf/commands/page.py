@@ -1,0 +1,34 @@
+"""Writes the best model of --model_dir as one HTML page that translates by itself.
+
+Whoever opens the page, from a disk or a server, translates in the browser, with the search given
+here or a greedy one. Nothing is sent anywhere: a policy in the page forbids connections. The model
+must have the paper's attention and gated units, and sub-words; a weight is a byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.commands import files, flags as common
+from bahdanau_tf.options.fields import OptionGroup, option
+
+
+@dataclass(frozen=True)
+class _Page(OptionGroup):
+    output: str | None = option("file for the page, such as translator.html", required=True)
+
+
+GROUPS = (common.MODEL, common.SEARCH, common.Group(_Page))
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before a model is loaded."""
+    common.check_model(flags)
+    common.check_output("output", flags.output, common.check_files(flags, "dictionary"))
+
+
+def run(flags: absl_flags.FlagValues) -> None:
+    """Runs the command."""
+    print(files.load_translator(flags).page(flags.output))

@@ -1,0 +1,170 @@
+// The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
+// Values of K hypotheses, or of T positions, are arrays of K or T vectors.
+
+// The settings and arrays that `bahdanau_tf.serving.page` packed.
+export async function unpacked(base64) {
+  const packed = atob(base64);
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const start = 4 + new DataView(buffer).getUint32(0, true);
+  const settings = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, start - 4)));
+  const kinds = { int8: Int8Array, uint8: Uint8Array, int32: Int32Array, float32: Float32Array };
+  const arrays = {};
+  for (const [name, { dtype, place, size }] of Object.entries(settings.arrays)) {
+    arrays[name] = new kinds[dtype](buffer.slice(start + place, start + place + size));
+  }
+  return { settings, arrays };
+}
+
+const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x)); // faster than Math.tanh
+
+// W x + b for vectors x, with all rows of W or some; four rows of W at once.
+function product(vectors, { weights, bias, inputs, outputs }, rows) {
+  const size = rows?.length ?? outputs;
+  const products = vectors.map(() => new Float32Array(size));
+  for (let j = 0; j < size; j += 4) {
+    const row = (i) => (rows ? rows[Math.min(j + i, size - 1)] : Math.min(j + i, size - 1));
+    const r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3); // at the end some are the same
+    const w0 = r0 * inputs, w1 = r1 * inputs, w2 = r2 * inputs, w3 = r3 * inputs;
+    for (let k = 0; k < vectors.length; k++) {
+      const x = vectors[k], y = products[k];
+      let y0 = bias[r0], y1 = bias[r1], y2 = bias[r2], y3 = bias[r3];
+      for (let i = 0; i < inputs; i++) {
+        const value = x[i];
+        y0 += value * weights[w0 + i];
+        y1 += value * weights[w1 + i];
+        y2 += value * weights[w2 + i];
+        y3 += value * weights[w3 + i];
+      }
+      y[j] = y0;
+      y[j + 1] = y1; // beyond the end nothing is written
+      y[j + 2] = y2;
+      y[j + 3] = y3;
+    }
+  }
+  return products;
+}
+
+const lookUp = ({ weights, bias, inputs }, id) =>
+  weights.slice(id * inputs, (id + 1) * inputs).map((x, i) => x + bias[i]);
+
+const added = (vectors, others) => vectors.map((x, k) => x.map((value, i) => value + others[k][i]));
+
+// s + z (s~ - s), the gated unit; `terms` are those of its input.
+function gated({ gates, candidate }, states, terms) {
+  const n = candidate.outputs;
+  const sums = product(states, gates);
+  const visible = states.map((state, k) =>
+    state.map((x, i) => x * sigmoid(sums[k][n + i] + terms[k][n + i])));
+  const proposed = product(visible, candidate);
+  return states.map((state, k) =>
+    state.map((x, i) => {
+      const update = sigmoid(sums[k][i] + terms[k][i]);
+      return x + update * (tanh(proposed[k][i] + terms[k][2 * n + i]) - x);
+    }));
+}
+
+export class Model {
+  constructor({ settings, arrays }) {
+    Object.assign(this, { order: settings.step_order, lexicon: settings.lexicon, arrays });
+    for (const [name, [outputs, inputs]] of Object.entries(settings.matrices)) {
+      const bytes = arrays[name], scales = arrays[`${name}.scales`];
+      let weights = bytes;
+      if (scales) { // of rows, whose weights are bytes
+        weights = new Float32Array(bytes.length);
+        for (let i = 0; i < bytes.length; i++) weights[i] = bytes[i] * scales[(i / inputs) | 0];
+      }
+      const [owner, part] = name.split(".");
+      const matrix = { weights, bias: arrays[`${name}.bias`], inputs, outputs };
+      this[owner] = part ? { ...this[owner], [part]: matrix } : matrix;
+    }
+  }
+
+  // What the steps read of a sentence, and the state before the first.
+  encode(ids) {
+    const embedded = ids.map((id) => lookUp(this.source, id));
+    const [forward, backward] = [this.forward, this.backward].map((cell, side) => {
+      const terms = product(embedded, cell.input);
+      if (side) terms.reverse();
+      let states = [new Float32Array(cell.candidate.outputs)];
+      const all = terms.map((term) => (states = gated(cell, states, [term]))[0]);
+      return side ? all.reverse() : all;
+    });
+    const annotations = forward.map((x, t) => Float32Array.from([...x, ...backward[t]]));
+    const state = product(backward.slice(0, 1), this.bridge)[0].map(tanh);
+    const [keys, terms] = [this.keys, this.terms].map((matrix) => product(annotations, matrix));
+    return { keys, terms, state, term: new Float32Array(this.terms.outputs) };
+  }
+
+  // α of each hypothesis, and the terms of its context.
+  attend({ keys, terms }, states) {
+    const alphas = product(states, this.query).map((query) => {
+      const energies = keys.map((key) =>
+        this.arrays.energy.reduce((sum, value, i) => sum + value * tanh(query[i] + key[i]), 0));
+      const largest = Math.max(...energies);
+      const shares = energies.map((x) => Math.exp(x - largest));
+      const total = shares.reduce((a, b) => a + b);
+      return Float32Array.from(shares, (x) => x / total);
+    });
+    const contexts = alphas.map((alpha) => {
+      const sum = new Float32Array(this.terms.outputs);
+      terms.forEach((term, t) => {
+        for (let i = 0; i < sum.length; i++) sum[i] += alpha[t] * term[i];
+      });
+      return sum;
+    });
+    return [alphas, contexts];
+  }
+
+  // Reads the last word `id` of each hypothesis with its `state` and, in the original order, the
+  // `term` of its context; returns features of the next words, states, terms and α.
+  step(memory, hypotheses) {
+    const states = hypotheses.map(({ state }) => state);
+    const isFirst = !hypotheses[0].id; // no word is read
+    const projected = product(
+      hypotheses.map(({ id }) =>
+        isFirst ? new Float32Array(this.target.inputs) : lookUp(this.target, id)),
+      this.cell.input);
+    let after, seen, alphas, contexts;
+    if (this.order === "conditional") {
+      const middle = gated(this.cell, states, projected);
+      [alphas, contexts] = this.attend(memory, middle);
+      seen = after = gated(this.context, middle, contexts);
+    } else if (this.order === "original") {
+      const terms = added(projected, hypotheses.map(({ term }) => term));
+      seen = after = isFirst ? states : gated(this.cell, states, terms);
+      [alphas, contexts] = this.attend(memory, after);
+    } else {
+      [alphas, contexts] = this.attend(memory, states);
+      after = gated(this.cell, states, added(projected, contexts));
+      seen = this.order === "appendix" ? states : after;
+    }
+    return { features: this.read(seen, added(projected, contexts)), after, contexts, alphas };
+  }
+
+  // The maxout readout: the larger values of two halves, whose terms follow those of the cell.
+  read(states, terms) {
+    const half = this.state.outputs / 2, start = this.cell.input.outputs - 2 * half;
+    const features = product(states, this.state).map((hidden, k) => {
+      const value = (i) => hidden[i] + terms[k][start + i];
+      return hidden.subarray(0, half).map((_, i) => Math.max(value(i), value(half + i)));
+    });
+    return this.factor ? product(features, this.factor) : features;
+  }
+
+  // Logits of all next words, or of those of a shortlist.
+  logits(features, words) {
+    return product(features, this.words, words);
+  }
+
+  // The first words of the vocabulary, and those that the lexicon has for a sentence.
+  shortlist(ids) {
+    const { first, width } = this.lexicon;
+    const own = ids.flatMap((id) => [...this.arrays.lexicon.slice(id * width, (id + 1) * width)]);
+    const more = [...new Set(own)].filter((word) => word >= first).sort((a, b) => a - b);
+    return [...Array(first).keys(), ...more];
+  }
+}

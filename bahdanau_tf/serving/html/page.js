@@ -1,0 +1,33 @@
+// The page that translates by itself: reads the model in it, and shows translations.
+
+import { unpacked } from "./model.js";
+import { Translator } from "./translator.js";
+import { start } from "./view.js";
+
+const WORK = 12; // milliseconds of work before the page may draw and react
+
+const contents = await unpacked(document.getElementById("model").textContent);
+document.getElementById("model").remove();
+const translator = new Translator(contents);
+
+// A function to await between the steps of a search; it throws if the search is aborted.
+function pauses(signal) {
+  let last = performance.now();
+  return async () => {
+    if (performance.now() - last > WORK) {
+      await new Promise((resolve) => {
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = resolve;
+        port2.postMessage("");
+      });
+      last = performance.now();
+    }
+    signal.throwIfAborted();
+  };
+}
+
+start(
+  (text, search, signal) =>
+    translator.translate(text, contents.settings.searches[search], pauses(signal)),
+  { searches: Object.keys(contents.settings.searches), card: contents.settings.card },
+);

@@ -1,0 +1,202 @@
+// Sub-words, as SentencePiece splits and joins them. A text is a string with a character for each
+// byte of its UTF-8, so that places in it are the offsets of tokens.
+
+const SPACE = "\u00e2\u0096\u0081"; // U+2581
+const PENALTY = 10; // of a character that no piece of a unigram model has
+const LEAF = 1 << 8; // flags of a unit of the trie
+const LABEL = 0x800000ff;
+// Two words of two or more capitals, and no lower-case letter.
+const OTHER = "[^\\p{Ll}\\p{Lt}]*";
+const CAPITALS = `${OTHER}\\p{Lu}\\p{M}*\\p{Lu}${OTHER}`;
+const ALL_CAPITALS = new RegExp(`^${CAPITALS}[\\p{Z}\\t\\n\\f\\r]${CAPITALS}$`, "u");
+const START = /^[^\p{L}\p{N}]*\p{L}?/u; // up to the first letter
+
+const lengthOf = (text) => new TextEncoder().encode(text).length;
+const bytesOf = (text) => stringOf(new TextEncoder().encode(text));
+
+function stringOf(bytes) {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return text;
+}
+
+// The number of bytes of the character that begins with a byte.
+const sizeAt = (text, at) => {
+  const byte = text.charCodeAt(at);
+  return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+};
+
+// A line all in capitals as an ordinary sentence.
+function trueCased(text) {
+  if (!ALL_CAPITALS.test(text) || text.includes("\0")) return text;
+  const start = START.exec(text)[0];
+  const cased = start + text.slice(start.length).toLowerCase();
+  const isEven = (upper, lower) => lengthOf(upper) === lengthOf(lower);
+  const letters = text.match(/\p{Lu}/gu).every((x) => isEven(x, x.toLowerCase()));
+  return letters && isEven(text, cased) ? cased : text;
+}
+
+export class Subwords {
+  // `model` has SentencePiece's settings, `pieces` and `types`; `scores` and `charsmap` are arrays.
+  constructor(model, scores, charsmap) {
+    Object.assign(this, model);
+    this.scores = scores;
+    const size = charsmap.length ? new DataView(charsmap.buffer).getUint32(0, true) : 0;
+    this.trie = new Int32Array(charsmap.slice(4, 4 + size).buffer);
+    this.replacements = stringOf(charsmap.subarray(4 + size));
+    const names = model.pieces.map(bytesOf);
+    this.ids = new Map(names.map((name, id) => [name, id]).filter(([, id]) => this.types[id] === 1));
+    this.longest = Math.max(...[...this.ids.keys()].map((piece) => piece.length));
+    this.least = Math.min(...[...this.ids.values()].map((id) => scores[id]));
+    this.bytes = []; // the ids of single bytes
+    this.surfaces = names.map((name, id) => {
+      if (this.types[id] !== 6) return name.replaceAll(SPACE, " ");
+      const byte = parseInt(name.slice(3, 5), 16);
+      this.bytes[byte] = id;
+      return String.fromCharCode(byte);
+    });
+  }
+
+  // The ids of a text, the end symbol last, and the offsets of its tokens.
+  read(text) {
+    const { normal, places } = this.normalize(bytesOf(this.true_case ? trueCased(text) : text));
+    const ids = [], offsets = [];
+    let from = 0, afterUnknown = false;
+    for (const piece of this.unigram ? this.likeliest(normal) : this.merged(normal)) {
+      const to = from + piece.length;
+      const id = this.ids.get(piece);
+      const offset = [places[from], places[to]];
+      if (id === undefined && this.byte_fallback) {
+        for (let i = 0; i < piece.length; i++) {
+          ids.push(this.bytes[piece.charCodeAt(i)]);
+          offsets.push(i < piece.length - 1 ? [offset[0], offset[0]] : offset);
+        }
+      } else if (id === undefined && afterUnknown) {
+        offsets.at(-1)[1] = offset[1];
+      } else {
+        ids.push(id ?? this.unk);
+        offsets.push(offset);
+      }
+      afterUnknown = id === undefined;
+      from = to;
+    }
+    if (this.reverse) ids.reverse();
+    return { ids: [...ids, this.eos], offsets: this.reverse ? offsets.reverse() : offsets };
+  }
+
+  // The text of ids up to the end symbol, with the offsets of its tokens.
+  write(ids) {
+    const end = ids.indexOf(this.eos);
+    const pieces = (end < 0 ? ids : ids.slice(0, end)).map((id) => this.surfaces[id]);
+    if (this.reverse) pieces.reverse();
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    let text = "", size = 0, isFirst = true;
+    const add = (bytes, stream) => {
+      const part = decoder.decode(Uint8Array.from(bytes, (x) => x.charCodeAt()), { stream });
+      text += part;
+      size += lengthOf(part);
+    };
+    const offsets = pieces.map((piece) => {
+      const plain = piece.replace(/^ /, "");
+      if (!isFirst && plain !== piece) add(" ", true);
+      isFirst &&= !plain;
+      const start = size;
+      add(plain, true);
+      return [start, size];
+    });
+    add("", false);
+    if (offsets.length) offsets.at(-1)[1] = size;
+    return { text, offsets: this.reverse ? offsets.reverse() : offsets };
+  }
+
+  // The normal form of a text, and for each byte of it, and its end, the place in the text.
+  normalize(text) {
+    const space = this.escape_whitespaces ? SPACE : " ";
+    const places = [];
+    let normal = "", at = 0, afterSpace = this.remove_extra_whitespaces;
+    const add = (part) => {
+      normal += part;
+      for (let i = 0; i < part.length; i++) places.push(at);
+    };
+    while (afterSpace && at < text.length) {
+      const [part, size] = this.replaced(text, at);
+      if (part !== " ") break;
+      at += size;
+    }
+    if (at < text.length && this.add_dummy_prefix) add(space);
+    while (at < text.length) {
+      let [part, size] = this.replaced(text, at);
+      if (afterSpace) part = part.replace(/^ +/, "");
+      add(part.replaceAll(" ", space));
+      if (part) afterSpace = this.remove_extra_whitespaces && part.endsWith(" ");
+      at += size;
+    }
+    while (this.remove_extra_whitespaces && normal.endsWith(space)) {
+      normal = normal.slice(0, -space.length);
+      at = places[normal.length];
+      places.length = normal.length;
+    }
+    return { normal, places: [...places, at] };
+  }
+
+  // What the longest rule at a place writes, or else the character there; and what it reads. The
+  // rules are a trie of units: an offset, flags and a label.
+  replaced(text, at) {
+    const after = (node, unit) => node ^ ((unit >>> 10) << ((unit & 512) >>> 6));
+    let result, node = this.trie.length ? after(0, this.trie[0]) : 0;
+    for (let i = at; i < text.length && this.trie.length; i++) {
+      const byte = text.charCodeAt(i);
+      const unit = this.trie[(node ^= byte)];
+      if ((unit & LABEL) !== byte) break;
+      node = after(node, unit);
+      if (unit & LEAF) result = [this.trie[node] & 0x7fffffff, i + 1 - at];
+    }
+    if (!result) return [text.substr(at, sizeAt(text, at)), sizeAt(text, at)];
+    const end = this.replacements.indexOf("\0", result[0]);
+    return [this.replacements.slice(result[0], end), result[1]];
+  }
+
+  // The pieces of byte pair encoding: the pair with the largest score is joined, the first of equals.
+  merged(text) {
+    const symbols = [], scores = [];
+    for (let at = 0; at < text.length; at += sizeAt(text, at)) {
+      symbols.push(text.substr(at, sizeAt(text, at)));
+    }
+    const rate = (i) => {
+      if (i < 0 || i + 1 >= symbols.length) return;
+      scores[i] = this.scores[this.ids.get(symbols[i] + symbols[i + 1])] ?? -Infinity;
+    };
+    symbols.forEach((_, i) => rate(i));
+    for (;;) {
+      let best = -1, score = -Infinity;
+      for (let i = 0; i < scores.length; i++) if (scores[i] > score) score = scores[(best = i)];
+      if (best < 0) return symbols;
+      symbols.splice(best, 2, symbols[best] + symbols[best + 1]);
+      scores.splice(best, 1);
+      rate(best - 1);
+      rate(best);
+    }
+  }
+
+  // The most probable pieces of a unigram model, with scores in float32.
+  likeliest(text) {
+    const best = [{ score: 0 }]; // of the text up to each place
+    const offer = (from, to, score) => {
+      score += best[from].score;
+      if (!best[to] || score > best[to].score) best[to] = { score: Math.fround(score), from };
+    };
+    for (let from = 0; from < text.length; from += sizeAt(text, from)) {
+      const single = from + sizeAt(text, from);
+      for (let to = single; to <= text.length && to - from <= this.longest; to += sizeAt(text, to)) {
+        const id = this.ids.get(text.slice(from, to));
+        if (id !== undefined) offer(from, to, this.scores[id]);
+      }
+      if (!this.ids.has(text.slice(from, single))) {
+        offer(from, single, Math.fround(this.least - PENALTY));
+      }
+    }
+    const pieces = [];
+    for (let to = text.length; to > 0; to = best[to].from) pieces.push(text.slice(best[to].from, to));
+    return pieces.reverse();
+  }
+}

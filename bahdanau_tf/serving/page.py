@@ -1,0 +1,205 @@
+"""Writes a translator as one HTML page that translates by itself, without a server or network.
+
+The page has the scripts of `html/`, and the model: a header in JSON and arrays, deflated, in
+base64. A matrix has a row for each output; a weight is a byte, see `translation.saved`. The
+policy in the page forbids connections and any other script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of
+from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.text.subwords import model_class
+from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.saved import rounded
+
+Array: TypeAlias = Any  # of NumPy
+SCRIPTS = ("sentencepiece.js", "model.js", "translator.js", "view.js", "page.js")
+POLICY = (
+    "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "
+    "img-src data:; base-uri 'none'; form-action 'none'"
+)
+BEAM, ALTERNATIVES = 5, 3
+UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
+# What the scripts can do.
+IN_TRAINER: dict[str, list[Any]] = {
+    "model_type": [UNIGRAM, BPE],
+    "treat_whitespace_as_suffix": [False],
+}
+IN_PIECE: dict[str, list[Any]] = {"type": [1, 2, 3, 6]}  # normal, unknown, control or a byte
+
+
+def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str = "") -> None:
+    """Writes the page of a translator; `card` describes the model, as Markdown.
+
+    Raises:
+        ValueError: The page lacks something that the model, a tokenizer or the search has.
+        OSError: The file cannot be written.
+    """
+    write_atomically(path, page_of(graph, card).encode())
+
+
+def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
+    """The page as HTML, with a byte for each weight, or with float32 weights."""
+    check_model(graph, "Translator.page", "a page")
+    page, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
+    policy = POLICY.format(script=_checksum(script), style=_checksum(style))
+    model = base64.b64encode(_packed(graph, card, int8)).decode()
+    head = '<meta charset="utf-8">'
+    for tag, contents in (
+        (head, f'{head}\n  <meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        ('<link rel="stylesheet" href="page.css">', f"<style>{style}</style>"),
+        (
+            '<script src="playground.js" type="module"></script>',
+            f'<script type="text/plain" id="model">{model}</script>\n'
+            f'  <script type="module">{script}</script>',
+        ),
+    ):
+        page = page.replace(tag, contents)
+    return page
+
+
+def read(name: str) -> str:
+    """A file of the page."""
+    return files("bahdanau_tf.serving").joinpath("html", name).read_text("utf-8")
+
+
+def joined(*names: str) -> str:
+    """Modules as one: without the lines that import one from another."""
+    return re.sub(r"^import .*\n|^export ", "", "".join(map(read, names)), flags=re.MULTILINE)
+
+
+def _checksum(text: str) -> str:
+    """The hash by which a policy allows a script or a style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+class _Arrays:
+    """Arrays one after another; equal ones are stored once."""
+
+    def __init__(self) -> None:
+        self.places: dict[bytes, int] = {}
+        self.entries: dict[str, dict[str, object]] = {}
+        self._size = 0
+
+    def add(self, name: str, array: Array) -> None:
+        """Adds an array."""
+        data = array.tobytes()
+        if data not in self.places:
+            self.places[data] = self._size
+            self._size += len(data)
+        place = self.places[data]
+        self.entries[name] = {"dtype": str(array.dtype), "place": place, "size": len(data)}
+
+
+def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
+    """The model, its tokenizers and how it searches, as `unpacked` of model.js reads them."""
+    model: Any = graph.model
+    decoding, lexicon = graph.decoding, graph.lexicon
+    arrays, matrices = _Arrays(), {}
+    for name, kernel, bias in _matrices(model):
+        rows = kernel.T
+        matrices[name] = rows.shape
+        if int8:
+            rows, scales = rounded(rows, axis=1)
+            arrays.add(f"{name}.scales", scales)
+        arrays.add(name, rows)
+        arrays.add(f"{name}.bias", np.zeros(len(rows), np.float32) if bias is None else bias)
+    arrays.add("energy", values_of(model.decoder.attention.energy.kernel))
+    if lexicon is not None:
+        arrays.add("lexicon", lexicon.words)
+    texts = {"source": graph.source_texts[0], "target": graph.target_text}
+    beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
+    several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
+    settings = {
+        "card": card,
+        "step_order": model.decoder.step_order,
+        "decoding": vars(decoding),
+        "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
+        "texts": {side: _add_text(arrays, side, text) for side, text in texts.items()},
+        "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
+        "matrices": matrices,
+        "arrays": arrays.entries,
+    }
+    header = json.dumps(settings, ensure_ascii=False).encode()
+    start = len(header).to_bytes(4, "little")
+    return zlib.compress(b"".join([start, header, *arrays.places]), 9)
+
+
+def _matrices(model: Any) -> Iterator[tuple[str, Array, Array | None]]:
+    """The weights as W [inputs, outputs] and b, where possible one matrix for each input."""
+    decoder, readout, output = model.decoder, model.readout, model.output_weights()
+    cells = {"cell": decoder.cell}
+    for name in ("source", "target"):
+        embedding = getattr(model, f"{name}_embedding")
+        yield name, values_of(embedding.embeddings).T, _bias(embedding)
+    for name, layer in zip(("forward", "backward"), model.encoder.stack[0], strict=True):
+        cells[name] = layer.cell
+        yield f"{name}.input", *values_of(layer.cell.kernel, layer.cell.projected_bias)
+    if decoder.step_order == "conditional":
+        cells["context"] = decoder.context_cell
+    for name, cell in cells.items():
+        recurrent = values_of(cell.recurrent_kernel)
+        yield f"{name}.gates", recurrent[:, : 2 * cell.units], None
+        yield f"{name}.candidate", recurrent[:, 2 * cell.units :], None
+    # The terms of the cell and then those of the readout.
+    kernel, bias = values_of(decoder.cell.kernel, decoder.cell.projected_bias)
+    kernel = np.concatenate([kernel, halves(values_of(readout.previous_kernel))], 1)
+    yield "cell.input", kernel, np.concatenate([bias, halves(values_of(readout.bias))])
+    kernel, bias = context_terms(decoder)
+    kernel = np.concatenate([kernel, halves(values_of(readout.context_kernel))], 1)
+    yield "terms", kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
+    keys = decoder.attention.key_projection
+    yield "keys", values_of(keys.kernel), _bias(keys)
+    yield "query", values_of(decoder.attention.query_projection.kernel), None
+    yield "bridge", *values_of(model.bridge.kernel, model.bridge.bias)
+    yield "state", halves(values_of(readout.state_kernel)), None
+    if readout.factor_kernel is not None:
+        yield "factor", values_of(readout.factor_kernel), None
+    yield "words", values_of(output.kernel).T, values_of(output.bias)
+
+
+def _bias(layer: Any) -> Array | None:
+    return None if layer.bias is None else values_of(layer.bias)
+
+
+def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
+    """Adds scores and rules of sub-words; returns their other settings."""
+    model = model_class().FromString(text.model_proto)
+    trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
+    _check_settings("SentencePiece model", trainer, IN_TRAINER)
+    for piece in pieces:
+        _check_settings("piece", piece, IN_PIECE)
+    arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
+    arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    return {
+        "pieces": [piece.piece for piece in pieces],
+        "types": [piece.type for piece in pieces],
+        "unigram": trainer.model_type == UNIGRAM,
+        "byte_fallback": trainer.byte_fallback,
+        **{name: getattr(normalizer, name) for name in names},
+        **{name: getattr(text, name) for name in ("reverse", "true_case")},
+        **{name: getattr(text, f"{name}_id") for name in ("pad", "unk", "eos")},
+    }
+
+
+def _check_settings(owner: str, settings: Any, possible: dict[str, list[Any]]) -> None:
+    for name, wanted in possible.items():
+        if (value := getattr(settings, name)) not in wanted:
+            wishes = " or ".join(map(repr, wanted))
+            raise ValueError(
+                f"Translator.page: {name} of the {owner} is {value!r}, wanted {wishes}"
+            )

@@ -1,0 +1,237 @@
+"""The page that translates by itself: in Node as `Translator`, in Chromium without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import randomized
+from toys import english, french, toy_translator, with_alternatives
+
+from bahdanau_tf import Decoding, Lexicon, RNNSearch, SubwordTokenizer, Translator
+from bahdanau_tf.commands import main as cli
+from bahdanau_tf.serving.page import SCRIPTS, joined, page_of
+
+pytestmark = pytest.mark.usefixtures("eager_search")
+pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
+
+LINES = [
+    "the red cat sees a dog.",
+    "le chat rouge dort.",
+    "고양이가 잔다.",
+    "猫が寝る。",
+    "ÉTÉ été",
+] * 9
+TOKENIZERS = {
+    "BPE": {"vocabulary_size": 330},
+    "BPE, reversed": {"vocabulary_size": 330, "reverse": True, "true_case": True},
+    "unigram": {"vocabulary_size": 310, "model_type": "unigram", "lowercase": True},
+    "unigram, NFKC": {
+        **{"vocabulary_size": 50, "model_type": "unigram", "normalization": "nmt_nfkc_cf"},
+        "byte_fallback": False,
+    },
+    "BPE, identity": {"vocabulary_size": 70, "normalization": "identity", "byte_fallback": False},
+}
+SENTENCES = ["the red cat.", "", " ", "un", "a dog é猫 sleeps", "x x x x"]
+DEV = sorted(Path(__file__).parents[2].glob("shared/data/*/dev.??"))
+DRIVER = """
+import { readFileSync } from "node:fs";
+const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));
+const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
+const translator = new Translator(await unpacked(packed));
+const { read, texts, options } = JSON.parse(task);
+const results = [];
+for (const text of texts) {
+  const { ids, offsets } = translator.source.read(text);
+  results.push(read ? { ids, offsets, written: translator.target.write(ids) }
+    : await translator.translate(text, options));
+}
+console.log(JSON.stringify(results));
+"""
+
+
+@pytest.fixture
+def in_node(tmp_path):
+    """`in_node(html, **task)` reads or translates texts as the page does."""
+    if (node := shutil.which("node")) is None:
+        pytest.skip("needs Node")
+
+    def run(html: str, **task: Any) -> Any:
+        script = joined(*SCRIPTS[:3]) + DRIVER
+        for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
+            (tmp_path / name).write_text(text, "utf-8")
+        words = [node, *(str(tmp_path / name) for name in ("a.mjs", "a.html", "a.json"))]
+        return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+
+    return run
+
+
+def translator(text: Any, target: Any = None, **options: Any) -> Translator:
+    sizes = {"units": 6, "embedding_dim": 5, "attention_units": 5, "maxout_units": 3}
+    target = target or text
+    model = RNNSearch(text.vocabulary_size, target.vocabulary_size, **{**sizes, **options})
+    return Translator(randomized(model, scale=0.7), text, target)
+
+
+def odd_rows(count: int) -> list[str]:
+    ranges = ((32, 127), (0xA0, 0x180), (0x300, 0x330), (0x1100, 0x1200), (0xAC00, 0xAC40))
+    ranges += ((0x3040, 0x3100), (0x590, 0x6FF), (0xFF00, 0xFFEF), (0x1F600, 0x1F640))
+    kinds = [[*map(chr, range(*codes))] for codes in ranges]
+    kinds += [list(" \t\n\u3000\u00a0\u2028\u200b\u200d\ufeff\u2581\0\u00ad"), LINES]
+    kinds += [["ABC", "THE BIG", "<0x41>", "[END]", "ﬁ", "Ⅷ", "İ", "ß", "Σ", "e\u0323\u0302"]]
+    rows = ["", " ", "A BIG DOG.", "ÉTÉ À PARIS!", "THE İSTANBUL", "\0", "▁▁a", "x" * 999]
+    while len(rows) < count:
+        chosen = random.choices(kinds, k=random.randint(1, 4))
+        length = random.randint(1, 30)
+        rows.append("".join(random.choice(random.choice(chosen)) for _ in range(length)))
+    return rows
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_ids_and_offsets_are_those_of_tensorflow_text(in_node, name):
+    text = SubwordTokenizer.train([LINES], **TOKENIZERS[name])
+    rows = odd_rows(400)
+    rows += [x for path in DEV for x in path.read_text("utf-8").split("\n")[:300]]
+    read = text.tokenize(rows)
+    ids, written = read.to_list(), text.detokenize(read).numpy()
+    starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
+    results = in_node(page_of(translator(text).graph), read=True, texts=rows)
+    for row, result in enumerate(results):
+        count = len(result["offsets"])
+        assert result["ids"] == ids[row], ascii(rows[row])
+        places = [*map(list, zip(starts[row], ends[row], strict=True))]
+        assert result["offsets"] == places[:count], ascii(rows[row])
+        assert result["written"]["text"] == written[row].decode(), ascii(rows[row])
+
+
+BPE = SubwordTokenizer.train([LINES], **TOKENIZERS["BPE"])
+REVERSED = SubwordTokenizer(BPE.model_proto, reverse=True)
+WORDS = np.where(np.arange(BPE.vocabulary_size)[:, None] % 3, [[270, 280]], [[275, -1]])
+LEXICON = Lexicon(np.where(np.arange(len(WORDS))[:, None] > 0, WORDS, -1), first=260)
+TIED = {"tie_embeddings": True, "factored_output": False}
+SHORT = {"max_length": 12}
+SHORTLIST = {"beam_size": 4, "shortlist": True, "n_best": 2, "max_length": 9}
+MODELS: dict[str, Any] = {  # and searches
+    "original": (
+        lambda: translator(BPE, factored_output=True, embedding_bias=True),
+        [{"beam_size": 1, "max_length_ratio": 2.0}, SHORTLIST],
+    ),
+    "appendix": (
+        lambda: translator(REVERSED, BPE, step_order="appendix", factored_output=False),
+        [{"beam_size": 12, "max_length": 7, "n_best": 5, "alpha": 0.0}],
+    ),
+    "main-text": (
+        lambda: translator(BPE, REVERSED, step_order="main-text"),
+        [{"beam_size": 3, "shrink": True, "n_best": 3, "max_length": 12}],
+    ),
+    "conditional": (
+        lambda: translator(BPE, step_order="conditional", maxout_units=5, **TIED),
+        [{"beam_size": 4, "beta": 0.4, "min_length_ratio": 1.0, "unknown": "forbid", **SHORT}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_translations_are_those_of_the_translator(in_node, name):
+    make, searches = MODELS[name]
+    own = make()
+    own.lexicon = LEXICON
+    html = page_of(own.graph, int8=False)
+    for options in searches:
+        results = in_node(html, texts=SENTENCES, options=options)
+        for x, result in zip(own.translate(SENTENCES, **options), results, strict=True):
+            wanted = with_alternatives(x) if x.source_tokens else []
+            for y, z in zip(wanted, result["translations"], strict=True):
+                assert (y.text, y.finished) == (z["text"], z["finished"])
+                assert z["score"] == pytest.approx(y.score, abs=1e-4)
+                np.testing.assert_allclose(z["weights"], y.weights, atol=1e-5)
+                assert result["offsets"] == [*map(list, y.source_offsets)]
+
+
+def test_a_page_of_the_pretrained_model(in_node, tmp_path, capsys):
+    own = Translator.from_preset("tatoeba-en-fr")
+    path = tmp_path / "page.html"
+    assert cli.main(["page", "--model_dir=tatoeba-en-fr", f"--output={path}"]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    html = path.read_text("utf-8")
+    assert len(html) < 8e6
+    texts = ["I am happy.", "Where is the station?", "The cat sleeps."]
+    results = in_node(html, texts=texts, options={"beam_size": 2, "n_best": 1})
+    wanted = [x.text for x in own.translate(texts, beam_size=2)]
+    assert [x["translations"][0]["text"] for x in results] == wanted
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the text of its scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.tags[-1] if self.tags else ("", {})
+        self.texts.setdefault(attributes.get("type") or tag, data)
+
+
+def test_the_page_loads_nothing_and_writes_no_html():
+    own = translator(BPE)
+    html = page_of(own.graph, "</script><script>alert(1)</script><img src=x>")
+    elements = Elements(html)
+    assert [tag for tag, _ in elements.tags].count("script") == 2
+    assert not any({"src", "action"} & {*attributes} for _, attributes in elements.tags)
+    assert [x.get("href") for _, x in elements.tags if "href" in x] == ["data:,"]
+    (policy,) = (x["content"] for _, x in elements.tags if "http-equiv" in x)
+    assert policy.startswith("default-src 'none'; connect-src 'none'; ")
+    for tag in ("module", "style"):
+        digest = hashlib.sha256(elements.texts[tag].encode()).digest()
+        assert f"'sha256-{base64.b64encode(digest).decode()}'" in policy
+    # What puts text in as HTML, runs text or connects.
+    assert not re.findall(
+        r"\.(?:inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\b|Function\(|\bfetch\(|"
+        r"XMLHttpRequest|WebSocket|EventSource|sendBeacon|\bimport\b|://|url\(|@import",
+        elements.texts["module"] + elements.texts["style"],
+    )
+
+
+def test_what_the_page_lacks_is_refused():
+    with pytest.raises(ValueError, match="cannot write the tokenizer WordTokenizer, wanted Subw"):
+        page_of(toy_translator(english(), french()).graph)
+    own = translator(BPE)
+    own.decoding = Decoding(no_repeated_ngrams=2)
+    with pytest.raises(ValueError, match="no_repeated_ngrams is 2, wanted 0 in a page"):
+        page_of(own.graph)
+
+
+def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
+    own = Translator.from_preset("tatoeba-en-fr")
+    path = own.page(tmp_path / "page.html")
+    page.call(
+        "Network.emulateNetworkConditions",
+        **{"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+    )
+    page.open(f"{path.as_uri()}#I%20am%20happy.")
+    page.wait_for("!document.querySelector('#result').hidden")
+    shown = "document.querySelector('#translation').textContent"
+    assert page.evaluate(shown) == own.translate("I am happy.", beam_size=5).text + "[END]"
+    page.evaluate("document.querySelector('#text').value = '<b>x</b>'")
+    page.evaluate("document.querySelector('#text').focus()")
+    page.press("Enter", 13, modifiers=2)
+    page.wait_for("document.querySelector('#source').textContent.startsWith('<b>x</b>')")
+    assert page.evaluate("document.querySelectorAll('#source b').length") == 0
+    assert [url.partition("#")[0] for url in page.requests] == [path.as_uri()]
+    assert page.problems == []
