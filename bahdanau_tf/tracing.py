@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -41,8 +41,12 @@ __all__ = [
     "Step",
     "Trace",
     "beam_tree",
+    "decoder_states",
+    "nearest_states",
     "trace",
 ]
+
+_AT_ONCE = 64  # pairs whose states are computed
 
 
 class _Rows(NamedTuple):
@@ -80,12 +84,7 @@ def trace(
     print([(step.token, step.candidates[0].probability) for step in steps])
     ```
     """
-    model = translator.model
-    if not isinstance(model, EncoderDecoder):
-        raise ValueError(
-            f"trace: the model is {type(model).__name__}, wanted one model of "
-            "this package (trace the members of an ensemble one by one)"
-        )
+    model = _own_model("trace", translator)
     if not isinstance(text, str):
         raise ValueError(f"trace: text is a {type(text).__name__}, wanted one string")
     if candidates < 1:
@@ -117,6 +116,64 @@ def trace(
             model, translator.target_text.ids_to_tokens, source, ids, [*columns, -1], candidates
         ),
     )
+
+
+def _own_model(owner: str, translator: Translator) -> EncoderDecoder:
+    if not isinstance(translator.model, EncoderDecoder):
+        raise ValueError(
+            f"{owner}: the model is {type(translator.model).__name__}, wanted one model of "
+            "this package (trace the members of an ensemble one by one)"
+        )
+    return translator.model
+
+
+def decoder_states(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str]
+) -> list[np.ndarray]:
+    """The state that is read out for each target token and the end symbol, float32 [T_y, n].
+
+    Args:
+        translator: A translator of a single model.
+        sources: The sentences.
+        targets: Their translations, in which each word is the next previous word.
+
+    Raises:
+        ValueError: The model is an ensemble or not one of this package.
+    """
+    model = _own_model("decoder_states", translator)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2, autograph=False)
+    def run(*lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        texts = zip((translator.source_text, translator.target_text), lines, strict=True)
+        source, target = (text.tokenize(x).to_tensor() for text, x in texts)
+        state = model.hidden({"source": source, "target": target})[1].state
+        return tf.cast(state, tf.float32), tf.math.count_nonzero(target, axis=1)
+
+    states: list[np.ndarray] = []
+    for start in range(0, len(sources), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        batch = run(tf.constant(sources[rows]), tf.constant(targets[rows]))
+        padded, lengths = (x.numpy() for x in batch)
+        states += [x[:length].copy() for x, length in zip(padded, lengths, strict=True)]
+    return states
+
+
+def nearest_states(
+    states: Sequence[np.ndarray], state: np.ndarray, count: int = 5
+) -> list[tuple[int, int, float]]:
+    """Finds the sentence pairs with a state near another one, by Euclidean distance.
+
+    Args:
+        states: Those of each pair, from `decoder_states`.
+        state: float [n].
+        count: Number of pairs, each with its nearest state.
+
+    Returns:
+        The number of the pair, that of the step, both from 0, and the distance; the nearest first.
+    """
+    distances = [np.linalg.norm(each - state, axis=1) for each in states]
+    nearest = [(pair, int(x.argmin()), float(x.min())) for pair, x in enumerate(distances)]
+    return sorted(nearest, key=lambda each: each[2])[:count]
 
 
 def _steps(

@@ -1,6 +1,7 @@
 """Forced alignment of given translations: `Translator.align`, `align`."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from toys import english, french, toy_translator
 from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.evaluation import parse_pharaoh
+from bahdanau_tf.evaluation import hard_links, parse_pharaoh, write_pharaoh
 
 SOURCES = ["the cat sleeps.", "a red dog sees the cat.", "cat", "an unheard-of dog", "", "the dog"]
 TARGETS = ["Le chat dort.", "un chien rouge voit le chat.", "l'inconnu", "", "le chat"]
@@ -101,6 +102,20 @@ def test_subwords_are_aligned(tmp_path):
     rows, columns = alignment.weights.shape
     assert len(alignment.tokens) == rows - 1 > 2 < columns - 1
     np.testing.assert_allclose(alignment.weights.sum(1), 1.0, atol=1e-5)
+    # The last word's letters come last; weights on a word are those on all its pieces.
+    source, target = alignment.source_tokens, alignment.tokens
+    assert ["".join(x).split() for x in (source, target)] == [
+        ["caf\u00e9", "\u732b"],
+        ["\U0001f600", "caf\u00e9"],
+    ]
+    x, y = (
+        next(n for n, x in enumerate(side) if "".join(side[: n + 1]).split()[1:])
+        for side in (source, target)
+    )
+    parts = alignment.weights[:-1, :-1]
+    rows = np.stack([parts[:y].mean(0), parts[y:].mean(0)])
+    wanted = np.stack([rows[:, :x].sum(1), rows[:, x:].sum(1)], 1)
+    np.testing.assert_allclose(alignment.word_weights, wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["translator", "reversing"])
@@ -157,7 +172,8 @@ def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
             path = tmp_path / ("source", "target")[side]
             path.write_bytes(text.encode("utf-8", "surrogateescape"))
         files = [f"--{name}={tmp_path / name}" for name in ("source", "target")]
-        return main(["align", "--model_dir=x", "--window=2", *files, *flags])
+        window = ["--window=2"] * ("--gold" not in str(flags))
+        return main(["align", "--model_dir=x", *window, *files, *flags])
 
     return call
 
@@ -181,6 +197,24 @@ def test_the_command_writes_weights(run, tmp_path, translator):
         assert written["tokens"] == pair.tokens
         assert {*map(tuple, written["alignment"])} == pair.hard_alignment
         np.testing.assert_allclose(written["weights"], pair.weights, atol=1e-4)
+
+
+def test_the_command_judges_links_by_hand(run, tmp_path, translator, capfd):
+    """Words between spaces: the final period belongs to the word before it."""
+    gold, more = tmp_path / "gold", tmp_path / "more"
+    aligned = translator.align(SOURCES, TARGETS)
+    links = [hard_links(pair.word_weights) for pair in aligned]
+    write_pharaoh(gold, links)
+    assert {x.shape for x in (aligned[0].word_weights, aligned[3].word_weights)} == {(3, 3), (0, 3)}
+    more.write_text("dog\n" * 9)
+    assert run(f"--gold={gold}", f"--train_source={more}", f"--train_target={more}") == 0
+    out = capfd.readouterr().out
+    assert f"6 pairs, {sum(map(len, links))} sure and 0 possible links" in out
+    assert re.search(r"model +0\.000 ± 0\.000 +1\.000 ± 0\.000 +1\.000 ± 0\.000\n", out)
+    assert "IBM model 1, 15 pairs" in out
+    gold.write_text("7-0\n" * 6)
+    assert run(f"--gold={gold}") == 2
+    assert "line 1: '7-0' is not within the pair's 3 source" in capfd.readouterr().err
 
 
 def test_the_command_reports_where_the_alignments_before_an_error_are(

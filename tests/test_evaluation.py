@@ -5,7 +5,7 @@ import gzip
 import io
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -291,6 +291,8 @@ def test_alignment_error_rate_equals_values_by_hand():
     assert rate == pytest.approx(1 - (1 + 2) / (3 + 2))
     rate = evaluation.alignment_error_rate(alignments, sure)
     assert rate == pytest.approx(1 - (1 + 1) / (3 + 2))
+    of_one = evaluation.score_alignments(alignments, sure, possible)
+    assert [*map(str, of_one)] == ["0.400 ± 0.000", "0.667 ± 0.000", "0.500 ± 0.000"]
     # Counts are summed over sentences; rates are not averaged.
     rate = evaluation.alignment_error_rate(alignments * 2, [*sure, alignments[0]])
     assert rate == pytest.approx(1 - (2 + 6) / (5 + 6))
@@ -305,9 +307,53 @@ def test_alignment_error_rate_is_0_for_the_same_and_1_for_others(alignments):
     assert evaluation.alignment_error_rate(alignments, moved) == worst
 
 
-def test_alignment_error_rate_refuses_different_numbers_of_sentences():
-    with pytest.raises(ValueError, match="1 alignments, 2 sure"):
-        evaluation.alignment_error_rate([frozenset()], [frozenset()] * 2)
+def test_alignment_scores_refuse_different_numbers_of_sentences_and_none():
+    for function in (evaluation.alignment_error_rate, evaluation.score_alignments):
+        with pytest.raises(ValueError, match="1 alignments, 2 sure"):
+            function([frozenset()], [frozenset()] * 2)
+    with pytest.raises(ValueError, match="there are no sentences"):
+        evaluation.score_alignments([], [])
+
+
+def test_the_interval_of_independent_links_is_that_of_a_proportion():
+    right, wrong = frozenset({(0, 0)}), frozenset({(1, 0)})
+    links = [right if n % 5 else wrong for n in range(1000)]
+    error_rate, precision, recall = evaluation.score_alignments(links, [right] * 1000)
+    assert (error_rate.value, precision.value, recall.value) == pytest.approx((0.2, 0.8, 0.8))
+    for estimate in (error_rate, precision, recall):
+        assert estimate.margin == pytest.approx(1.96 * math.sqrt(0.8 * 0.2 / 1000), rel=0.1)
+
+
+def em(sources, targets, iterations):
+    """IBM model 1 word by word."""
+    sources = [["", *words] for words in sources]
+    t = defaultdict(lambda: 1.0)
+    for _ in range(iterations + 1):
+        pairs = zip(sources, targets, strict=True)
+        alpha = [[[t[x, y] / sum(t[k, y] for k in xs) for x in xs] for y in ys] for xs, ys in pairs]
+        counts, totals = defaultdict(float), defaultdict(float)
+        for xs, ys, rows in zip(sources, targets, alpha, strict=True):
+            for (i, y), (j, x) in itertools.product(enumerate(ys), enumerate(xs)):
+                counts[x, y] += rows[i][j]
+                totals[x] += rows[i][j]
+        t = {(x, y): count / totals[x] for (x, y), count in counts.items()}
+    every = zip(alpha, sources, strict=True)
+    return [np.reshape(rows, [-1, len(xs)])[:, 1:] for rows, xs in every]
+
+
+def test_ibm_model_1_is_em_and_finds_the_words_of_the_textbook():
+    sources = ["das Haus", "das Buch", "", "ein Buch das Buch", "ein"]
+    targets = ["the house", "the book", "no source", "a book the book", ""]
+    words = [line.split() for line in sources], [line.split() for line in targets]
+    for iterations in (0, 1, 5):
+        ours = evaluation.ibm_model_1(*words, iterations)
+        for own, wanted in zip(ours, em(*words, iterations), strict=True):
+            np.testing.assert_allclose(own, wanted, atol=1e-12)
+    # In the limit each word has one translation (Koehn 2010, figure 4.4, with an empty word).
+    first, second = evaluation.ibm_model_1(words[0][:2], words[1][:2], 300)
+    for alpha in (first, second):
+        np.testing.assert_allclose(alpha, [[0.5, 0], [0, 1]], atol=0.01)
+    assert evaluation.ibm_model_1([], []) == []
 
 
 def test_diagonal_links_follow_the_diagonal():
@@ -390,6 +436,48 @@ def test_a_bad_pharaoh_link_is_named_with_its_line(tmp_path, item):
     path.write_text(f"0-0\n1-1 {item}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2"):
         evaluation.read_pharaoh(path)
+
+
+GOLD = {
+    "Pharaoh, ?": "0-0 1?2\n\n2-0",
+    "Pharaoh, p": "1p2 0-0\r\n \n 2-0\n",
+    "Pharaoh, a suffix": "0-0 1-2?\n\n2-0",
+    "NAACL": "\n3 3 1\n1 1 1 S\n0001 2 3 P\n",
+    "NAACL, confidence": "1 1 1 S 1\n1\t2\t3 P 0.5\n\n3 3 1 S 1",
+}
+
+
+@pytest.mark.parametrize("text", GOLD.values(), ids=GOLD)
+def test_links_by_hand_are_read_from_either_format(tmp_path, text):
+    path = tmp_path / "gold"
+    path.write_text(text)
+    sure, possible = evaluation.read_gold(path, [(2, 3), (0, 4), (3, 1)])
+    assert sure == [{(0, 0)}, set(), {(2, 0)}]
+    assert possible == [{(1, 2)}, set(), set()]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n", "has no links"),
+        ("0-0", "has 1 lines, wanted 2"),
+        ("0-0\n0-1 0-x", "line 2: '0-x' is not a link, wanted e.g. 0-1"),
+        ("1 1 1\n1-1", "line 2: '1-1' is not a link, wanted e.g. 1 1 2 S"),
+        (
+            "0-0\n1-2",
+            "line 2: '1-2' is not within the pair's 1 source and 2 target words, counted from 0",
+        ),  # counted from 1
+        ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
+        ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
+        ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
+        ("the cat\nthe dog", "line 1: 'the' is not a link"),
+    ],
+)
+def test_a_bad_link_by_hand_is_named_with_its_line(tmp_path, text, message):
+    path = tmp_path / "gold"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        evaluation.read_gold(path, [(2, 2), (1, 2)])
 
 
 # The tokenizer of BLEU, against sacreBLEU --------------------------------------

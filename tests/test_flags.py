@@ -440,6 +440,9 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
             ["--reference={text}", "--hypotheses={text}", "--beam_size=3"],
             "--beam_size is not used without --model_dir",
         ),
+        ("align", ["--train_source={text}"], "--train_source is not used without --gold"),
+        ("align", ["--gold={text}", "--format=json"], "--format is not used with --gold"),
+        ("align", ["--gold={text}", "--train_target={text}"], "_target go together"),
         ("report", ["--quick", "--beam_size=0"], "--beam_size is 0"),
         ("report", ["--quick", "--minutes=nan"], "--minutes is nan"),
         ("report", ["--quick", "--hypotheses=a=/nowhere"], "no file /nowhere"),
@@ -457,7 +460,9 @@ def test_other_commands_refuse_bad_flags(refused, tmp_path, text, command, flags
     flags = [flag.format(tmp=tmp_path, text=text) for flag in flags]
     if command in ("translate", "export") and "model_dir" not in flags[0]:
         flags.append("--model_dir=x")
-    if command == "rescore":
+    if command == "align":
+        flags += [f"--source={text}", f"--target={text}"]
+    if command in ("rescore", "align"):
         flags.append("--model_dir=x")
     assert said in refused(command, *flags)
 

@@ -333,6 +333,48 @@ def test_the_alignment_table_says_which_systems_have_none(translator):
     assert table.rows == [["S", *one_word_has_all], ["L", "no attention", *[""] * 6]]
 
 
+class Adder:
+    """Each source word that a target repeats adds its length to log p; α is at fixed places."""
+
+    weights = np.array([[0.5, 0.2, 0.3, 0], [0.5, 0.1, 0.4, 0], [1, 1, 1, 1]])
+
+    def align(self, sources, targets):
+        ends = [[(2 * n, 2 * n + 1) for n in range(3)] for _ in sources]
+        return [
+            Translation(
+                x,
+                y,
+                [*y.replace(" ", "")],
+                log_prob=scored.log_prob,
+                source_tokens=[*x.replace(" ", "")],
+                source_offsets=end[: len(x.split())],
+                target_offsets=end[:2],
+                weights=self.weights,
+            )
+            for x, y, scored, end in zip(
+                sources, targets, self.score(sources, targets), ends, strict=True
+            )
+        ]
+
+    def score(self, sources, targets):
+        points = {"b": 3.0, "c": 1.0}
+        return [SimpleNamespace(log_prob=sum(points.get(w, 0) for w in x.split())) for x in sources]
+
+
+def test_erasure_compares_attention_with_what_a_word_changes():
+    """Attention 1.0, 0.3, 0.7 on a, b, c; without them log p falls by 0, 3, 1: ranks opposed."""
+    estimates = bahdanau.erasure(Adder(), ["a b c"] * 4, ["x y"] * 4)
+    assert [each.value for each in estimates] == pytest.approx([0, 4 / 3, 3, -1])
+    assert [each.margin for each in estimates] == pytest.approx([0] * 4)
+    with pytest.raises(ValueError, match="no sentences"):
+        bahdanau.erasure(Adder(), ["a"], ["x y"])
+    # Ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4.
+    assert bahdanau.rank_correlation(np.array([1, 2, 2, 5]), np.array([0, 7, 2, 9])) == (
+        pytest.approx(4.5 / math.sqrt(4.5 * 5))
+    )
+    assert bahdanau.rank_correlation(np.ones(3), np.arange(3)) == 0
+
+
 class Lister:
     """A translator with given n-best lists, log p and text settings."""
 

@@ -28,7 +28,15 @@ from bahdanau_tf import (
     layers,
     plot_trace,
 )
-from bahdanau_tf.tracing import Step, beam_tree, gate_convention, trace, update as gates_of_update
+from bahdanau_tf.tracing import (
+    Step,
+    beam_tree,
+    decoder_states,
+    gate_convention,
+    nearest_states,
+    trace,
+    update as gates_of_update,
+)
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -118,6 +126,21 @@ def ids_of(tokenizer: WordTokenizer, text: str) -> np.ndarray:
 
 def column(steps: list[Step], name: str) -> Any:
     return [getattr(step, name) for step in steps]
+
+
+def test_states_equal_the_reference_and_the_nearest_are_found(translator):
+    sources, targets = [TEXT, "the dog", "a cat"], [GIVEN, "le chien", "un chat dort"]
+    states = decoder_states(translator, sources, targets)
+    for state, source, target in zip(states, sources, targets, strict=True):
+        x, y = ids_of(SOURCE, source), ids_of(TARGET, target)
+        forward = reference_forward(translator.model, x, y)
+        wanted = [forward.s_0[0], *forward.states[0][:-1]]  # the paper reads out s_{i-1}
+        np.testing.assert_allclose(state, wanted, atol=1e-5)
+    near = states[2][1] + 1e-3
+    (pair, step, distance), *others = nearest_states(states, near)
+    assert (pair, step) == (2, 1)
+    every = [np.sqrt(((own - near) ** 2).sum(1)).min() for own in states]
+    assert [distance, *(d for *_, d in others)] == pytest.approx(sorted(every), rel=1e-4)
 
 
 def test_a_trace_equals_the_reference(case):

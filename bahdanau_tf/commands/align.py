@@ -8,20 +8,29 @@ as in 0-0 1-2 (Pharaoh's format); a pair with an empty side gets an empty line.
 Tokens are those of the model: words and punctuation, or sub-words.
 --format=json writes one object per line, with the tokens, their byte offsets in
 the texts and the soft alignment, as `translate --format=json --alignments`.
+
+--gold=FILE judges links instead: it prints error rate (AER), precision and recall against links by
+hand, with the margins of 95 % bootstrap intervals. Its links are between words between spaces, for
+which the weights of a word's tokens are summed; each target word is linked to the source word with
+the largest weight. IBM model 1 links by the same rule; it is trained on --source and --target, and
+on --train_source and --train_target, if given. A straight diagonal is the third aligner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
 from absl import flags as absl_flags
 
+from bahdanau_tf import evaluation
 from bahdanau_tf.commands import files, flags as common
+from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written
-from bahdanau_tf.system.terminal import LineCounter
+from bahdanau_tf.system.terminal import LineCounter, amount
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,12 @@ class _Files(OptionGroup):
     source: str | None = option("text that the model translates; may be .gz", required=True)
     target: str | None = option("its translation; may be .gz", required=True)
     output: str | None = option(f"file for the links; {common.WRITTEN}")
+    gold: str | None = option(
+        "links by hand: Pharaoh's format, with ? or p for possible ones, as in 0-0 1?2, or "
+        "NAACL's, as in 1 1 1 S"
+    )
+    train_source: str | None = option("more text to train IBM model 1 on, source side")
+    train_target: str | None = option("its translation")
 
 
 @dataclass(frozen=True)
@@ -36,21 +51,31 @@ class _Lines(common.Batches):
     format: Literal["text", "json"] = option("links, or one JSON object per line", "text")
 
 
+_TRAINING = ("train_source", "train_target")
 GROUPS = (common.MODEL, common.Group(_Files), common.Group(_Lines))
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
-    read = common.check_files(flags, "source", "target")
+    read = common.check_files(flags, "source", "target", "gold", *_TRAINING)
+    if flags.gold is None:
+        common.refuse(flags, _TRAINING, "without --gold")
+    else:
+        common.refuse(flags, ["output", "format", "window"], "with --gold")
+        if (flags.train_source is None) != (flags.train_target is None):
+            raise ValueError("--train_source and --train_target go together")
     common.check_output("output", flags.output, read)
 
 
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
+    pairs = files.line_pairs(flags, "source", "target")
+    if flags.gold is not None:
+        _judge(flags, [*pairs])
+        return
     translator = files.load_translator(flags)
     translator.align([], [])  # refuses a model without attention
-    pairs = files.line_pairs(flags, "source", "target")
     with (
         closing(LineCounter()) as counter,
         files.kept_lines_named(flags.output, lambda: counter.done, "alignment"),
@@ -68,3 +93,25 @@ def run(flags: absl_flags.FlagValues) -> None:
             ]
             counter.report("words on one side only", one_sided)
             counter.advance(len(window))
+
+
+def _judge(flags: absl_flags.FlagValues, pairs: Sequence[tuple[str, str]]) -> None:
+    """Prints how well the links of the model and of two simple aligners agree with --gold."""
+    words = [(source.split(), target.split()) for source, target in pairs]
+    sure, possible = evaluation.read_gold(flags.gold, [(len(x), len(y)) for x, y in words])
+    more = files.line_pairs(flags, *_TRAINING) if flags.train_source is not None else ()
+    learned = [*words, *((source.split(), target.split()) for source, target in more)]
+    sources, targets = map(list, zip(*pairs, strict=True))
+    aligned = files.load_translator(flags).align(sources, targets, flags.batch_size)
+    by_ibm = evaluation.ibm_model_1([x for x, _ in learned], [y for _, y in learned])
+    aligners = {
+        "model": [evaluation.hard_links(pair.word_weights) for pair in aligned],
+        f"IBM model 1, {len(learned):,} pairs": [*map(evaluation.hard_links, by_ibm[: len(words)])],
+        "diagonal": [evaluation.diagonal_links(len(y), len(x)) for x, y in words],
+    }
+    scores = (evaluation.score_alignments(links, sure, possible) for links in aligners.values())
+    rows = [[name, *map(str, score)] for name, score in zip(aligners, scores, strict=True)]
+    certain, others = (sum(map(len, links)) for links in (sure, possible))
+    print(f"{amount(len(words), 'pair')}, {certain:,} sure and {others:,} possible links by hand")
+    heads = ["links of", "AER", "precision", "recall"]
+    print(as_text(evaluation.Table("", "", heads, rows)), end="")

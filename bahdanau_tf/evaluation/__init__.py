@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from bahdanau_tf.evaluation.alignments import (
+    Estimate,
     Links,
     alignment_error_rate,
     diagonal_links,
     format_pharaoh,
     hard_links,
+    ibm_model_1,
     mean_entropy,
     parse_pharaoh,
+    read_gold,
     read_pharaoh,
+    score_alignments,
     write_pharaoh,
 )
 from bahdanau_tf.evaluation.scores import (
@@ -42,6 +46,7 @@ from bahdanau_tf.text.script import has_blanks, is_tokenized, script
 __all__ = [
     "METRICS",
     "Comparison",
+    "Estimate",
     "LengthBin",
     "Links",
     "References",
@@ -60,13 +65,16 @@ __all__ = [
     "format_pharaoh",
     "hard_links",
     "has_blanks",
+    "ibm_model_1",
     "is_tokenized",
     "known_sentences",
     "length_bins",
     "length_rows",
     "mean_entropy",
     "parse_pharaoh",
+    "read_gold",
     "read_pharaoh",
+    "score_alignments",
     "score_corpus",
     "script",
     "select",

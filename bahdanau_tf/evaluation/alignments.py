@@ -1,4 +1,4 @@
-"""Word alignments: their error rate, and their files.
+"""Word alignments: those of simple aligners, their error rate, and their files.
 
 An alignment is a set of links (source word, target word), counted from 0.
 """
@@ -6,8 +6,9 @@ An alignment is a set of links (source word, target word), counted from 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,17 @@ from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.system.lines import read_lines, written
 
 Links = frozenset[tuple[int, int]]
+SEED = 1993  # of the bootstrap samples, which are the same for all aligners
+
+
+class Estimate(NamedTuple):
+    """A mean or a rate over sentences, and half the width of its 95 % bootstrap interval."""
+
+    value: float
+    margin: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.margin:.3f}"
 
 
 def alignment_error_rate(
@@ -38,14 +50,99 @@ def alignment_error_rate(
     Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models",
     section 5.
     """
+    return _rates(_counts(alignments, sure, possible).sum(axis=0))[0]
+
+
+def score_alignments(
+    alignments: Sequence[Links],
+    sure: Sequence[Links],
+    possible: Sequence[Links] | None = None,
+    n_bootstrap: int = 1000,
+) -> list[Estimate]:
+    """Computes AER, precision |A ∩ P| / |A| and recall |A ∩ S| / |S|, with bootstrap intervals.
+
+    Args:
+        alignments, sure, possible: As in `alignment_error_rate`.
+        n_bootstrap: Number of samples of the sentences.
+
+    Raises:
+        ValueError: There are no sentences, or their numbers differ.
+    """
+    return bootstrap(_counts(alignments, sure, possible), _rates, n_bootstrap)
+
+
+def _counts(
+    alignments: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None
+) -> np.ndarray:
+    """|A ∩ S|, |A ∩ P|, |A| and |S| of each sentence, int [N, 4]."""
     possible = [frozenset()] * len(sure) if possible is None else possible
     columns = {"alignments": alignments, "sure": sure, "possible": possible}
     check_counts("alignment_error_rate", columns)
-    hits = links = 0
-    for a, s, p in zip(alignments, sure, possible, strict=True):
-        hits += len(a & s) + len(a & (s | p))
-        links += len(a) + len(s)
-    return 1.0 - hits / links if links else 0.0
+    triples = zip(alignments, sure, possible, strict=True)
+    rows = [(len(a & s), len(a & (s | p)), len(a), len(s)) for a, s, p in triples]
+    return np.array(rows, int).reshape(-1, 4)
+
+
+def _rates(counts: np.ndarray) -> list[float]:
+    """AER, precision and recall; the best ones if there is nothing to count."""
+    sure_hits, hits, links, sure = counts.tolist()
+    shares = (sure_hits + hits, links + sure), (hits, links), (sure_hits, sure)
+    agreement, *others = (part / whole if whole else 1.0 for part, whole in shares)
+    return [1.0 - agreement, *others]
+
+
+def bootstrap(
+    rows: np.ndarray, statistics: Callable[[np.ndarray], list[float]], n_bootstrap: int
+) -> list[Estimate]:
+    """Estimates statistics of the sum of rows [N, d], of which each sentence has one."""
+    count = len(rows)
+    if not count:
+        raise ValueError("bootstrap: there are no sentences, wanted one or more")
+    draw = np.random.default_rng(SEED).integers
+    samples = [statistics(rows[draw(count, size=count)].sum(axis=0)) for _ in range(n_bootstrap)]
+    low, high = np.percentile(samples, (2.5, 97.5), axis=0)
+    margins = ((high - low) / 2).tolist()
+    return [*map(Estimate, statistics(rows.sum(axis=0)), margins)]
+
+
+def ibm_model_1(
+    sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int = 5
+) -> list[np.ndarray]:
+    """Aligns sentence pairs by IBM model 1 (Brown et al. 1993), which EM trains on them.
+
+        α_ij = t(y_i | x_j) / Σ_k t(y_i | x_k),  t(y | x) ← Σ α_ij / Σ_y Σ α_ij
+
+    x_0 is an empty word that each sentence has.
+
+    Args:
+        sources, targets: The words of each sentence.
+        iterations: Number of EM steps, from equal t.
+
+    Returns:
+        α of each pair, float [T_y, T_x], for `hard_links`; the empty word is left out.
+
+    Raises:
+        ValueError: The numbers of sentences differ.
+    """
+    check_counts("ibm_model_1", {"sources": sources, "targets": targets})
+    if not sources:
+        return []
+    source_ids: dict[str, int] = {}
+    target_ids: dict[str, int] = {}
+    x = [[0, *(source_ids.setdefault(w, len(source_ids) + 1) for w in line)] for line in sources]
+    y = [[target_ids.setdefault(w, len(target_ids)) for w in line] for line in targets]
+    width = len(source_ids) + 1
+    # A cell is a source and a target word of one pair; `places` are those of its words in t.
+    cells = [np.add.outer(np.multiply(b, width), a).ravel() for a, b in zip(x, y, strict=True)]
+    words, places = np.unique(np.concatenate([[], *cells]).astype(int), return_inverse=True)
+    lengths = np.repeat([*map(len, x)], [*map(len, y)])  # of the rows of α
+    starts, t = np.cumsum(lengths) - lengths, np.ones(len(words))
+    for _ in range(iterations + 1):  # the last time for α alone
+        alpha = t[places] / np.repeat(np.add.reduceat(t[places], starts), lengths)
+        counts = np.bincount(places, alpha, len(words))
+        t = counts / np.bincount(words % width, counts)[words % width]
+    parts = zip(np.split(alpha, np.cumsum([*map(len, cells)])[:-1]), x, y, strict=True)
+    return [part.reshape(len(b), len(a))[:, 1:] for part, a, b in parts]
 
 
 def diagonal_links(target_length: int, source_length: int) -> Links:
@@ -120,6 +217,60 @@ def read_pharaoh(path: str | Path) -> list[Links]:
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     return alignments
+
+
+_PHARAOH = re.compile(r"[0-9]+[-?p][0-9]+[?p]?")
+_NAACL = re.compile(r"[0-9]+\s+[0-9]+\s+[0-9]+(\s+[SP](\s+[0-9.]+)?)?")
+
+
+def read_gold(
+    path: str | Path, lengths: Sequence[tuple[int, int]]
+) -> tuple[list[Links], list[Links]]:
+    """Reads links by hand, in Pharaoh's format or in that of the NAACL 2003 task.
+
+    Pharaoh's has a line for each pair, of links as in "0-0 1-2", and possible ones as in "1?2",
+    "1p2" or "1-2?". NAACL's has a line for each link, "pair source target", counted from 1, with
+    "P" at the end for a possible one. The first line with text shows which format it is.
+
+    Args:
+        path: The file, plain or .gz.
+        lengths: Numbers of source and target words of each pair.
+
+    Returns:
+        The sure links of each pair, and the possible ones.
+
+    Raises:
+        ValueError: The file has no links, or not a line for each pair; or a line, whose number the
+            message has, holds something else, or a word that the pair does not have.
+    """
+    lines = [line.strip() for line in read_lines(path)]
+    first = next(filter(None, lines), "")
+    is_naacl = _NAACL.fullmatch(first) is not None
+    pattern, wanted = (_NAACL, "1 1 2 S") if is_naacl else (_PHARAOH, "0-1, or 0?1 if possible")
+    if not first:
+        raise ValueError(f"{path} has no links")
+    if not is_naacl and len(lines) != len(lengths):
+        raise ValueError(f"{path} has {len(lines)} lines, wanted {len(lengths)}, one for each pair")
+    sure, possible = ([set[tuple[int, int]]() for _ in lengths] for _ in range(2))
+    for place, line in enumerate(lines):
+        for item in [line] * bool(line) if is_naacl else line.split():
+            if not pattern.fullmatch(item):
+                raise ValueError(
+                    f"{path}, line {place + 1}: {item!r} is not a link, wanted e.g. {wanted}"
+                )
+            numbers = [int(number) - is_naacl for number in re.findall("[0-9]+", item)]
+            pair, i, j = numbers[:3] if is_naacl else (place, *numbers)
+            is_there = 0 <= pair < len(lengths)
+            x, y = lengths[pair] if is_there else (0, 0)
+            if not (0 <= i < x and 0 <= j < y):
+                words = f"the pair's {x} source and {y} target words"
+                raise ValueError(
+                    f"{path}, line {place + 1}: {item!r} is not within "
+                    f"{words if is_there else f'the {len(lengths)} pairs'}, counted from "
+                    f"{int(is_naacl)}"
+                )
+            (possible if {*item} & {*"?pP"} else sure)[pair].add((i, j))
+    return [*map(frozenset, sure)], [*map(frozenset, possible)]
 
 
 def write_pharaoh(path: str | Path, alignments: Iterable[Links]) -> None:

@@ -9,13 +9,14 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bahdanau_tf.evaluation import Score, Table, alignment_error_rate, length_rows, mean_entropy
+from bahdanau_tf.evaluation.alignments import Estimate, bootstrap
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
 from bahdanau_tf.plotting import plot_alignment, plot_bleu_by_length
 from bahdanau_tf.report import paper
@@ -330,6 +331,77 @@ def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | Non
             rates += [alignment_error_rate([*compress(links, short)], some) for links in both]
         rates += [NOTHING] * (4 - len(rates))
     return [*rates, entropy, equal, math.exp(entropy)]
+
+
+class Erasure(NamedTuple):
+    """How much log p(y | x) falls without a word of x, in nats; means over sentences."""
+
+    most: Estimate  # without the word that has most attention, summed over the target words
+    random: Estimate  # the mean over all words
+    least: Estimate
+    correlation: Estimate  # Spearman's, of attention and fall over the words of a sentence
+
+
+def erasure(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], n_bootstrap: int = 1000
+) -> Erasure:
+    """Removes each word between spaces, in turn, and compares what it changes with attention.
+
+    Args:
+        translator: A translator with attention.
+        sources: The sentences x; those of fewer than two words do not count.
+        targets: Their translations y, such as the translator's own.
+        n_bootstrap: Number of bootstrap samples of the sentences.
+
+    Raises:
+        ValueError: The numbers of sentences differ, none is long enough, or the model has no
+            attention.
+    """
+    aligned = translator.align(sources, targets)
+    words = [pair.source.split() for pair in aligned]
+    shorter = [[" ".join(x[:j] + x[j + 1 :]) for j in range(len(x))] for x in words]
+    again = [pair.text for pair, lines in zip(aligned, shorter, strict=True) for _ in lines]
+    scores = iter(translator.score([*chain(*shorter)], again))
+    rows = []
+    for pair, lines in zip(aligned, shorter, strict=True):
+        falls = np.array([pair.log_prob - each.log_prob for each in islice(scores, len(lines))])
+        weights = pair.word_weights
+        if min(len(falls) - 1, len(weights)) > 0:
+            attention = weights.sum(axis=0)
+            most, least = falls[attention.argmax()], falls[attention.argmin()]
+            rows.append([most, falls.mean(), least, rank_correlation(attention, falls)])
+    table = np.reshape(rows, [-1, 4])
+    return Erasure(*bootstrap(table, lambda total: (total / len(rows)).tolist(), n_bootstrap))
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's ρ, with mean ranks of equal values; 0 if all values of x or of y are equal."""
+    # Of each value how many others are smaller, less how many are larger: a centred rank.
+    ranks = [np.sign(np.subtract.outer(z, z)).sum(axis=1) for z in (x, y)]
+    norms = np.prod([np.linalg.norm(rank) for rank in ranks])
+    return float(np.dot(*ranks) / norms) if norms else 0.0
+
+
+def erasure_table(results: Results) -> Table:
+    """`erasure` of each model with attention, on its own translations."""
+    sources, samples = results.test.sources[:SAMPLE], results.scoring.n_bootstrap
+    return Table(
+        "erasure",
+        "What a translation loses without a source word",
+        ["system", "most attended", "random", "least attended", "rank correlation"],
+        [
+            [each.name, *map(str, erasure(each.aligner, sources, each.texts[:SAMPLE], samples))]
+            for each in results.systems
+            if each.aligner
+        ],
+        [
+            "How much the log-probability of a system's own translation falls, in nats, without "
+            "one word of the source: that with most attention in all, a random one, that with "
+            "least; and Spearman's rank correlation of attention and fall over a sentence's words. "
+            f"Means over the first {len(sources)} sentences, of two words or more; ± is half the "
+            "width of the 95 % bootstrap interval."
+        ],
+    )
 
 
 class Bounds(NamedTuple):

@@ -187,6 +187,7 @@ def _sections(
         Section(
             tables=[
                 bahdanau.alignment_table(results),
+                bahdanau.erasure_table(results),
                 bahdanau.training_table(results, train, dev),
                 bahdanau.long_sentences(results, long),
                 sutskever.ensemble_table(results, lstms),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
@@ -117,11 +118,29 @@ class Translation:
         Raises:
             ValueError: The model has no attention.
         """
-        if not self.tokens:
-            return frozenset()
+        return evaluation.hard_links(self._alpha()) if self.tokens else frozenset()
+
+    @property
+    def word_weights(self) -> np.ndarray:
+        """α between the words between spaces, float [words of `text`, words of `source`].
+
+        The weights of a word's tokens are summed on the source side, and their mean is taken on
+        the target side; end symbols are left out.
+
+        Raises:
+            ValueError: The model has no attention.
+        """
+        rows = _token_words(self.text, self.tokens, self.target_offsets)
+        columns = _token_words(self.source, self.source_tokens, self.source_offsets)
+        means = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
+        words: np.ndarray = means @ self._alpha() @ columns.T
+        return words
+
+    def _alpha(self) -> np.ndarray:
+        """α without the end symbols, float32 [tokens, source tokens]."""
         if self.weights is None:
             raise ValueError("Translation: no alignment, wanted one of a model with attention")
-        return evaluation.hard_links(self.weights[: len(self.tokens), : len(self.source_tokens)])
+        return self.weights[: len(self.tokens), : len(self.source_tokens)]
 
     @property
     def diagonal_alignment(self) -> evaluation.Links:
@@ -191,6 +210,19 @@ class Scored(NamedTuple):
 
     def __hash__(self) -> int:
         return hash((self.log_prob, *self.tokens))
+
+
+def _token_words(
+    text: str, tokens: Sequence[str], offsets: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """Which tokens a word between spaces consists of, 1 or 0, float [words, tokens]."""
+    starts = [len(text[: word.start()].encode()) for word in re.finditer(r"\S+", text)]
+    # A sub-word may begin with the space before its word.
+    places = [
+        end - len(token.lstrip().encode()) for token, (_, end) in zip(tokens, offsets, strict=True)
+    ]
+    words = np.searchsorted(starts, places, side="right") - 1
+    return np.equal.outer(np.arange(len(starts)), words).astype(float)
 
 
 def _equal(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
