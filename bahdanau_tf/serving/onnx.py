@@ -382,7 +382,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     graph.write(path)
 
 
-_TOLERANCE = 1e-5  # of log-probabilities, of the largest of which it is a share, and of α
+_TOLERANCE = 1e-5  # of α, and of log-probabilities as a share of the largest
 # Numbers of words of the sources of each batch, and of its longest target.
 _CHECKED = [([1], 1), ([7], 7), ([20, 3], 20), ([100, 40, 9], 100), ([*range(1, 101)], 8)]
 _PROGRAM = """
@@ -489,7 +489,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         wanted = wanted[is_word]
         share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
         alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
-        worst = max(worst, float(share), float(alpha))
+        worst = float(np.max([worst, share, alpha]))  # NaN if one is
         equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
         total += int(is_word.sum())
     if int8:
