@@ -19,7 +19,8 @@ machine slows both alike.
         --peer=joeynmt=peers/joeynmt --peer=ctranslate2=float32 --peer=ctranslate2=int8
 
 These commands measure each engine and each peer's model, then all of them again; a rate is the mean
-of `--rounds`. CTranslate2 has no training and random weights, of the type after its name.
+of `--rounds`. CTranslate2's model has random weights, of the type after its name, so it is measured
+with `--steps` steps only.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from absl import app, flags, logging
 from table import Figure
 
 ENGINES = ("tensorflow", "onnx", "onnx-int8")
+RANDOM = "ctranslate2"  # a peer with random weights, whose translations have no natural end
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "a translator's folder")
@@ -56,7 +58,7 @@ flags.DEFINE_list("engines", ["tensorflow"], f"what runs an export: {', '.join(E
 flags.DEFINE_string("signature", "serving_default", "signature to call in TensorFlow")
 flags.DEFINE_bool("shortlist", False, "whether to measure with the model's lexicon, too")
 flags.DEFINE_multi_string("peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated")
-flags.DEFINE_integer("rounds", 2, "how often each engine and peer is measured")
+flags.DEFINE_integer("rounds", 2, "measurements of each engine and peer", lower_bound=1)
 flags.DEFINE_string("words", None, "--source split into words, for --peer")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "folder of the peers' environments")
 # At batch 1 one of so many lines is translated: fewer requests are enough.
@@ -146,7 +148,8 @@ def subject() -> tuple[Any, list[str]]:
 def compare(search: Search, versions: dict[str, Path], lines: list[str], batch: int) -> None:
     """Measures each engine's export, then each peer; and all of them again."""
     what = f"{search}, batch {batch}"
-    rates: dict[str, list[float]] = {name: [] for name in (*versions, *FLAGS.peer)}
+    others = [peer for peer in FLAGS.peer if search.steps or not peer.startswith(RANDOM)]
+    rates: dict[str, list[float]] = {name: [] for name in (*versions, *others)}
     for _ in range(FLAGS.rounds):
         for engine, version in versions.items():
             figures = measured(engine, version, lines, batch)
@@ -159,15 +162,15 @@ def compare(search: Search, versions: dict[str, Path], lines: list[str], batch: 
                 f"{figures['matrix'] / 1e9:.0f} GFLOP/s",
                 flush=True,
             )
-        for peer in FLAGS.peer:
+        for peer in others:
             rates[peer].append(peer_rate(peer, len(lines), search.beam, batch, search.steps))
             print(f"{what}, {peer}: {rates[peer][-1]:.1f} sentences/s", flush=True)
     means = {name: statistics.mean(each) for name, each in rates.items()}
     for engine in versions:
         table.add([Figure(f"{what}, {engine}", 1000 / means[engine], "ms a sentence")])
         for other in means:
-            name = other if other.startswith("ctranslate2") else other.partition("=")[0]
-            if engine != other and (other in FLAGS.peer or other == "tensorflow"):
+            name = other if other.startswith(RANDOM) else other.partition("=")[0]
+            if engine != other and (other in others or other == "tensorflow"):
                 row = f"{what}: speed of {engine} over that of {name}"
                 goal = search.goal(engine, name, batch)
                 table.add([Figure(row, means[engine] / means[other], at_least=goal)])

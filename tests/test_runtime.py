@@ -173,14 +173,16 @@ def test_what_cannot_be_written_is_refused_first(make, message, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_graphs_that_differ_never_appear(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx, "halves", lambda kernel: kernel)
+@pytest.mark.parametrize("change", [lambda kernel: kernel, lambda kernel: kernel * np.nan])
+def test_graphs_that_differ_never_appear(change, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "halves", change)
     with pytest.raises(ValueError, match="differs from the model by"):
         onnx.export_runtime(translator().graph, tmp_path / "new")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").touch()
-    with pytest.raises(ValueError, match="has other files"):
-        onnx.export_runtime(translator().graph, tmp_path / "mine")
+    for name in ("file", "runtime.json"):
+        (tmp_path / "mine" / name).touch()
+        with pytest.raises(ValueError, match="has other files"):
+            onnx.export_runtime(translator().graph, tmp_path / "mine")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -216,7 +218,11 @@ def _saved(tmp_path_factory) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["A BIG DOG.", "ÉTÉ  ÎLE 1", "İSTANBUL BİG", "\0 AB CD", "ΟΔΟΣ ΑΣ"]
+    "line",
+    [
+        *("A BIG DOG.", "ÉTÉ  ÎLE 1", "İSTANBUL BİG", "\0 AB CD", "ΟΔΟΣ ΑΣ"),
+        pytest.param("A" * 4000 + " 1" * 2000, id="slow for a pattern that tries every split"),
+    ],
 )
 def test_capitals(line):
     assert true_cased(line).encode() == true_cased_in_graph(tf.constant([line])).numpy()[0]
@@ -290,9 +296,10 @@ def test_what_it_cannot_do_is_refused(both, options, message, tmp_path, capfd):
     with pytest.raises(ValueError, match=f"Decoding: {message}"):
         both[1].translate(["a"], **options)
     flags = [f"--{name}={value}" for name, value in options.items()]
-    export = ["export", "--format=onnx", f"--model_dir={tmp_path}", f"--export_dir={tmp_path}/new"]
-    assert cli.main([*export, *flags]) == 2
-    assert f"export: --{message}" in capfd.readouterr().err
+    export = ["export", "--format=onnx", f"--export_dir={tmp_path}/new"]
+    for command in (export, ["page", f"--output={tmp_path}/page.html"]):
+        assert cli.main([*command, f"--model_dir={tmp_path}", *flags]) == 2
+        assert f"{command[0]}: --{message}" in capfd.readouterr().err
 
 
 def test_the_other_loader_is_named(exported, tmp_path):

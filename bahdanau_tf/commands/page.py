@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
 
 
@@ -26,6 +27,7 @@ GROUPS = (common.MODEL, common.SEARCH, common.Group(_Page))
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
+    common.from_flags(flags, Decoding).check_without_tensorflow("a page")
     common.check_output("output", flags.output, common.check_files(flags, "dictionary"))
 
 

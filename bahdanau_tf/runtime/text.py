@@ -12,8 +12,8 @@ from bahdanau_tf.system.files import checksum, read_object
 FILE = "sentencepiece.model"
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
-# Two words of two or more capitals and no lower-case letter, in the letters of `_kinds`.
-_CAPITALS = re.compile("[^l]*UM*U[^l]*_[^l]*UM*U[^l]*")
+# Two capitals, in the letters of `_kinds`.
+_CAPITALS = re.compile("UM*U")
 _START = re.compile("[^LUlN]*[LUl]?")
 
 
@@ -138,7 +138,8 @@ def _kinds(text: str) -> str:
 def true_cased(text: str) -> str:
     """As `bahdanau_tf.text.words.true_cased`: A BIG DOG. becomes A big dog."""
     kinds = _kinds(text)
-    if not _CAPITALS.fullmatch(kinds) or "\0" in text:
+    words = [word for word in kinds.split("_") if _CAPITALS.search(word)]
+    if len(words) < 2 or "l" in kinds or "\0" in text:
         return text
     start = len(_START.match(kinds)[0])  # type: ignore[index]  # it matches ""
     result = text[:start] + text[start:].lower()

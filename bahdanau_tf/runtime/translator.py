@@ -144,8 +144,7 @@ class Translator:
         if isinstance(sentences, str | bytes):
             options["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
             return self.translate([sentences], decoding, batch_size, **options)[0]
-        decoding = self.decoding if decoding is None else decoding
-        decoding = Decoding.with_options(decoding, options)
+        decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
         every = self.translate_up_to(None, sentences, batch_size, prefixes, decoding)
         return Translations(each for each in every if each is not None)
 

@@ -42,6 +42,8 @@ from bahdanau_tf.translation.saved import rounded
 FORMAT_VERSION = 1
 OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
 FLOAT, INT64 = 1, 7  # ONNX' numbers of dtypes
+_WRITTEN = {f"{name}.onnx" for name in ("encode", "step", "words", "shortlist")}
+_WRITTEN |= {"lexicon.npz", "source", "target", files.RUNTIME, files.CARD}
 MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
 SMALLEST = 1e-9  # in place of 0 if all features of a row are 0
 Array: TypeAlias = Any  # of NumPy
@@ -227,17 +229,15 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     annotations = graph.add("Reshape", annotations, graph.whole(0, 0, 2 * n))
     start = graph.add("Gather", last, graph.constant(np.array(1, np.int64)), axis=0)
     bridge = values_of(model.bridge.kernel, model.bridge.bias)
-    decoder, readout = model.decoder, model.readout
-    keys = decoder.attention.key_projection
+    attention = model.decoder.attention
+    keys = attention.key_projection
     bias = None if keys.bias is None else values_of(keys.bias)
     keys = graph.product(annotations, values_of(keys.kernel), bias)
-    kernel, bias = context_terms(decoder)
-    kernel = np.concatenate([kernel, halves(values_of(readout.context_kernel))], 1)
-    bias = np.concatenate([bias, np.zeros(kernel.shape[1] - len(bias), np.float32)])
+    kernel, bias = context_terms(model)
     never = graph.constant(np.finfo(np.float32).min)
     missing = graph.add("Where", is_word, graph.constant(np.float32(0)), never)
-    units = decoder.attention.units
-    graph.output("keys", graph.add("Unsqueeze", keys, graph.whole(1)), FLOAT, "B", 1, "T", units)
+    keys = graph.add("Unsqueeze", keys, graph.whole(1))
+    graph.output("keys", keys, FLOAT, "B", 1, "T", attention.units)
     terms = graph.product(annotations, kernel, bias)
     graph.output("terms", terms, FLOAT, "B", "T", kernel.shape[1])
     graph.output("mask", graph.add("Unsqueeze", missing, graph.whole(1)), FLOAT, "B", 1, "T")
@@ -267,13 +267,16 @@ def _gru(graph: _Graph, *cells: Any) -> list[str]:
     return [graph.stored(kernels), graph.stored(recurrents), graph.constant(biases)]
 
 
-def context_terms(decoder: Any) -> tuple[Array, Array]:
-    """C, and its bias: a context's term of the cell is C c + b."""
+def context_terms(model: Any) -> tuple[Array, Array]:
+    """C, and its bias: a context's terms of the cell and then of the readout are C c + b."""
+    decoder = model.decoder
     if decoder.step_order == "conditional":
         cell = decoder.context_cell
-        return values_of(cell.kernel), values_of(cell.projected_bias)
-    kernel = values_of(decoder.context_kernel)
-    return kernel, np.zeros(kernel.shape[1], np.float32)
+        kernel, bias = values_of(cell.kernel, cell.projected_bias)
+    else:
+        kernel, bias = values_of(decoder.context_kernel), np.zeros(0, np.float32)
+    kernel = np.concatenate([kernel, halves(values_of(model.readout.context_kernel))], 1)
+    return kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
 
 
 def halves(kernel: Array) -> Array:
@@ -390,7 +393,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     graph.write(path)
 
 
-_TOLERANCE = 1e-5  # of log-probabilities, of the largest of which it is a share, and of α
+_TOLERANCE = 1e-5  # of α, and of log-probabilities as a share of the largest
 # Numbers of words of the sources of each batch, and of its longest target.
 _CHECKED = [([1], 1), ([7], 7), ([20, 3], 20), ([100, 40, 9], 100), ([*range(1, 101)], 8)]
 _PROGRAM = """
@@ -442,7 +445,8 @@ def export_runtime(
             f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
         )
     folder = Path(directory)
-    if folder.exists() and not (folder / files.RUNTIME).is_file() and any(folder.iterdir()):
+    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if present and (files.RUNTIME not in present or not present <= _WRITTEN):
         raise ValueError(
             f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
             "that --format=onnx wrote, to replace"
@@ -497,7 +501,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         wanted = wanted[is_word]
         share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
         alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
-        worst = max(worst, float(share), float(alpha))
+        worst = float(np.max([worst, share, alpha]))  # NaN if one is
         equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
         total += int(is_word.sum())
     if int8:

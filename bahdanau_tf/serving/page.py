@@ -158,9 +158,7 @@ def _matrices(model: Any) -> Iterator[tuple[str, Array, Array | None]]:
     kernel, bias = values_of(decoder.cell.kernel, decoder.cell.projected_bias)
     kernel = np.concatenate([kernel, halves(values_of(readout.previous_kernel))], 1)
     yield "cell.input", kernel, np.concatenate([bias, halves(values_of(readout.bias))])
-    kernel, bias = context_terms(decoder)
-    kernel = np.concatenate([kernel, halves(values_of(readout.context_kernel))], 1)
-    yield "terms", kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
+    yield "terms", *context_terms(model)
     keys = decoder.attention.key_projection
     yield "keys", values_of(keys.kernel), _bias(keys)
     yield "query", values_of(decoder.attention.query_projection.kernel), None
@@ -181,7 +179,7 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
     _check_settings("SentencePiece model", trainer, IN_TRAINER)
     for piece in pieces:
-        _check_settings("piece", piece, IN_PIECE)
+        _check_settings(f"piece {piece.piece!r}", piece, IN_PIECE)
     arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
     arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")

@@ -5,10 +5,7 @@ const SPACE = "\u00e2\u0096\u0081"; // U+2581
 const PENALTY = 10; // of a character that no piece of a unigram model has
 const LEAF = 1 << 8; // flags of a unit of the trie
 const LABEL = 0x800000ff;
-// Two words of two or more capitals, and no lower-case letter.
-const OTHER = "[^\\p{Ll}\\p{Lt}]*";
-const CAPITALS = `${OTHER}\\p{Lu}\\p{M}*\\p{Lu}${OTHER}`;
-const ALL_CAPITALS = new RegExp(`^${CAPITALS}[\\p{Z}\\t\\n\\f\\r]${CAPITALS}$`, "u");
+const CAPITALS = /\p{Lu}\p{M}*\p{Lu}/u;
 const START = /^[^\p{L}\p{N}]*\p{L}?/u; // up to the first letter
 
 const lengthOf = (text) => new TextEncoder().encode(text).length;
@@ -26,9 +23,11 @@ const sizeAt = (text, at) => {
   return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 };
 
-// A line all in capitals as an ordinary sentence.
+// A line all in capitals as an ordinary sentence: one with two words of two or more capitals, and
+// without a lower-case letter.
 function trueCased(text) {
-  if (!ALL_CAPITALS.test(text) || text.includes("\0")) return text;
+  const words = text.split(/[\p{Z}\t\n\f\r]/u).filter((word) => CAPITALS.test(word));
+  if (words.length < 2 || /[\p{Ll}\p{Lt}\0]/u.test(text)) return text;
   const start = START.exec(text)[0];
   const cased = start + text.slice(start.length).toLowerCase();
   const isEven = (upper, lower) => lengthOf(upper) === lengthOf(lower);

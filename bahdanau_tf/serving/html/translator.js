@@ -86,8 +86,9 @@ export class Translator {
   async translate(text, options, pause = () => {}) {
     const { ids, offsets } = this.source.read(text);
     const decoding = { ...this.decoding, ...options };
-    const hypotheses =
-      ids.length > 1 ? await searched(this.model, ids, decoding, this.target, pause) : [];
+    const hypotheses = ids.length > 1 // else there is nothing to translate
+      ? await searched(this.model, ids, decoding, this.target, pause)
+      : [{ score: 0, logProb: 0, finished: true }];
     const columns = [...offsets.keys()];
     if (this.source.reverse) columns.reverse();
     return {
