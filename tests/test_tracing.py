@@ -141,6 +141,8 @@ def test_states_equal_the_reference_and_the_nearest_are_found(translator):
     assert (pair, step) == (2, 1)
     every = [np.sqrt(((own - near) ** 2).sum(1)).min() for own in states]
     assert [distance, *(d for *_, d in others)] == pytest.approx(sorted(every), rel=1e-4)
+    with pytest.raises(ValueError, match="decoder_states: 3 sources, 2 targets; wanted equal"):
+        decoder_states(translator, sources, targets[:2])
 
 
 def test_a_trace_equals_the_reference(case):

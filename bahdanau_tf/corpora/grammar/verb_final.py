@@ -108,25 +108,20 @@ class VerbFinal:
         negation = marker.links if marker.form in lexicon.NEGATIONS else ()
         word = self.word(english, kind)
         contrast = self.word("contrast", marker.form) if node.very else ""
-        return pieces + self.predicate(word, links, ending, node.auxiliary, negation, contrast)
+        start, *rest = self.predicate(word, links, ending, node.auxiliary, negation)
+        form = f"{start.form}{contrast}".replace("이는", "은")  # of 사람이 아니에요
+        return [*pieces, Piece(form, links), *rest]
 
     def predicate(
-        self,
-        word: str,
-        links: Links,
-        ending: Piece,
-        auxiliary: Links = (),
-        negation: Links = (),
-        contrast: str = "",
+        self, word: str, links: Links, ending: Piece, auxiliary: Links = (), negation: Links = ()
     ) -> list[Piece]:
-        """A verb or adjective, in the form that its ending needs, with a particle if negated."""
+        """A verb or adjective, in the form that its ending needs."""
         start, forms = self.forms(word, bool(negation))
         form, suffix = (self.word(key, ending.form) for key in ("form", "with form"))
         rest, last = auxiliary + negation + (() if negation and start else links), ending.links
         if not (forms[form] and suffix):
             rest = last = rest + last
-        start = f" {start}{contrast}".replace("이는", "은")  # of 사람이 아니에요
-        return [Piece(start, links), Piece(forms[form], rest), Piece(suffix, last)]
+        return [Piece(f" {start}", links), Piece(forms[form], rest), Piece(suffix, last)]
 
     def noun_phrase(
         self, phrase: NounPhrase, particle: str, of: Links = (), by: Links = ()
