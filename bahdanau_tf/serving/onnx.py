@@ -99,6 +99,7 @@ class _Graph:
         self.weights: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
+        self.names: dict[str, str] = {}  # of outputs, by value
 
     def input(self, name: str, dtype: int, *shape: int | str) -> str:
         """Declares an input; a size that varies is a name."""
@@ -107,7 +108,11 @@ class _Graph:
 
     def output(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
         """Declares an output."""
-        self.add("Identity", value, outputs=[name])
+        makers = [node for node in self.nodes if value in node.output]
+        if makers and value not in self.names:  # else it is an input, or another output
+            self.names[value] = name
+        else:
+            self.add("Identity", value, outputs=[name])
         self.outputs.append(self.helper.make_tensor_value_info(name, dtype, shape))
 
     def constant(self, array: Array) -> str:
@@ -182,6 +187,9 @@ class _Graph:
         """Writes the graph."""
         import onnx
 
+        for node in self.nodes:
+            for values in (node.input, node.output):
+                values[:] = [self.names.get(value, value) for value in values]
         graph = self.helper.make_graph(
             self.nodes, path.stem, self.inputs, self.outputs, self.weights
         )
