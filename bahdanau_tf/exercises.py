@@ -32,6 +32,9 @@ class Verdict(NamedTuple):
     is_right: bool
     message: str
 
+    def __bool__(self) -> bool:  # a tuple would always be true
+        return self.is_right
+
     def __repr__(self) -> str:
         return self.message
 

@@ -138,9 +138,12 @@ def decoder_states(
         targets: Their translations, in which each word is the next previous word.
 
     Raises:
-        ValueError: The model is an ensemble or not one of this package.
+        ValueError: The model is an ensemble or not one of this package, or the numbers of
+            sentences differ.
     """
     model = _own_model("decoder_states", translator)
+    if (x := len(sources)) != (y := len(targets)):
+        raise ValueError(f"decoder_states: {x} sources, {y} targets; wanted equal numbers")
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * 2, autograph=False)
     def run(*lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

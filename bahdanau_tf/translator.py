@@ -202,8 +202,9 @@ class Translator:
                 so pass the same objects again.
             attention: Of one string, weights to use in place of the model's: float [T_y, T_x] as
                 `Translation.weights`, whole or edited, or a dict from the number of a step, from
-                0, to a row. A row holds for every hypothesis of the beam; without a row, or where
-                it is None, the weights are the model's.
+                0, to a row. A row holds for every hypothesis of the beam, so with a `beam_size`
+                above 1 even unedited rows may let another one win. Without a row, or where it is
+                None, the weights are the model's.
             **options: Fields of `Decoding`, in place of those of `decoding`.
 
         Returns:

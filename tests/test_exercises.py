@@ -116,7 +116,9 @@ def test_other_mistakes_are_shown_without_a_traceback():
         (lambda alpha, h: -(alpha @ h), r"you have \S+ at \[\d\], wanted"),
         (spoils, "you have"),
     ):
-        assert re.search(wanted, exercises.check("context", function).message)
+        verdict = exercises.check("context", function)
+        assert re.search(wanted, verdict.message)
+        assert not verdict
     assert exercises.check("context", lambda alpha, h: (alpha[:, None] * h).sum(0)).is_right
     for bad in (("conetxt", len), ("context", 3)):
         with pytest.raises(ValueError, match="check: "):

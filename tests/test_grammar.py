@@ -293,7 +293,8 @@ def test_the_polite_verb_is_at_the_end(corpora, language, end):
 
 
 # As a Korean and a Japanese reader would write them: an irregular verb, an omitted subject, a
-# number with a counter, a relative clause, a noun for `they` and for an adjective, `that`.
+# number with a counter, a relative clause, a noun for `they` and for an adjective, `that`, `no
+# longer very`, another form before a noun.
 READERS = """
 This clever man does not know us.
 이 똑똑한 남자는 우리를 몰라요.
@@ -316,6 +317,18 @@ The beautiful queens are French.
 A beautiful boy knows that she laughs.
 아름다운 소년은 그녀가 웃는다는 것을 알아요.
 美しい 少年は 彼女が 笑うということを 知っています。
+The school is no longer very big.
+학교는 더 이상 아주 크지는 않아요.
+学校は もう あまり 大きくありません。
+The expensive parks are no longer very old.
+비싼 공원들은 더 이상 아주 오래된 것은 아니에요.
+高い 公園は もう あまり 古くありません。
+An old boy sleeps.
+나이 많은 소년은 자요.
+年を 取った 少年は 寝ます。
+She is old.
+그녀는 나이가 많아요.
+彼女は 年を 取っています。
 """.strip().split("\n")
 
 

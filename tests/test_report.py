@@ -366,8 +366,11 @@ def test_erasure_compares_attention_with_what_a_word_changes():
     estimates = bahdanau.erasure(Adder(), ["a b c"] * 4, ["x y"] * 4)
     assert [each.value for each in estimates] == pytest.approx([0, 4 / 3, 3, -1])
     assert [each.margin for each in estimates] == pytest.approx([0] * 4)
-    with pytest.raises(ValueError, match="no sentences"):
+    with pytest.raises(ValueError, match=r"^erasure: there are no sentences"):
         bahdanau.erasure(Adder(), ["a"], ["x y"])
+    translator = SimpleNamespace(model=SimpleNamespace(has_alignment=True))
+    empty = system("untrained", texts=[""] * len(REFERENCES), translator=translator)
+    assert bahdanau.erasure_table(results(empty)).rows == []
     # Ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4.
     assert bahdanau.rank_correlation(np.array([1, 2, 2, 5]), np.array([0, 7, 2, 9])) == (
         pytest.approx(4.5 / math.sqrt(4.5 * 5))

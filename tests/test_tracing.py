@@ -141,6 +141,8 @@ def test_states_equal_the_reference_and_the_nearest_are_found(translator):
     assert (pair, step) == (2, 1)
     every = [np.sqrt(((own - near) ** 2).sum(1)).min() for own in states]
     assert [distance, *(d for *_, d in others)] == pytest.approx(sorted(every), rel=1e-4)
+    with pytest.raises(ValueError, match="decoder_states: 3 sources, 2 targets; wanted equal"):
+        decoder_states(translator, sources, targets[:2])
 
 
 def test_a_trace_equals_the_reference(case):
@@ -472,7 +474,7 @@ def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, optio
     decoding = Decoding.with_options(translator.decoding, options)
     words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
     limit = min(decoding.max_length, 18)
-    live, done, best = {-1: ((), 0.0)}, [], []
+    live, done, lost, best = {-1: ((), 0.0)}, [], [], []
     for time, step in enumerate(tree.steps):
         before, narrower = live, len(done) * decoding.shrink
         rows = log_probs_after(translator, [ids for ids, _ in live.values()])
@@ -501,7 +503,7 @@ def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, optio
             assert node.cut or node.is_best or is_kept
             assert (node.cut == "not among the best") == (place >= decoding.beam_size)
             if "others score" in node.cut:
-                assert score <= max(done)[0]
+                lost.append((score, ids))
             elif "win" in node.cut:
                 assert bound <= sorted(done)[-decoding.n_best][0]
                 del live[place]
@@ -510,6 +512,7 @@ def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, optio
             elif "continuations" in node.cut:
                 kept = tree.steps[time + 1][: decoding.beam_size]
                 assert place not in [child.parent for child in kept]
+    assert all(each < max(done) for each in lost)
     (translation,) = translator.translate([TEXT], decoding)
     assert best[: len(translation.tokens)] == translation.tokens
     assert (best[-1] == "[END]") == translation.finished

@@ -68,7 +68,8 @@ def score_alignments(
     Raises:
         ValueError: There are no sentences, or their numbers differ.
     """
-    return bootstrap(_counts(alignments, sure, possible), _rates, n_bootstrap)
+    counts = _counts(alignments, sure, possible)
+    return bootstrap("score_alignments", counts, _rates, n_bootstrap)
 
 
 def _counts(
@@ -92,12 +93,12 @@ def _rates(counts: np.ndarray) -> list[float]:
 
 
 def bootstrap(
-    rows: np.ndarray, statistics: Callable[[np.ndarray], list[float]], n_bootstrap: int
+    owner: str, rows: np.ndarray, statistics: Callable[[np.ndarray], list[float]], n_bootstrap: int
 ) -> list[Estimate]:
-    """Estimates statistics of the sum of rows [N, d], of which each sentence has one."""
+    """Estimates statistics, for `owner`, of the sum of rows [N, d], one of each sentence."""
     count = len(rows)
     if not count:
-        raise ValueError("bootstrap: there are no sentences, wanted one or more")
+        raise ValueError(f"{owner}: there are no sentences, wanted one or more")
     draw = np.random.default_rng(SEED).integers
     samples = [statistics(rows[draw(count, size=count)].sum(axis=0)) for _ in range(n_bootstrap)]
     low, high = np.percentile(samples, (2.5, 97.5), axis=0)

@@ -371,7 +371,7 @@ def erasure(
             most, least = falls[attention.argmax()], falls[attention.argmin()]
             rows.append([most, falls.mean(), least, rank_correlation(attention, falls)])
     table = np.reshape(rows, [-1, 4])
-    return Erasure(*bootstrap(table, lambda total: (total / len(rows)).tolist(), n_bootstrap))
+    return Erasure(*bootstrap("erasure", table, lambda x: (x / len(rows)).tolist(), n_bootstrap))
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -392,7 +392,7 @@ def erasure_table(results: Results) -> Table:
         [
             [each.name, *map(str, erasure(each.aligner, sources, each.texts[:SAMPLE], samples))]
             for each in results.systems
-            if each.aligner
+            if each.aligner and any(map(str.split, each.texts[:SAMPLE]))
         ],
         [
             "How much the log-probability of a system's own translation falls, in nats, without "

@@ -19,7 +19,7 @@ N, L = 4, 8  # the consonants ㄴ, ㄹ at the end of a syllable, by their place 
 AFTER_VOWELS = {"은": "는", "이": "가", "을": "를", "과": "와"}
 OBJECTS = {"him": "he", "her": "she", "me": "I", "us": "we"}
 # By the end of the dictionary form: before -masu, before -nai, the form in -te.
-_GODAN = "う い わ って | く き か いて | す し さ して | つ ち た って | る り ら って"
+_GODAN = "う い わ って|く き か いて|す し さ して|つ ち た って|る り ら って|た てい てい ていて"
 VERBS = {last: forms for last, *forms in lexicon.rows(_GODAN)}
 Forms = tuple[str, dict[str, str]]
 
@@ -107,7 +107,10 @@ class VerbFinal:
             pieces += self.said("very" if node.very else "", node.very, marker.form)
         negation = marker.links if marker.form in lexicon.NEGATIONS else ()
         word = self.word(english, kind)
-        return pieces + self.predicate(word, links, ending, node.auxiliary, negation)
+        contrast = self.word("contrast", marker.form) if node.very else ""
+        start, *rest = self.predicate(word, links, ending, node.auxiliary, negation)
+        form = f"{start.form}{contrast}".replace("이는", "은")  # of 사람이 아니에요
+        return [*pieces, Piece(form, links), *rest]
 
     def predicate(
         self, word: str, links: Links, ending: Piece, auxiliary: Links = (), negation: Links = ()
@@ -198,12 +201,12 @@ def korean(word: str, negated: bool) -> Forms:
 
 
 def japanese(word: str, negated: bool) -> Forms:
-    """The forms of a verb (寝-る, 歌う) or an adjective (大きい, 幸せな, フランス人の)."""
+    """The forms of a verb (寝-る, 歌う, the state 取った) or an adjective (大きい, 幸せな, の)."""
     word = "知る" if negated and word == "知ってい-る" else word
     stem, last = word[:-1], word[-1]
     if last in "なの":
         forms = {"polite": "です", "plain": "", "te": "で", "declarative": "だ"}
-        forms |= {"adnominal": last, "lasting": last, "causal": "な"}
+        forms |= {"adnominal": last, "attribute": last, "lasting": last, "causal": "な"}
         polite, plain = "ではありません", "ではない"
     elif last == "い":
         forms = {"polite": "いです", "plain": "い", "te": "くて"}
@@ -212,12 +215,14 @@ def japanese(word: str, negated: bool) -> Forms:
         masu, nai, te = ("", "", "て") if stem.endswith("-") else VERBS[last]
         stem = stem.removesuffix("-")
         forms = {"polite": f"{masu}ます", "plain": last, "te": te}
-        if not stem.endswith("い"):  # not a state, as 持っている
+        if last == "た":
+            forms |= {"plain": "ている", "attribute": last}
+        elif not stem.endswith("い"):  # not a state, as 持っている
             forms["lasting"] = f"{te}いる"
         polite, plain = f"{masu}ません", f"{nai}ない"
     if negated:
         forms = {"polite": polite, "plain": plain, "te": f"{plain[:-1]}くて"}
-    others = ("adnominal", "lasting", "causal", "declarative")
+    others = ("adnominal", "attribute", "lasting", "causal", "declarative")
     return stem, dict.fromkeys(others, forms["plain"]) | forms
 
 

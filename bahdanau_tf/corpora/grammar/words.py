@@ -1,4 +1,4 @@
-"""The words of the built-in English-French corpus, one table per class.
+"""The words of the built-in corpora, one table per class.
 
 Nouns have a kind, and adjectives and verbs list the kinds that they combine with: `p` people, `a`
 animals, `t` things, `l` places.
@@ -229,8 +229,8 @@ think_that 생각하다/생각하면/생각해요 - 思ってい-る - | know_th
 be 있다/있으면/있어요 - い-る -
 big 크다/큰/커요 大きい | small 작다/작은/작아요 小さい
 old 오래된_것이다/오래된/오래된_것이에요 古い
-old_p 나이가_많다/나이_많은/나이가_많아요 年を_取ってい-る
-old_a 나이가_많다/나이_많은/나이가_많아요 年を_取ってい-る | young 젊다/젊은/젊어요 若い
+old_p 나이가_많다/나이_많은/나이가_많아요 年を_取った
+old_a 나이가_많다/나이_많은/나이가_많아요 年を_取った | young 젊다/젊은/젊어요 若い
 young_a 어리다/어린/어려요 若い | beautiful 아름답다/아름다운/아름다워요 美しい | new 새 新しい
 black 까맣다/까만/까매요 黒い | white 하얗다/하얀/하얘요 白い | red 빨갛다/빨간/빨개요 赤い
 expensive 비싸다/비싼/비싸요 高い | happy 행복하다/행복한/행복해요 幸せな
@@ -241,13 +241,13 @@ our 우리 私たちの | his 그의 彼の | her 그녀의 彼女の | every �
 three_of 세_{} 三{}の | some_of 몇_{} 何{}かの | some_of_つ - いくつかの | plural 들 -
 plural_p 들 たち | plural_a 들 たち | I 저 私 | we 우리 私たち | he 그 彼 | she 그녀 彼女
 them 그들 彼ら | them_t 그것들 それら | who 누 誰 | very 아주 とても | very_not 그다지 あまり
-very_no_longer 그다지 あまり | very_never - - | never 절대 決して | no_longer 더_이상 もう
-in - - | often 자주 よく | always 항상 いつも | sometimes 가끔 時々 | behind _뒤 の_後ろ
-in_front_of _앞 の_前 | near _근처 の_近く | place 에서 で | place_be 에 に
+very_no_longer 아주 あまり | contrast_no_longer 는 - | very_never - - | never 절대 決して
+no_longer 더_이상 もう | in - - | often 자주 よく | always 항상 いつも | sometimes 가끔 時々
+behind _뒤 の_後ろ | in_front_of _앞 の_前 | near _근처 の_近く | place 에서 で | place_be 에 に
 why 왜 なぜ | when 언제 いつ | where 어디에서 どこで | topic 은 は
 subject 이 が | owner 의 の | , , 、 | . . 。 | ? ? 。 | form polite - polite -
-form_? polite - polite か | form_noun adnominal - adnominal - | form_and stem 고 te -
-form_attribute attribute - adnominal - | form_but stem 지만 polite が | form_if open 면 plain なら
+form_? polite - polite か | form_noun adnominal - attribute - | form_and stem 고 te -
+form_attribute attribute - attribute - | form_but stem 지만 polite が | form_if open 면 plain なら
 form_because stem 기_때문에 causal ので | form_when prospective _때 adnominal _とき
 form_while adnominal _동안 lasting _間 | form_say_that plain 고 declarative と
 form_think_that plain 고 declarative と | form_know_that plain 는_것을 declarative ということを
