@@ -81,9 +81,13 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
         arguments = [x.copy() if isinstance(x, np.ndarray) else x for x in case]
         try:
             with np.errstate(all="ignore"):
-                result = _array(function(*arguments))
+                value = function(*arguments)
         except Exception as error:  # of any kind, since it is a learner's
             return Verdict(False, f"{name} raised {type(error).__name__}: {error}")
+        try:
+            result = _array(value)
+        except (TypeError, ValueError):
+            return Verdict(False, f"{name}: the function returned {value!r}, wanted numbers.")
         if message := _wrong(exercise, case, result):
             return Verdict(False, f"{name}: {message}")
     return Verdict(True, f"{name} is right.")

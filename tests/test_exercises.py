@@ -111,6 +111,7 @@ def test_other_mistakes_are_shown_without_a_traceback():
 
     for function, wanted in (
         (lambda alpha, h: None, "returned nothing"),
+        (lambda alpha, h: "x", "returned 'x', wanted numbers"),
         (lambda alpha, h: alpha / 0 if 1 // 0 else h, "raised ZeroDivisionError"),
         (lambda alpha, h: alpha, r"shape \(5,\), wanted \(6,\)"),
         (lambda alpha, h: -(alpha @ h), r"you have \S+ at \[\d\], wanted"),

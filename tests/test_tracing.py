@@ -552,6 +552,8 @@ def test_forced_attention_is_that_of_a_model_with_these_weights(order, is_revers
         ([[2, -1, 0, 0, 0, 0]], "attention is .* at step 0, wanted weights"),
         ({2: [1, 1, 0, 0, 0, 0]}, "at step 2, wanted weights .* sum to 1"),
         ({-1: [1, 0, 0, 0, 0, 0]}, "at step -1, wanted"),
+        ({"dress": 1}, "attention is {'dress': 1}, wanted rows"),
+        (3, "attention is 3, wanted rows"),
         ([[float("nan")] * 6], "which sum to 1"),
     ],
 )

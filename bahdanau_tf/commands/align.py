@@ -112,6 +112,10 @@ def _judge(flags: absl_flags.FlagValues, pairs: Sequence[tuple[str, str]]) -> No
     scores = (evaluation.score_alignments(links, sure, possible) for links in aligners.values())
     rows = [[name, *map(str, score)] for name, score in zip(aligners, scores, strict=True)]
     certain, others = (sum(map(len, links)) for links in (sure, possible))
-    print(f"{amount(len(words), 'pair')}, {certain:,} sure and {others:,} possible links by hand")
+    empty = sum(not (own or maybe) for own, maybe in zip(sure, possible, strict=True))
+    print(
+        f"{amount(len(words), 'pair')}, {empty:,} of them without links, "
+        f"{certain:,} sure and {others:,} possible links by hand"
+    )
     heads = ["links of", "AER", "precision", "recall"]
     print(as_text(evaluation.Table("", "", heads, rows)), end="")

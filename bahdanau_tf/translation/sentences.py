@@ -184,16 +184,20 @@ def _rows(attention: Attention, places: Sequence[int]) -> tf.Tensor:
 
     `places` are those of the columns among the ids.
     """
-    steps = attention if isinstance(attention, Mapping) else dict(enumerate(attention))
+    try:
+        items = attention.items() if isinstance(attention, Mapping) else enumerate(attention)
+        steps = {int(i): np.asarray(row, np.float32) for i, row in items if row is not None}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Translator.translate: attention is {attention!r}, wanted rows of weights, or a "
+            "dict of them by step"
+        ) from error
     rows = np.full([1, max(steps, default=0) + 1, len(places)], np.nan, np.float32)
-    for step, weights in steps.items():
-        if weights is None:
-            continue
-        row = np.asarray(weights, np.float32)
+    for step, row in steps.items():
         is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
         if step < 0 or not is_sum:
             raise ValueError(
-                f"Translator.translate: attention is {weights} at step {step}, wanted weights of "
+                f"Translator.translate: attention is {row} at step {step}, wanted weights of "
                 f"the {len(places) - 1} source tokens and the end symbol, which sum to 1"
             )
         rows[0, step, places] = row

@@ -94,7 +94,7 @@ export class Translator {
     return {
       offsets: columns.map((column) => offsets[column]),
       translations: hypotheses.map((x) => this.written(x, [...columns, offsets.length])),
-      hasAlignment: true,
+      hasAlignment: true, truncated: !hypotheses[0].finished,
     };
   }
 

@@ -21,7 +21,7 @@ const WORDS = {
   ko: {
     language: "한국어", title: "번역", text: "번역할 글", submit: "번역", shortcut: "또는 Ctrl + Enter",
     search: "탐색 방법", beam: "꼼꼼하게 (빔 탐색)", greedy: "빠르게 (탐욕 탐색)",
-    busy: "번역하는 중 …", target: "번역문", source: "원문", best: "가장 좋은 번역들과 점수",
+    busy: "번역하는 중 …", target: "번역문", source: "원문", best: "상위 번역과 점수",
     about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)", quotes: "‘’",
     separator: ", ", hint: "단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.",
     aligned: "{word}에 정렬된 원문 단어: {others}", attendedTo: "{word}에 주목한 번역문 단어: {others}",
