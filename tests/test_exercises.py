@@ -96,7 +96,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "hint", "mistake"), MISTAKES, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(("name", "hint", "mistake"), MISTAKES)
 def test_a_typical_mistake_is_named(name, hint, mistake):
     is_right, message = exercises.check(name, mistake)
     assert not is_right
