@@ -259,6 +259,7 @@ export function start(translate, { searches = [], card = "" } = {}) {
   $("search").hidden = !searches.length;
   $("search").onchange = () => run(translate);
   $("card").textContent = card;
+  $("text").placeholder = card.split("\n\n")[1] ?? ""; // what the model translates, after its name
   $("about").hidden = !card;
   $("form").onsubmit = (event) => {
     event.preventDefault();
