@@ -77,7 +77,7 @@ class VerbFinal:
     def clause(
         self, node: Clause, ending: Piece, main: NounPhrase, asked: Piece | None = None
     ) -> list[Piece]:
-        """Subject, adverb, place, object or complement, verb; a question has a word `asked`."""
+        """Subject, place, object or complement, adverb, verb; a question has a word `asked`."""
         subject, verb, marker = node.subject, node.verb, node.marker
         pieces: list[Piece] = []
         is_main = ending.form in ("", "and", "but")
@@ -87,7 +87,6 @@ class VerbFinal:
         if asked:
             pieces += self.said(*asked)
             ending = Piece("?", ())
-        pieces += self.said(*marker)
         if node.place:
             preposition, where = node.place
             particle = self.word(preposition.form) + self.word("place", verb.base)
@@ -101,7 +100,8 @@ class VerbFinal:
         elif node.content:
             english += " that"
             pieces += self.clause(node.content[1], Piece(english, node.content[0]), subject)
-        elif node.adjective:
+        pieces += self.said(*marker)  # next to the verb, so that it is not read with a noun
+        if node.adjective:
             adjective, links = node.adjective
             english, kind = adjective.english, subject.referent.kind
             pieces += self.said("very" if node.very else "", node.very, marker.form)
