@@ -32,7 +32,9 @@ def signatures(folder: Path) -> dict[str, Signature]:
     """
     if (folder / "saved_model.pb").is_file():
         return _of_saved_model(folder)
-    return _of_onnx(folder)
+    if (folder / "runtime.json").is_file():
+        return _of_onnx(folder)
+    raise ValueError(f"{folder} has no export, wanted the folder that `bahdanau-tf export` printed")
 
 
 def inputs_of(name: str) -> list[str]:

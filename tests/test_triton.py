@@ -127,7 +127,7 @@ def test_odd_rows_change_no_other_row(served):
 
 @pytest.mark.parametrize(
     ("has_pytriton", "complaint"),
-    [(True, "has no runtime.json, wanted a folder"), (False, "pip install nvidia-pytriton")],
+    [(True, "has no export, wanted the folder"), (False, "pip install nvidia-pytriton")],
 )
 def test_mistakes_are_said_in_a_sentence(has_pytriton, complaint, tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
