@@ -499,17 +499,16 @@ def test_hostile_text_is_not_run_in_a_browser(shown):
     assert page.evaluate("getComputedStyle(document.body).display") == "block"
 
 
+def as_on_a_phone(page: Page) -> None:
+    size = {"width": 360, "height": 640}
+    page.call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+
+
 @pytest.mark.slow
 def test_a_table_fits_a_phone_and_opens_its_alignments(shown):
     right = translation(*SCRIPTS[3])
     page = shown(Translations([CAT, right, translation("w" * 300, "v" * 300, ["v" * 300])]))
-    page.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=360,
-        height=640,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
+    as_on_a_phone(page)
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert hints(page)[0].startswith("“le” was aligned to “the” 80%, “cat” 20%")
@@ -521,13 +520,7 @@ def test_a_table_fits_a_phone_and_opens_its_alignments(shown):
 @pytest.mark.slow
 def test_arrow_keys_move_through_the_steps_of_one_player_and_all_fits_a_phone(shown):
     page = shown(traced("the cat", "le chat"), traced("the cat", "le chat"), tree("chat"))
-    page.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=360,
-        height=640,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
+    as_on_a_phone(page)
     page.press("Tab", 9)
     page.press("ArrowRight", 39)
     page.press("Enter", 13)  # does not send the form

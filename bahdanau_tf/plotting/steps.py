@@ -10,7 +10,7 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -410,6 +410,7 @@ def view_traces(traces: Mapping[str, Trace]) -> str:
     )
 
 
+@cache
 def _style() -> str:
     return files("bahdanau_tf.plotting").joinpath("steps.css").read_text("utf-8")
 

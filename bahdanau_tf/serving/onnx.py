@@ -279,6 +279,14 @@ def context_terms(model: Any) -> tuple[Array, Array]:
     return kernel, np.pad(bias, [0, kernel.shape[1] - len(bias)])
 
 
+def word_terms(model: Any) -> tuple[Array, Array]:
+    """W, and its bias: a previous word's terms of the cell and then of the readout are W e + b."""
+    cell, readout = model.decoder.cell, model.readout
+    kernel, bias = values_of(cell.kernel, cell.projected_bias)
+    kernel = np.concatenate([kernel, halves(values_of(readout.previous_kernel))], 1)
+    return kernel, np.concatenate([bias, halves(values_of(readout.bias))])
+
+
 def halves(kernel: Array) -> Array:
     """Columns of a maxout's pairs, the first of each pair and then the second."""
     return np.concatenate([kernel[..., ::2], kernel[..., 1::2]], -1)
@@ -298,8 +306,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
     table[0] = 0.0  # in place of E y_0, see `BackwardBridge`
     embedded = graph.rows(graph.table(table), ids)
     cell = decoder.cell
-    kernel = np.concatenate([values_of(cell.kernel), halves(values_of(readout.previous_kernel))], 1)
-    bias = np.concatenate([values_of(cell.projected_bias), halves(values_of(readout.bias))])
+    kernel, bias = word_terms(model)
     of_word = graph.product(embedded, kernel, bias, largest=np.abs(table).max())
     projected, of_previous = graph.split(of_word, p, t)
 

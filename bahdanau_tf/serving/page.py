@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of
+from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
@@ -154,10 +154,7 @@ def _matrices(model: Any) -> Iterator[tuple[str, Array, Array | None]]:
         recurrent = values_of(cell.recurrent_kernel)
         yield f"{name}.gates", recurrent[:, : 2 * cell.units], None
         yield f"{name}.candidate", recurrent[:, 2 * cell.units :], None
-    # The terms of the cell and then those of the readout.
-    kernel, bias = values_of(decoder.cell.kernel, decoder.cell.projected_bias)
-    kernel = np.concatenate([kernel, halves(values_of(readout.previous_kernel))], 1)
-    yield "cell.input", kernel, np.concatenate([bias, halves(values_of(readout.bias))])
+    yield "cell.input", *word_terms(model)
     yield "terms", *context_terms(model)
     keys = decoder.attention.key_projection
     yield "keys", values_of(keys.kernel), _bias(keys)

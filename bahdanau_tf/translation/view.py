@@ -7,6 +7,7 @@ no ids. Colours are those of the page around it, light or dark.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from html import escape
@@ -204,6 +205,7 @@ def _rules(sides: str, count: int) -> str:
     )
 
 
+@functools.cache
 def _style() -> str:
     return files("bahdanau_tf.translation").joinpath("view.css").read_text("utf-8")
 
