@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.models.encoder_decoder import AttentionRows
+from bahdanau_tf.models.encoder_decoder import ForcedRows, forced_rows
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
@@ -35,7 +35,7 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
-    attention: AttentionRows | None = None,
+    attention: ForcedRows | None = None,
 ) -> Translations:
     """Translates sentences; as `Translator.translate`."""
     every = translate_up_to(
@@ -52,7 +52,7 @@ def translate_up_to(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
-    attention: AttentionRows | None = None,
+    attention: ForcedRows | None = None,
 ) -> list[Translation | None]:
     """As `translate`, but None for a sentence of more tokens, without the end symbol."""
     columns = {"sentences": sentences}
@@ -129,7 +129,7 @@ def _translate_batch(
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
     longest: int | None,
-    attention: AttentionRows | None,
+    attention: ForcedRows | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
@@ -143,7 +143,7 @@ def _translate_batch(
         prefixes = None if prefixes is None else [*compress(prefixes, fits)]
     translations: Iterator[Translation] = iter(())
     if tokens:
-        rows = None if attention is None else graph.attention_rows(attention, tokens[0].places)
+        rows = None if attention is None else forced_rows(graph.model, attention, tokens[0].places)
         result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
         translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
     for is_translated in fits:
