@@ -5,6 +5,5 @@ it, since the command line makes its flags of these classes and must answer at o
 """
 
 from bahdanau_tf.options.decoding import Decoding as Decoding
-from bahdanau_tf.options.model import ModelOptions as ModelOptions
+from bahdanau_tf.options.model import ModelOptions as ModelOptions, TextOptions as TextOptions
 from bahdanau_tf.options.recipe import Recipe as Recipe
-from bahdanau_tf.options.text import TextOptions as TextOptions
