@@ -146,7 +146,7 @@ class Translator:
             return self.translate([sentences], decoding, batch_size, **options)[0]
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
         every = self.translate_up_to(None, sentences, batch_size, prefixes, decoding)
-        return Translations(each for each in every if each is not None)
+        return Translations(filter(None, every))
 
     def translate_up_to(
         self,

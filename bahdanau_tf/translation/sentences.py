@@ -41,25 +41,9 @@ def translate(
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
     attention: Attention | None = None,
-) -> Translations:
-    """Translates sentences; as `Translator.translate`."""
-    every = translate_up_to(
-        None, graph, sentences, decoding, batch_size, prefixes, constraints, attention
-    )
-    return Translations(each for each in every if each is not None)
-
-
-def translate_up_to(
-    longest: int | None,
-    graph: TranslationGraph,
-    sentences: Sentences,
-    decoding: Decoding,
-    batch_size: int = BATCH_SIZE,
-    prefixes: Sentences | None = None,
-    constraints: Sequence[Constraint] = (),
-    attention: Attention | None = None,
+    longest: int | None = None,
 ) -> list[Translation | None]:
-    """As `translate`, but None for a sentence of more tokens, without the end symbol."""
+    """As `Translator.translate`; None for a sentence of more tokens than `longest`, if given."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
