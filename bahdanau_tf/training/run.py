@@ -19,7 +19,7 @@ from keras.optimizers.schedules import LearningRateSchedule
 from bahdanau_tf import optimizers
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.recipe import Name, ScheduleCall
 from bahdanau_tf.system.notebook import progress_line
