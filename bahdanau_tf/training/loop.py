@@ -25,8 +25,14 @@ from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.run import ENDINGS, Rate, Run, TrainingResult, make_optimizer
-from bahdanau_tf.training.signals import signals_caught
+from bahdanau_tf.training.run import (
+    ENDINGS,
+    Rate,
+    Run,
+    TrainingResult,
+    make_optimizer,
+    signals_caught,
+)
 from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator

@@ -18,7 +18,7 @@ from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
-from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, has_gpu, operations_at_once, threads
