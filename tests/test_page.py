@@ -249,9 +249,10 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
     assert page.evaluate("document.querySelectorAll('#source b').length") == 0
     sentences = ["I am happy.", "Where is the station?", "The cat sleeps."]
     text = json.dumps("{} {}\n \n{}".format(*sentences))
-    page.evaluate(f"document.querySelector('#text').value = 'A dog. '.repeat(99) + {text}")
+    many = json.dumps("".join(f"I see {n} dogs. " for n in range(99)))
+    page.evaluate(f"document.querySelector('#text').value = {many}")
     page.press("Enter", 13, modifiers=2)
-    page.wait_for("document.querySelector('#status').textContent.includes('1 of 102 sentences')")
+    page.wait_for("/ [1-9] of 99 sentences/.test(document.querySelector('#status').textContent)")
     page.evaluate(f"document.querySelector('#text').value = {text}")  # the run before is aborted
     page.press("Enter", 13, modifiers=2)
     page.wait_for("document.querySelector('#status').textContent == ''")

@@ -27,7 +27,7 @@ function pauses(signal) {
   };
 }
 
-// Markdown as plain text: a paragraph is a line, a row of a table an item, and marks are left out.
+// Markdown as plain text: paragraphs are lines, and a table's rows items; marks are left out.
 const plain = (markdown) => markdown
   .replace(/(?<=^[^\s#|*-].*)\n(?=[^\s#|*-])/gm, " ")
   .replace(/^\|[-:| ]*\|\n/gm, "") // an empty head, and the line below a head
@@ -40,6 +40,6 @@ start(
     await translator.translate(text, contents.settings.searches[search], pauses(signal))),
   {
     searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card),
-    split: (line) => sentencesOf(line, contents.settings),
+    split: (text) => text.split(/(?<=\n)(?=.*\S)/).flatMap((x) => sentencesOf(x, contents.settings)),
   },
 );

@@ -201,7 +201,7 @@ function showChoices(sentence) {
 let request; // the AbortController of the current request
 let timer; // of the text that is being written
 
-// Translates and shows a text, each line sentence by sentence.
+// Translates and shows a text, sentence by sentence.
 async function run(translate, split) {
   clearTimeout(timer);
   request?.abort();
@@ -209,7 +209,7 @@ async function run(translate, split) {
   // Half a surrogate pair becomes U+FFFD, as in UTF-8.
   const text = $("text").value.toWellFormed();
   history.replaceState(null, "", `#${encodeURIComponent(text)}`);
-  const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(split).filter(Boolean);
+  const pieces = split(text.trim()).filter(Boolean);
   const all = pieces.length;
   $("error").hidden = true;
   if (!all) $("result").hidden = true;
@@ -260,8 +260,8 @@ function setLanguage(language) {
 // Starts a page. `translate(text, search, signal)` promises `{offsets, translations, hasAlignment,
 // truncated}`: the offsets of the text's tokens, and for each translation `{text, score, finished,
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
-// user chooses, a text is translated as it is written; `split(line)` are sentences, `card` a text.
-export function start(translate, { searches = [], card = "", split = (line) => [line] } = {}) {
+// user chooses, a text is translated as it is written; `split(text)` are sentences, `card` a text.
+export function start(translate, { searches = [], card = "", split = (text) => [text] } = {}) {
   const translateAll = () => run(translate, split);
   const options = (values) => values.map((value) => element("option", { value }));
   $("language").append(...options(Object.keys(WORDS)));
