@@ -21,9 +21,9 @@ import numpy as np
 
 from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text.sentences import ABBREVIATIONS, CANDIDATE, NUMBERING
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.long_lines import ABBREVIATIONS, CANDIDATE, NUMBERING
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
