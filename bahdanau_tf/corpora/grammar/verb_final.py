@@ -241,7 +241,7 @@ def japanese(word: str, negated: bool) -> Forms:
             forms["lasting"] = f"{te}いる"
         polite, plain = f"{masu}ません", f"{nai}ない"
     if negated:
-        forms = {"polite": polite, "plain": plain, "te": f"{plain[:-1]}くて"}
+        forms = {"polite": polite, "plain": plain, "te": f"{polite}し"}
     others = ("adnominal", "attribute", "lasting", "causal", "declarative")
     return stem, dict.fromkeys(others, forms["plain"]) | forms
 
