@@ -19,7 +19,7 @@ from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.graph import TranslationGraph, part
 from bahdanau_tf.translation.result import Scored, Translation, Translations
-from bahdanau_tf.translation.sentences import Attention, align, score, translate, translate_up_to
+from bahdanau_tf.translation.sentences import Attention, align, score, translate
 
 ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
@@ -233,9 +233,10 @@ class Translator:
             )
         decoding = self.decoding if decoding is None else decoding
         decoding = Decoding.with_options(decoding, options)
-        translations = translate(
+        every = translate(
             self.graph, sentences, decoding, batch_size, prefixes, constraints, attention
         )
+        translations = Translations(filter(None, every))
         return translations[0] if is_one else translations
 
     def translate_up_to(
@@ -246,7 +247,8 @@ class Translator:
         prefixes: Sequence[str] | None = None,
     ) -> list[Translation | None]:
         """As `translate`, but None for sentences of more tokens than `longest`."""
-        return translate_up_to(longest, self.graph, sentences, self.decoding, batch_size, prefixes)
+        parts = self.graph, sentences, self.decoding, batch_size, prefixes
+        return translate(*parts, longest=longest)
 
     def score(
         self,

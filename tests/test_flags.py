@@ -680,7 +680,7 @@ training = types.ModuleType("bahdanau_tf.training")
 training.__path__ = [f"{bahdanau_tf.__path__[0]}/training"]
 sys.modules[training.__name__] = training
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.training.signals import signals_caught
+from bahdanau_tf.training.run import signals_caught
 
 def compute(argv):
     with signals_caught(lambda text: print(text, flush=True)):

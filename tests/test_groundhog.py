@@ -25,7 +25,7 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
-from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
+from bahdanau_tf.models.papers import RNNEncDec, RNNSearch
 from bahdanau_tf.translation import Lexicon
 
 MODELS = {"rnnsearch": RNNSearch, "rnnencdec": RNNEncDec}

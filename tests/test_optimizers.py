@@ -24,9 +24,9 @@ from bahdanau_tf.optimizers import (
     Adam,
     HalvedEveryHalfEpoch,
     InverseSquareRoot,
+    KerasOptions,
     WarmupLinearDecay,
 )
-from bahdanau_tf.optimizers.guarded import KerasOptions
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(

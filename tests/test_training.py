@@ -21,8 +21,7 @@ from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe, TrainingFiles, loop, train
 from bahdanau_tf.training.dev import GREEDY, DevSet
 from bahdanau_tf.training.folder import check_settings, write_settings
-from bahdanau_tf.training.run import make_optimizer
-from bahdanau_tf.training.signals import signals_caught
+from bahdanau_tf.training.run import make_optimizer, signals_caught
 
 files = letters.files  # the fixture
 

@@ -19,9 +19,8 @@ from hypothesis import given, strategies as st
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.long_lines import translate_lines
+from bahdanau_tf.translation.long_lines import split_sentences, translate_lines
 
 
 class Shouter:

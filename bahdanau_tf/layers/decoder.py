@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import recurrent, weights
 from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext, as_attention
-from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
 from bahdanau_tf.layers.cells import States, as_cell, new_cell
-from bahdanau_tf.layers.gru import gru_recurrence, previous_states
+from bahdanau_tf.layers.gru import Weights, attention_recurrence, gru_recurrence, previous_states
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
@@ -267,7 +266,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         return Glimpse(*map(recurrent.batch_major, unrolled))
 
     def _kernels(self) -> tuple[weights.Weight, ...]:
-        """Those of the cell in `attention_recurrence.Weights`."""
+        """Those of the cell in `gru.Weights`."""
         return self.context_kernel, self.cell.recurrent_kernel
 
     def _fixed_recurrence(

@@ -7,9 +7,12 @@ from typing import Any
 from bahdanau_tf.models.architecture import preset_class
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder as EncoderDecoder
 from bahdanau_tf.models.ensemble import Ensemble as Ensemble
-from bahdanau_tf.models.rnnsearch import RNNEncDec as RNNEncDec, RNNSearch as RNNSearch
+from bahdanau_tf.models.papers import (
+    RNNEncDec as RNNEncDec,
+    RNNSearch as RNNSearch,
+    Seq2SeqLSTM as Seq2SeqLSTM,
+)
 from bahdanau_tf.models.scoring import token_log_probs as token_log_probs
-from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM as Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import (
     StepwiseModel as StepwiseModel,
     TranslationModel as TranslationModel,

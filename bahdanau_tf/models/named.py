@@ -12,8 +12,7 @@ from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.cells import as_cell
 from bahdanau_tf.layers.weights import accepted
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
-from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
+from bahdanau_tf.models.papers import RNNEncDec, RNNSearch, Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage

@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
-from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.terminal import amount
 
 

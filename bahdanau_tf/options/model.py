@@ -1,12 +1,88 @@
-"""The model to train."""
+"""The model to train, and the tokenizers of its text."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.system.ranges import Range
+
+# ISO 639-1. The codes are ja and zh, not jp and cn.
+_TWO_LETTERS = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy "
+    "da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu "
+    "hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb "
+    "lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om "
+    "or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq sr ss st su sv "
+    "sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+
+_IDS = Range(4, 10_000_000)  # at least three special symbols and a word
+_SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
+_WORDS = {"tokenizer": ["word"]}
+
+
+@dataclass(frozen=True)
+class TextOptions(OptionGroup):
+    """How text becomes ids.
+
+    Attributes:
+        tokenizer: "word", or the sub-words "bpe" or "unigram".
+        joint: Whether sub-words are learned from both languages together.
+        source_vocabulary_size: Number of ids of the source side, special symbols included; fewer if
+            the text has fewer words.
+        target_vocabulary_size: Number of ids of the target side; not used with --joint.
+        source_language: Code of the source language, such as en, whose rules split text into words
+            (not for sub-words); guessed from the training text if not given.
+        target_language: Code of the target language, such as fr; guessed, too.
+        lowercase: Whether text is converted to lower case.
+        reverse_source: Whether the source is read from its last word to its first, as by Sutskever
+            et al.
+        true_case: Whether a source line all in capitals is read as an ordinary sentence; other
+            lines stay as they are. If not given, yes, except for Turkish and Azeri, where I is the
+            capital of ı.
+
+    Raises:
+        ValueError: A value is out of range, or not a language code.
+    """
+
+    tokenizer: Literal["word", "bpe", "unigram"] = "word"
+    joint: bool = setting(False, used_if=_SUBWORDS)
+    source_vocabulary_size: int = setting(30_001, _IDS)
+    target_vocabulary_size: int = setting(30_001, _IDS, used_if={"joint": [False]})
+    source_language: str | None = setting(used_if=_WORDS)
+    target_language: str | None = setting(used_if=_WORDS)
+    lowercase: bool = False
+    reverse_source: bool = False
+    true_case: bool | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("source_language", "target_language"):
+            code = getattr(self, name)
+            is_listed = code is None or code in _TWO_LETTERS.split()
+            if not (is_listed or re.fullmatch("[a-z]{3}", code)):  # the form of ISO 639-3
+                raise ValueError(
+                    f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
+                    "ja, without a country"
+                )
+
+    def unused(self) -> dict[str, str]:
+        """Options that this tokenizer does not use, and the flag that is the reason."""
+        of_recipe = ("sample_subwords", "sampled_epochs") if self.tokenizer == "word" else ()
+        return super().unused() | dict.fromkeys(of_recipe, "--tokenizer=word")
+
+    def true_cases(self, language: str | None) -> bool:
+        """`true_case`, or its default for a source language, a code or None."""
+        return language not in ("az", "tr") if self.true_case is None else self.true_case
+
+    def size_of(self, side: str) -> int:
+        """Number of ids of the side "source" or "target"."""
+        is_source = side == "source" or self.joint
+        return self.source_vocabulary_size if is_source else self.target_vocabulary_size
+
 
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from bahdanau_tf.options.fields import OptionGroup, as_flag, setting
 from bahdanau_tf.options.fitted import Choice
-from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
-from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.ranges import Range
 

@@ -19,7 +19,7 @@ from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, searc
 from bahdanau_tf.runtime.text import Reading, Subwords
 from bahdanau_tf.system.files import CARD, RUNTIME, found_directory, read_arrays, read_versioned
 from bahdanau_tf.translation.batches import Sentences, in_batches
-from bahdanau_tf.translation.result import Translation, Translations
+from bahdanau_tf.translation.result import Tokens, Translation, Translations
 
 FORMAT_VERSION = 1
 
@@ -146,7 +146,7 @@ class Translator:
             return self.translate([sentences], decoding, batch_size, **options)[0]
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
         every = self.translate_up_to(None, sentences, batch_size, prefixes, decoding)
-        return Translations(each for each in every if each is not None)
+        return Translations(filter(None, every))
 
     def translate_up_to(
         self,
@@ -239,32 +239,18 @@ class Translator:
         self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis]
     ) -> Translation:
         """The best hypothesis of a sentence, with the others."""
-        data = source.encode()
-        first, *others = (self._hypothesis(source, data, reading, x) for x in hypotheses)
-        return replace(first, alternatives=others)
-
-    def _hypothesis(
-        self, source: str, data: bytes, reading: Reading, hypothesis: Hypothesis
-    ) -> Translation:
-        written = self.target_text.write(hypothesis.ids)
-        text = written.text.encode()
-        order = [*range(len(written.offsets))][:: -1 if self.target_text.reverse else 1]
-        columns = [*range(len(reading.offsets))][:: -1 if self.source_text.reverse else 1]
-        spans = [reading.offsets[column] for column in columns]
-        offsets = [written.offsets[row] for row in order]
-        rows = [*order, *range(len(order), len(hypothesis.ids))]
-        return Translation(
-            source=source,
-            text=written.text,
-            tokens=[text[start:end].decode("utf-8", "replace") for start, end in offsets],
-            score=hypothesis.score,
-            log_prob=hypothesis.log_prob,
-            finished=hypothesis.finished,
-            source_tokens=[data[start:end].decode("utf-8", "replace") for start, end in spans],
-            source_offsets=spans,
-            target_offsets=offsets,
-            weights=hypothesis.weights[rows][:, [*columns, len(columns)]],
+        read = Tokens.cut(source, reading.offsets, self.source_text.reverse)
+        first, *others = (
+            read.translated(
+                Tokens.cut(*self.target_text.write(x.ids), self.target_text.reverse),
+                x.weights,
+                score=x.score,
+                log_prob=x.log_prob,
+                finished=x.finished,
+            )
+            for x in hypotheses
         )
+        return replace(first, alternatives=others)
 
 
 def _decoded(text: str | bytes) -> str:

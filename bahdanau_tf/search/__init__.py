@@ -26,29 +26,21 @@ This bound holds for every length penalty that does not fall with the length, fo
 wins. The result of a row does not depend on the other rows of the batch.
 """
 
-from __future__ import annotations
-
-from bahdanau_tf.search.beam import beam_search, greedy_search, sample
-from bahdanau_tf.search.loop import (
-    SearchResult,
-    Step,
-    gnmt_coverage_penalty,
-    gnmt_length_penalty,
-    no_coverage_penalty,
+from bahdanau_tf.search.beam import (
+    beam_search as beam_search,
+    greedy_search as greedy_search,
+    sample as sample,
 )
-from bahdanau_tf.search.selections import Constraint, Features, Few, History
-
-__all__ = [
-    "Constraint",
-    "Features",
-    "Few",
-    "History",
-    "SearchResult",
-    "Step",
-    "beam_search",
-    "gnmt_coverage_penalty",
-    "gnmt_length_penalty",
-    "greedy_search",
-    "no_coverage_penalty",
-    "sample",
-]
+from bahdanau_tf.search.loop import (
+    SearchResult as SearchResult,
+    Step as Step,
+    gnmt_coverage_penalty as gnmt_coverage_penalty,
+    gnmt_length_penalty as gnmt_length_penalty,
+    no_coverage_penalty as no_coverage_penalty,
+)
+from bahdanau_tf.search.selections import (
+    Constraint as Constraint,
+    Features as Features,
+    Few as Few,
+    History as History,
+)

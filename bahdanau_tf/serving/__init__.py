@@ -7,4 +7,4 @@ from bahdanau_tf.serving.export import export as export, publish as publish, wri
 from bahdanau_tf.serving.limits import Limits as Limits
 from bahdanau_tf.serving.page import write_page as write_page
 from bahdanau_tf.serving.requests import Request as Request, answers as answers
-from bahdanau_tf.serving.weights import round_to_half as round_to_half
+from bahdanau_tf.serving.signatures import round_to_half as round_to_half

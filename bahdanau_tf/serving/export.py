@@ -20,7 +20,7 @@ from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.requests import Request, request, sentences
 from bahdanau_tf.serving.saved_model import read_graphs, slim, write_saved_model
 from bahdanau_tf.serving.signatures import signatures
-from bahdanau_tf.system.files import new_name, takes_lock
+from bahdanau_tf.system.files import new_name, reason, takes_lock
 from bahdanau_tf.translation import TranslationGraph
 
 # Ops of TensorFlow 2.20 that may be useful for translation. None of them runs Python, prints, needs
@@ -168,11 +168,8 @@ def writing(base: Path) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-        else:  # the system's message, without TensorFlow's additions
-            reason = str(error).split("; ")[-1].partition(" [Op:")[0]
-        raise OSError(f"nothing was exported: {base} cannot be written: {reason}") from error
+        why = reason(error)
+        raise OSError(f"nothing was exported: {base} cannot be written: {why}") from error
 
 
 @contextmanager

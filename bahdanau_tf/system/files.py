@@ -56,6 +56,14 @@ def full_disk_named(path: AnyPath) -> Iterator[None]:
         raise
 
 
+def reason(error: Exception) -> str:
+    """The shortest description of an error of the system, or of TensorFlow."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    first = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip().partition("\n")[0]
+    return first.split("; ")[-1].partition(" [Op:")[0]
+
+
 def new_name(folder: Path, prefix: str) -> Path:
     """An unused name in the folder.
 

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bahdanau_tf.system.lines import Text
-from bahdanau_tf.text import spaces, splitting
+from bahdanau_tf.text import splitting
 from bahdanau_tf.text.languages import RULES, language as rules_of
 from bahdanau_tf.text.rows import as_strings, row_ids, spans
 from bahdanau_tf.text.splitting import NormalForm
@@ -240,8 +240,8 @@ class WordTokenizer(Tokenizer):
 
     def _joined(self, words: tf.RaggedTensor) -> Written:
         rows = tf.cast(row_ids(words), tf.int32)
-        gaps = spaces.between(words.values, rows, self._rules, self.no_break)
-        plain = spaces.unsign(words.values)
+        gaps = splitting.between(words.values, rows, self._rules, self.no_break)
+        plain = splitting.unsign(words.values)
         count = tf.cast(words.nrows(), tf.int32)
         texts = tf.strings.unsorted_segment_join(gaps + plain, rows, count)
         lengths = (words.with_values(tf.strings.length(x)) for x in (plain, gaps))
@@ -280,12 +280,12 @@ class WordTokenizer(Tokenizer):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = spaces.by_rule(text, words.spaces, words.rows, self._rules)
-        return spaces.sign(text, words.spaces, ruled)
+        ruled = splitting.by_rule(text, words.spaces, words.rows, self._rules)
+        return splitting.sign(text, words.spaces, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
         ids = self.vocabulary.ids(signed.values)
-        plain = self.vocabulary.ids(spaces.unsign(signed.values))
+        plain = self.vocabulary.ids(splitting.unsign(signed.values))
         return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
 
 
@@ -298,7 +298,7 @@ def with_added_words(tokenizer: WordTokenizer, files: Iterable[Text], most: int)
     order = sorted(counts, key=lambda word: (-counts[word], word))
     signed = tf.constant(order, tf.string)
     listed = {*tokenizer.vocabulary.tokens}
-    plain = [word.decode() for word in spaces.unsign(signed).numpy()]
+    plain = [word.decode() for word in splitting.unsign(signed).numpy()]
     unknown = [
         word
         for word, bare in zip(order, plain, strict=True)

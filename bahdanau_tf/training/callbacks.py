@@ -20,8 +20,7 @@ from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import as_array
 from bahdanau_tf.training.dev import LOW, DevSet, Evaluation, record_evaluation
 from bahdanau_tf.training.folder import Log
-from bahdanau_tf.training.run import Run
-from bahdanau_tf.training.signals import SIGNALS
+from bahdanau_tf.training.run import SIGNALS, Run
 from bahdanau_tf.translation import Translation
 
 ADVICE = "the training diverges (then a lower --learning_rate helps), or it"

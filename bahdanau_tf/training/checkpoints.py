@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.system.files import reason
 
 _AGAIN = "Fix that, then run the same command again"
 
@@ -120,14 +121,6 @@ def explain_tensorflow_errors() -> Iterator[None]:
         if isinstance(error, tf.errors.ResourceExhaustedError):
             advice = "With a smaller --batch_size, in another folder, it may fit"
         raise OSError(f"train: {reason(error)}; the last checkpoint is kept. {advice}") from error
-
-
-def reason(error: Exception) -> str:
-    """The shortest description of an error."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    first = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip().partition("\n")[0]
-    return first.split("; ")[-1].partition(" [Op:")[0]
 
 
 _VARIABLE = (tf.Variable, keras.Variable)

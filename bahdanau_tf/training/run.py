@@ -1,12 +1,14 @@
-"""A run of a training: its parts, its time, its learning rate and its result."""
+"""A run of a training: its parts, time, learning rate, signals and result."""
 
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import keras
@@ -17,11 +19,11 @@ from keras.optimizers.schedules import LearningRateSchedule
 from bahdanau_tf import optimizers
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.recipe import Name, ScheduleCall
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine, heard
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -292,6 +294,49 @@ class Run:
         """A number of the optimizer, such as "skipped_updates"."""
         # A variable of several replicas can be read in this way only.
         return float(keras.ops.convert_to_numpy(getattr(self.optimizer, name)))
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM in a list that the training checks.
+
+    `note` prints a line at once, even if an update takes long. A second SIGINT raises
+    KeyboardInterrupt, which ends the training at once, or after the update; a command ends at once
+    anyway. There is a complete checkpoint at every moment.
+    """
+    caught: list[int] = []
+    received: list[int] = []  # even those that Python has not handled yet
+    before = {}
+
+    def listen(number: int) -> None:
+        received.append(number)
+        text = "stopping after this update"
+        if number == signal.SIGINT:
+            text += "; Ctrl-C again: at once, as of the last checkpoint"
+        if number in before and received.count(signal.SIGINT) < 2:
+            note(text)
+
+    def catch(number: int, _: FrameType | None) -> None:
+        if max(x.count(signal.SIGINT) for x in ([*caught, number], received)) > 1:
+            raise KeyboardInterrupt
+        caught.append(number)
+
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            continue  # a job of a script may ignore Ctrl-C
+        try:
+            before[number] = signal.signal(number, catch)
+        except ValueError:  # only the main thread can handle signals
+            break
+    try:
+        with heard(listen):
+            yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # The reasons for which a training ends, and how they are reported.

@@ -17,6 +17,7 @@ from bahdanau_tf.translation.view import alignment_html, table_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
 
 
@@ -49,8 +50,8 @@ class Translation:
     log_prob: float = 0.0
     finished: bool = True
     source_tokens: list[str] = field(default_factory=list)
-    source_offsets: list[tuple[int, int]] = field(default_factory=list)
-    target_offsets: list[tuple[int, int]] = field(default_factory=list)
+    source_offsets: Offsets = field(default_factory=list)
+    target_offsets: Offsets = field(default_factory=list)
     weights: np.ndarray | None = None
     alternatives: list[Translation] = field(default_factory=list)
 
@@ -168,6 +169,39 @@ class Translation:
             AER, from 0, the best, to 1; see `bahdanau_tf.evaluation.alignment_error_rate`.
         """
         return evaluation.alignment_error_rate([self.hard_alignment], [sure], [possible])
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text, in its order."""
+
+    text: str
+    tokens: list[str]  # as they stand in the text
+    offsets: Offsets  # (start, end) of each, in bytes of `text` in UTF-8
+    places: list[int]  # of each among the ids, and that of the end symbol
+
+    @classmethod
+    def cut(cls, text: str, spans: Offsets, reverse: bool) -> Tokens:
+        """Cuts them out of a text; the spans are in the order of the ids."""
+        data, places = text.encode(), [*range(len(spans))][:: -1 if reverse else 1]
+        offsets = [spans[place] for place in places]
+        tokens = [data[start:end].decode("utf-8", "replace") for start, end in offsets]
+        return cls(text, tokens, offsets, [*places, len(places)])
+
+    def translated(self, target: Tokens, weights: np.ndarray | None, **values: Any) -> Translation:
+        """A translation of this source; α is in the order of the ids."""
+        if weights is not None:
+            rows = [*target.places[:-1], *range(len(target.tokens), len(weights))]
+            weights = weights[rows][:, self.places]
+        return Translation(
+            source=self.text,
+            text=target.text,
+            tokens=target.tokens,
+            source_tokens=self.tokens,
+            source_offsets=self.offsets,
+            target_offsets=target.offsets,
+            weights=weights,
+            **values,
+        )
 
 
 class Translations(list[Translation]):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +22,7 @@ from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
-from bahdanau_tf.translation.result import Scored, Translation, Translations
+from bahdanau_tf.translation.result import Offsets, Scored, Tokens, Translation, Translations
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Rows [T_x] of weights by step; None where they are the model's own.
 Attention: TypeAlias = "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
 _SUM = 1e-3  # how far the sum of a row may be from 1
-Offsets = list[tuple[int, int]]
 
 
 def translate(
@@ -41,25 +40,9 @@ def translate(
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
     attention: Attention | None = None,
-) -> Translations:
-    """Translates sentences; as `Translator.translate`."""
-    every = translate_up_to(
-        None, graph, sentences, decoding, batch_size, prefixes, constraints, attention
-    )
-    return Translations(each for each in every if each is not None)
-
-
-def translate_up_to(
-    longest: int | None,
-    graph: TranslationGraph,
-    sentences: Sentences,
-    decoding: Decoding,
-    batch_size: int = BATCH_SIZE,
-    prefixes: Sentences | None = None,
-    constraints: Sequence[Constraint] = (),
-    attention: Attention | None = None,
+    longest: int | None = None,
 ) -> list[Translation | None]:
-    """As `translate`, but None for a sentence of more tokens, without the end symbol."""
+    """As `Translator.translate`; None for a sentence of more tokens than `longest`, if given."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
@@ -116,17 +99,8 @@ def _align_batch(
     written = _tokens(graph.target_text, targets, target)
     totals = totals.numpy().tolist()
     for row, (x, y) in enumerate(zip(words, written, strict=True)):
-        yield Translation(
-            source=x.text,
-            text=y.text,
-            tokens=y.tokens,
-            score=totals[row],
-            log_prob=totals[row],
-            source_tokens=x.tokens,
-            source_offsets=x.offsets,
-            target_offsets=y.offsets,
-            weights=weights[row].numpy()[y.places][:, x.places],
-        )
+        own, total = weights[row].numpy()[: len(y.places)], totals[row]
+        yield x.translated(y, own, score=total, log_prob=total)
 
 
 def _translate_batch(
@@ -206,7 +180,7 @@ def _rows(attention: Attention, places: Sequence[int]) -> tf.Tensor:
 
 def _translations(
     graph: TranslationGraph,
-    sources: Sequence[_Tokens],
+    sources: Sequence[Tokens],
     translated: Translated,
     inputs: Sequence[Sentences],
 ) -> Iterator[Translation]:
@@ -239,47 +213,25 @@ def _translations(
 
 
 def _translation(
-    target: Tokenizer, source: _Tokens, text: bytes, offsets: Offsets, result: SearchResult
+    target: Tokenizer, source: Tokens, text: bytes, offsets: Offsets, result: SearchResult
 ) -> Translation:
     """A hypothesis; the arrays of `result` have no axes B and N."""
-    places = _text_order(target, len(offsets))
-    offsets = [offsets[place] for place in places]
-    written = _decoded(text)
-    data = written.encode()
-    weights = result.weights
-    if weights is not None:
-        end = [*range(len(places), int(result.lengths))]
-        weights = weights[[*places, *end]][:, source.places]
-    return Translation(
-        source=source.text,
-        text=written,
-        tokens=[_decoded(data[start:end]) for start, end in offsets],
+    return source.translated(
+        Tokens.cut(_decoded(text), offsets, target.reverse),
+        None if result.weights is None else result.weights[: int(result.lengths)],
         score=float(result.scores),
         log_prob=float(result.log_probs),
         finished=bool(result.finished),
-        source_tokens=source.tokens,
-        source_offsets=source.offsets,
-        target_offsets=offsets,
-        weights=weights,
     )
 
 
-class _Tokens(NamedTuple):
-    """The tokens of a sentence, in its order."""
-
-    text: str
-    tokens: list[str]  # as they stand in the text
-    offsets: Offsets  # (start, end) of each, in bytes of `text` in UTF-8
-    places: list[int]  # of each among the ids, and that of the end symbol
-
-
-def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator[_Tokens]:
+def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator[Tokens]:
     """The tokens of sentences that `text` has read."""
     offsets = _places(sentences, reading.starts, reading.ends, [sentences])
     rows = reading.words.to_list(), *offsets
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
-        places = _text_order(text, len(pieces))
-        yield _Tokens(
+        places = [*range(len(pieces))][:: -1 if text.reverse else 1]
+        yield Tokens(
             sentence if isinstance(sentence, str) else _decoded(sentence),
             [_decoded(pieces[place]) for place in places],
             [(starts[place], ends[place]) for place in places],
@@ -296,11 +248,6 @@ def _places(
         starts = replaced_offsets(data, starts)
         ends = replaced_offsets(data, ends)
     return starts.to_list(), ends.to_list()
-
-
-def _text_order(text: Tokenizer, count: int) -> list[int]:
-    """The place among the ids of each token of a text."""
-    return [*range(count)][:: -1 if text.reverse else 1]
 
 
 def _decoded(string: bytes) -> str:
