@@ -258,8 +258,9 @@ class _Stream:
 
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
+        count = until_exit(lambda: itertools.count(start.epoch))
         numbers = tf.data.Dataset.from_generator(
-            _count_from, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
+            count, output_signature=tf.TensorSpec([], tf.int64)
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
@@ -380,11 +381,6 @@ def cut(lengths: np.ndarray, batching: Batching, random: np.random.RandomState) 
     if batching.shuffle_pool:
         return [batches[i] for i in random.permutation(len(batches))]
     return batches
-
-
-@until_exit
-def _count_from(first: np.ndarray) -> Iterator[int]:
-    return itertools.count(int(first))
 
 
 def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
