@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import Cell, States
 from bahdanau_tf.layers.decoder import DecoderState, Read
 from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
+from bahdanau_tf.models.encoder_decoder import AttentionRows, EncoderDecoder, SourceMemory
 from bahdanau_tf.plotting.steps import (
     BeamTree,
     Candidate,
@@ -60,7 +60,12 @@ class _Rows(NamedTuple):
 
 
 def trace(
-    translator: Translator, text: str, target: str | None = None, candidates: int = 5
+    translator: Translator,
+    text: str,
+    target: str | None = None,
+    candidates: int = 5,
+    *,
+    attention: AttentionRows | None = None,
 ) -> Trace:
     """Records the steps of a translation.
 
@@ -69,13 +74,16 @@ def trace(
         text: The sentence.
         target: Its translation; the translator's best one if None.
         candidates: Number of most probable words recorded at each step.
+        attention: Weights to use in place of the model's, as in `Translator.translate`; the
+            energies of such a step are the model's own.
 
     Returns:
         `Trace`; without steps for a text without words, unless `target` is given.
 
     Raises:
         ValueError: `text` is not one string, `candidates` is less than 1, the model is an
-            ensemble or not one of this package, or it gives no word a finite score.
+            ensemble or not one of this package, it gives no word a finite score, or `attention`
+            does not fit, as in `Translator.translate`.
 
     Example:
 
@@ -95,10 +103,12 @@ def trace(
     columns = [*range(len(words))]  # of the source tokens, in the order of the text
     if translator.source_text.reverse:
         columns.reverse()
+    places = [*columns, len(words)]  # with the end symbol
+    forced = {} if attention is None else translator.graph.attention_rows(attention, places)
     if target is not None:
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
-        result = translator.graph.search(source, translator.decoding)
+        result = translator.graph.search(source, translator.decoding, attention=forced)
         if not int(result.lengths[0, 0]):
             raise ValueError(
                 f"trace: no hypothesis of {text!r} has a finite score; are all "
@@ -113,7 +123,7 @@ def trace(
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
         steps=_steps(
-            model, translator.target_text.ids_to_tokens, source, ids, [*columns, -1], candidates
+            model, translator.target_text.ids_to_tokens, source, ids, places, candidates, forced
         ),
     )
 
@@ -186,11 +196,15 @@ def _steps(
     ids: np.ndarray,
     columns: list[int],
     candidates: int,
+    forced: Mapping[int, np.ndarray],
 ) -> list[Step]:
-    """The steps for target ids; `columns` are those of the energies and weights, as shown."""
+    """The steps for target ids; `columns` are those of the energies and weights, as shown.
+
+    The weights of some steps are `forced`.
+    """
     if not ids.size:
         return []
-    rows, gates = zip(*_walk(model, ids, *model.encode(source)), strict=True)
+    rows, gates = zip(*_walk(model, ids, forced, *model.encode(source)), strict=True)
     columns_of_rows = zip(*rows, strict=True)
     seen = _Rows(*(None if x[0] is None else tf.concat(x, axis=0) for x in columns_of_rows))
     shares = _terms(model, seen, ids)
@@ -229,7 +243,11 @@ def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | No
 
 
 def _walk(
-    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, state: DecoderState
+    model: EncoderDecoder,
+    ids: np.ndarray,
+    forced: Mapping[int, np.ndarray],
+    memory: SourceMemory,
+    state: DecoderState,
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Runs the decoder on given target words, in its step order."""
     decoder = model.decoder
@@ -242,10 +260,10 @@ def _walk(
             if i:
                 states, gates = _update(decoder, previous, read.context, states)
             seen = states[0]
-            read, energies = _attend(decoder, seen, memory, remembered)
+            read, energies = _attend(decoder, seen, memory, remembered, forced.get(i))
         elif isinstance(decoder, ConditionalDecoder):
             states, of_word = update(decoder.cell, decoder.cell.project(previous), states)
-            read, energies = _attend(decoder, states[0], memory, remembered)
+            read, energies = _attend(decoder, states[0], memory, remembered, forced.get(i))
             projected = decoder.context_term(read.context)
             states, of_context = update(decoder.context_cell, projected, states)
             seen = states[0]
@@ -253,7 +271,7 @@ def _walk(
             gates |= {f"context {name}": gate for name, gate in of_context.items()}
         else:
             before = states[0]
-            read, energies = _attend(decoder, before, memory, remembered)
+            read, energies = _attend(decoder, before, memory, remembered, forced.get(i))
             states, gates = _update(decoder, previous, read.context, states)
             seen = states[0] if decoder.step_order == "main-text" else before
         remembered = read.attention_state
@@ -272,9 +290,16 @@ def _update(
 
 
 def _attend(
-    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory, state: Any
+    decoder: AttentionDecoder,
+    query: tf.Tensor,
+    memory: SourceMemory,
+    state: Any,
+    forced: np.ndarray | None,
 ) -> tuple[Read, tf.Tensor | None]:
-    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them."""
+    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them.
+
+    `forced`, float32 [T_x], are the weights; the layer's own if None.
+    """
     attention = decoder.attention
     if attention is None or not memory.attended:
         return Read(), None
@@ -284,6 +309,9 @@ def _attend(
         beams, beam_state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
         energies = attention.energies(beams, source.keys, beam_state)[:, 0]
     context, weights, state = attention.step(query, source, state)
+    if forced is not None:
+        weights = tf.constant(forced[None])
+        context = tf.cast(weights, context.dtype) @ source.annotations[0]
     return Read(None, context, weights, state), energies
 
 

@@ -11,6 +11,7 @@ from typing import Any, overload
 import keras
 
 from bahdanau_tf.models import Ensemble, TranslationModel
+from bahdanau_tf.models.encoder_decoder import AttentionRows
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
@@ -19,7 +20,7 @@ from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.graph import TranslationGraph, part
 from bahdanau_tf.translation.result import Scored, Translation, Translations
-from bahdanau_tf.translation.sentences import Attention, align, score, translate
+from bahdanau_tf.translation.sentences import align, score, translate
 
 ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
@@ -159,7 +160,7 @@ class Translator:
         *,
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
-        attention: Attention | None = None,
+        attention: AttentionRows | None = None,
         **options: Any,
     ) -> Translation: ...
 
@@ -183,7 +184,7 @@ class Translator:
         *,
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
-        attention: Attention | None = None,
+        attention: AttentionRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences.

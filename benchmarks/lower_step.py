@@ -34,6 +34,12 @@ flags.DEFINE_enum(
     ["float32", "mixed_bfloat16", "mixed_float16"],
     "Dtype policy of the model.",
 )
+flags.DEFINE_enum(
+    "product_dtype",
+    "float32",
+    ["float32", "bfloat16", "float16"],
+    "What operands of products are rounded to, as by `train`; with the policy float32.",
+)
 flags.DEFINE_string("output", None, "The .npz to write.", required=True)
 FLAGS.set_default("repeats", 0)
 
@@ -103,7 +109,7 @@ def make_step(size: Size, make: Callable[..., Any]) -> tuple[Any, list[keras.Var
     """
     model = training.make_model(size, dtype=FLAGS.policy)
     optimizer = training.make_optimizer(size)
-    step = make(model, optimizer, TokenCrossentropy())
+    step = make(model, optimizer, TokenCrossentropy(), FLAGS.product_dtype)
     variables = [*model.variables, *optimizer.variables]
     return step, variables, draw(variables)
 
@@ -138,6 +144,8 @@ def main(_: Sequence[str]) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     size = SIZES[FLAGS.size]
+    compute_dtype = keras.dtype_policies.get(FLAGS.policy).compute_dtype
+    dtype = compute_dtype if FLAGS.product_dtype == "float32" else FLAGS.product_dtype
     batch, source, target = training.make_batch(size)
     step, variables, seeds = make_step(size, compiled_step)
     lowered = lower(
@@ -147,11 +155,11 @@ def main(_: Sequence[str]) -> None:
         seeds,
         words=int(target.sum()),
         flops=training.step_flops(size, source, target),
-        dtype=keras.dtype_policies.get(FLAGS.policy).compute_dtype,
+        dtype=dtype,
     )
     lowered.save(FLAGS.output)
     print(
-        f"{FLAGS.output}: {FLAGS.size}, {FLAGS.policy}, {lowered.words} target "
+        f"{FLAGS.output}: {FLAGS.size}, products in {dtype}, {lowered.words} target "
         f"words an update, {lowered.flops / 1e9:.1f} GFLOP; TensorFlow "
         f"{tf.__version__}"
     )

@@ -5,12 +5,14 @@
 
 Needs a GPU that TensorFlow sees. Prints the number of operations on each device, then the tensors
 that are copied from the GPU to the host: the host waits for each of them. Those of a search's step
-have `while/while` in their names.
+have `while/while` in their names. Last come the operations of one step of each loop on the GPU that
+compute something: each starts at most one kernel, and none if it is an integer of the loop.
 """
 
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,13 +33,15 @@ FLAGS = flags.FLAGS
 flags.DEFINE_enum("job", "update", ["update", "greedy", "beam"], "What is placed.")
 NO_WORK = ("_Arg", "_Retval", "Const", "NoOp", "_Recv", "_HostRecv")
 SENDS = ("_Send", "_HostSend")
+NO_KERNEL = ("Identity", "Reshape", "ExpandDims", "Shape", "TensorListSetItem", "Switch", "Merge")
 
 
 class Placement(NamedTuple):
-    """Attributes: operations by device, tensors copied from GPU to host."""
+    """Attributes: operations by device, tensors copied from GPU to host, operations by loop."""
 
     operations: collections.Counter[str]
     to_host: list[str]
+    of_step: collections.Counter[str]
 
 
 def placement(function: tf.types.experimental.PolymorphicFunction, *arguments: object) -> Placement:
@@ -68,6 +72,13 @@ def placement(function: tf.types.experimental.PolymorphicFunction, *arguments: o
             if node.op not in (*NO_WORK, *SENDS)
         ),
         [node.attr["tensor_name"].s.decode() for node in nodes if node.op == "_Send"],
+        collections.Counter(
+            loop[1]
+            for node in nodes
+            if (loop := re.match(r"(.*?while(?:_\d+)?)/body/", node.name))
+            and "GPU" in node.device
+            and node.op not in (*NO_WORK, *SENDS, *NO_KERNEL)
+        ),
     )
 
 
@@ -108,12 +119,14 @@ def main(_: Sequence[str]) -> None:
     else:
         function = search(model, 5 if FLAGS.job == "beam" else 1)
         batch = batch[0]["source"], tf.fill([size.batch], size.target_length)
-    operations, to_host = placement(function, *batch)
+    operations, to_host, of_step = placement(function, *batch)
     for device, count in operations.most_common():
         print(f"{device}: {count} operations")
     print(f"{len(to_host)} copies to the host")
     for name in to_host:
         print(f"  {name}")
+    for loop, count in of_step.items():
+        print(f"{count} operations in a step of {loop}")
 
 
 if __name__ == "__main__":

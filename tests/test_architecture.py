@@ -34,8 +34,8 @@ FLOORS = (
 # for ONNX, the lines are under 31,710.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
-FILES_AT_MOST = 155
-LINES = 34_970
+FILES_AT_MOST = 146
+LINES = 34_874
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

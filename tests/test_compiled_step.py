@@ -116,6 +116,7 @@ def test_padding_to_fixed_shapes_changes_no_update():
         ({"jit_compile": "auto", "minutes": 20}, True, True),
         ({"jit_compile": "auto", "max_length": 0}, True, False),
         ({"jit_compile": "auto", "token_budget": 4000}, True, False),
+        ({"jit_compile": "auto", "deterministic": True}, True, False),
         ({"jit_compile": "off"}, True, False),
         ({"jit_compile": "on"}, False, True),
     ],
@@ -125,6 +126,37 @@ def test_auto_compiles_long_trainings_on_a_gpu(recipe, gpu, is_compiled, monkeyp
     model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
     shapes = static_shapes(Recipe(**recipe), model)
     assert shapes == (StaticShapes(80, 11) if is_compiled else None)
+
+
+@pytest.mark.parametrize(("seconds", "faster"), [((3, 2), "compiled"), ((2, 3), "plain")])
+def test_the_faster_step_is_measured(seconds, faster):
+    """By a clock of its own; making a graph takes long, and each batch has one update."""
+    now, graphs, updates, notes = [0.0], set(), [], []
+
+    def step(name, time_of_update):
+        def update(inputs, target, weights):
+            graph = name if name == "plain" else target.shape
+            now[0] += time_of_update if graph in graphs else 100.0
+            graphs.add(graph)
+            updates.append((name, float(weights.sum())))
+            return tf.constant(weights.sum())
+
+        return update
+
+    plain, compiled = step("plain", seconds[0]), step("compiled", seconds[1])
+    steps = plain, compiled, StaticShapes(rows=2, width=4)
+    measured = step_module.FasterStep(*steps, notes.append, clock=lambda: now[0])
+    for number in range(30):
+        length = 3 + number % 5  # two lengths that are compiled
+        ids = np.ones([2, length], np.int32)
+        batch = {"source": ids, "target": ids}, ids, np.ones([2, length], np.float32)
+        assert float(measured(*batch)) == 2 * length
+    names, words = zip(*updates, strict=True)
+    assert words == tuple(2.0 * (3 + number % 5) for number in range(30))
+    assert set(names[:10]) == {"plain", "compiled"}
+    assert set(names[-12:]) == {faster}
+    assert len(notes) == 1
+    assert f"{seconds[0] / seconds[1]:.2f} times" in notes[0]
 
 
 @pytest.mark.parametrize("make", [train_step, compiled_step])

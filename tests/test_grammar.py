@@ -233,7 +233,7 @@ TRANSLATIONS = {
         **{"'s": "l[ea]|l'|les|de|d'|du|des|aux?", ".": r"\."},
     },
     "ko": {
-        **{"cat": "고양이.*", "mice": "쥐.*|마리.*", "black": "까.*", "not": "(않|아니|몰|모).*"},
+        **{"cat": "고양이.*", "mice": "쥐.*|마리.*", "black": "까.*", "not": "[않아몰모없].*"},
         **{"sleeps": "[자잔잘].*", "behind": "뒤에(서)?", "because": ".*기|때문에", "'s": ".*의"},
     },
     "ja": {
@@ -294,22 +294,22 @@ def test_the_polite_verb_is_at_the_end(corpora, language, end):
 
 # As a Korean and a Japanese reader would write them: an irregular verb, an omitted subject, a
 # number with a counter, a relative clause, a noun for `they` and for an adjective, `that`, `no
-# longer very`, another form before a noun.
+# longer very`, another form before a noun, a new subject, a child's adjective, no `not to be`.
 READERS = """
 This clever man does not know us.
 이 똑똑한 남자는 우리를 몰라요.
 この 賢い 男性は 私たちを 知りません。
 He sings while he has his hat.
-그의 모자를 가지고 있는 동안 그는 노래해요.
-彼の 帽子を 持っている 間 彼は 歌います。
+자기 모자를 가지고 있는 동안 그는 노래해요.
+自分の 帽子を 持っている 間 彼は 歌います。
 Does he need two books?
 그는 책 두 권이 필요해요?
 彼は 二冊の 本が 必要ですか。
 She has the old cars that three dogs find.
-그녀는 개 세 마리가 발견하는 오래된 차들을 가지고 있어요.
+그녀는 개 세 마리가 발견하는 오래된 차를 가지고 있어요.
 彼女は 三匹の 犬が 見つける 古い 車を 持っています。
 We see these black cars because they are expensive.
-차들이 비싸기 때문에 우리는 이 까만 차들을 봐요.
+차가 비싸기 때문에 우리는 이 까만 차들을 봐요.
 車が 高いので 私たちは これらの 黒い 車を 見ます。
 The beautiful queens are French.
 아름다운 여왕들은 프랑스 사람이에요.
@@ -321,14 +321,20 @@ The school is no longer very big.
 학교는 더 이상 아주 크지는 않아요.
 学校は もう あまり 大きくありません。
 The expensive parks are no longer very old.
-비싼 공원들은 더 이상 아주 오래된 것은 아니에요.
+비싼 공원은 더 이상 아주 오래되지는 않았어요.
 高い 公園は もう あまり 古くありません。
 An old boy sleeps.
-나이 많은 소년은 자요.
-年を 取った 少年は 寝ます。
+나이 많은 소년이 자요.
+年を 取った 少年が 寝ます。
 She is old.
 그녀는 나이가 많아요.
 彼女は 年を 取っています。
+Some young girls never see the gardens.
+어린 소녀 몇 명은 정원을 절대 보지 않아요.
+何人かの 幼い 少女は 庭を 決して 見ません。
+We are not in his woman's hotels.
+우리는 그의 여자의 호텔에 없어요.
+私たちは 彼の 女性の ホテルに いません。
 """.strip().split("\n")
 
 

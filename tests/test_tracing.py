@@ -1,7 +1,7 @@
 """`trace`, compared with the NumPy reference; sums of contributions."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.tracing import (
     Step,
+    Trace,
     beam_tree,
     decoder_states,
     gate_convention,
@@ -538,11 +539,47 @@ def test_forced_attention_is_that_of_a_model_with_these_weights(order, is_revers
     forced = translator.translate(TEXT, attention=np.full([9, 6], 1 / 6), beam_size=3)
     first = translator.translate(TEXT, attention={0: np.eye(6)[1]}, beam_size=1)
     np.testing.assert_array_equal(first.weights[0], np.eye(6)[1])
+    traced = [trace(translator, TEXT, x, attention=np.full([9, 6], 1 / 6)) for x in (None, GIVEN)]
     kernel = translator.model.decoder.attention.energy.kernel
     kernel.assign(tf.zeros_like(kernel))
     uniform = translator.translate(TEXT, beam_size=3)
     assert forced.text == uniform.text
     assert forced.log_prob == pytest.approx(uniform.log_prob, abs=1e-4)
+    for forced, target in zip(traced, (None, GIVEN), strict=True):
+        assert_same_trace(forced, trace(translator, TEXT, target))
+
+
+def assert_same_trace(traced: Trace, wanted: Trace) -> None:
+    """Except for the energies."""
+    assert column(traced.steps, "token") == column(wanted.steps, "token")
+    for step, other in zip(traced.steps, wanted.steps, strict=True):
+        numbers = (tf.nest.flatten(asdict(replace(x, energies=None))) for x in (step, other))
+        assert [*next(numbers)] == pytest.approx([*next(numbers)], abs=1e-4)
+
+
+@pytest.mark.parametrize("target", [None, GIVEN])
+@pytest.mark.parametrize("order", ["original", "main-text"])
+def test_a_trace_shows_the_attention_that_is_forced(order, target):
+    translator = translator_of(search(step_order=order))
+    translator.decoding = Decoding(beam_size=1, max_length=9, min_length_ratio=0.5)
+    plain = trace(translator, TEXT, target)
+    rows = column(plain.steps, "weights")
+    assert_same_trace(trace(translator, TEXT, target, attention=rows), plain)
+    row = {1: np.eye(6)[4]}
+    steps = trace(translator, TEXT, target, attention=row).steps
+    assert steps[1].weights == [*row[1]]
+    wanted = reference_forward(translator.model, ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN))
+    norm = np.linalg.norm(wanted.annotations[0, 4])
+    assert steps[1].context_norm == pytest.approx(norm, abs=1e-5)
+    # With a target: the words of a prefix, without the end symbol.
+    options = {"prefixes": target, "max_length": 3} if target else {}
+    translation = translator.translate(TEXT, attention=row, **options)
+    count = 3 if target else len(translation.weights)
+    assert column(steps, "token")[: len(translation.tokens)] == translation.tokens
+    log_probs = np.log(column(steps[:count], "probability"))
+    assert log_probs.sum() == pytest.approx(translation.log_prob, abs=1e-4)
+    with pytest.raises(ValueError, match=r"Translator: attention is .* at step 1, wanted weights"):
+        trace(translator, TEXT, target, attention={1: 2 * row[1]})
 
 
 @pytest.mark.parametrize(
@@ -558,7 +595,7 @@ def test_forced_attention_is_that_of_a_model_with_these_weights(order, is_revers
     ],
 )
 def test_attention_of_another_form_is_refused(translator, attention, message):
-    with pytest.raises(ValueError, match=f"Translator.translate: .*{message}"):
+    with pytest.raises(ValueError, match=f"Translator: .*{message}"):
         translator.translate(TEXT, attention=attention)
 
 
@@ -570,7 +607,11 @@ def test_attention_is_refused_where_it_has_no_meaning(translator):
         other = translator_of(VARIANTS[name]())
         with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
             other.translate(TEXT, attention=row)
+        with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
+            trace(other, TEXT, GIVEN, attention=row)
     target = WordTokenizer(TARGET.vocabulary, language="fr", reverse=True)
     backward = Translator(translator.model, SOURCE, target)
     with pytest.raises(ValueError, match=r"reversed.*wanted no prefixes and no attention"):
         backward.translate(TEXT, attention=row)
+    with pytest.raises(ValueError, match=r"reversed.*wanted no prefixes and no attention"):
+        trace(backward, TEXT, GIVEN, attention=row)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.layers import decoder
@@ -19,6 +20,9 @@ from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments, without_former
 from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, TranslationModel, check_ids
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class SourceMemory(NamedTuple):
@@ -242,30 +246,59 @@ class EncoderDecoder(StepwiseModel):
         return features, state, None if weights is None else tf.cast(weights, tf.float32)
 
 
-def forced_attention(model: TranslationModel, rows: tf.Tensor) -> TranslationModel:
-    """The same model with given rows of attention, for search.
+# Rows [T_x] of weights by step; None where they are the model's own.
+AttentionRows: TypeAlias = (
+    "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
+)
+_SUM = 1e-3  # how far the sum of a row may be from 1
 
-    `rows`, float32 [B, T_y, T_x], are the weights of the first steps, of every hypothesis; at a row
-    of NaN and after the last one the weights are the model's own. A ValueError says that the model
-    is none of this module with an attention without a state.
+
+def attention_rows(
+    model: TranslationModel, attention: AttentionRows, places: Sequence[int]
+) -> dict[int, np.ndarray]:
+    """Checks rows of attention to force: by step, with a column for each id, float32 [T_x].
+
+    `places` are those of the columns of `attention` among the ids. A ValueError says that a row
+    does not fit them, or that the model is none of this module with an attention without a state.
     """
-    attention = getattr(getattr(model, "decoder", None), "attention", None)
-    start = isinstance(attention, Attention) and type(attention).initial_state
+    layer = getattr(getattr(model, "decoder", None), "attention", None)
+    start = isinstance(layer, Attention) and type(layer).initial_state
     if not isinstance(model, EncoderDecoder) or start is not Attention.initial_state:
-        kind = type(attention or model).__name__
         raise ValueError(
-            f"Translator.translate: attention cannot be set in {kind}, wanted one model with an "
-            "attention without a state, such as BahdanauAttention"
+            f"Translator: attention cannot be set in {type(layer or model).__name__}, wanted one "
+            "model with an attention without a state, such as BahdanauAttention"
         )
-    return cast("TranslationModel", _Forced(model, rows))
+    try:
+        items = attention.items() if isinstance(attention, Mapping) else enumerate(attention)
+        rows = {int(i): np.asarray(row, np.float32) for i, row in items if row is not None}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Translator: attention is {attention!r}, wanted rows of weights, or a dict of them "
+            "by step"
+        ) from error
+    for step, row in rows.items():
+        is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
+        if step < 0 or not is_sum:
+            raise ValueError(
+                f"Translator: attention is {row} at step {step}, wanted weights of the "
+                f"{len(places) - 1} source tokens and the end symbol, which sum to 1"
+            )
+    return {step: row[np.argsort(places)] for step, row in rows.items()}
+
+
+def forced_attention(model: TranslationModel, rows: Mapping[int, np.ndarray]) -> TranslationModel:
+    """The same model with rows of `attention_rows` at some steps, of every hypothesis."""
+    return cast("TranslationModel", _Forced(model, rows)) if rows else model
 
 
 class _Forced:
     """A model that reads one context at all positions, so that any weights average to it."""
 
-    def __init__(self, model: EncoderDecoder, rows: tf.Tensor) -> None:
+    def __init__(self, model: TranslationModel, rows: Mapping[int, np.ndarray]) -> None:
         self.model = model
-        self.rows = tf.pad(rows, [[0, 0], [0, 1], [0, 0]], constant_values=math.nan)
+        padded = np.full([1, max(rows) + 2, len(next(iter(rows.values())))], np.nan, np.float32)
+        padded[0, [*rows]] = [*rows.values()]
+        self.rows = tf.constant(padded)  # [1, T_y, T_x], the last row for all later steps
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)

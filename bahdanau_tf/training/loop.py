@@ -188,20 +188,20 @@ class _Training:
             optimizer = make_optimizer(recipe, steps_per_epoch, rate)
             scaled = steps.with_loss_scale(optimizer, model, self.product_dtype)
         loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
-        self.shapes = steps.static_shapes(recipe, model)
-        if self.shapes:
+        self.update = plain = train_step(
+            model,
+            scaled,
+            loss,
+            self.product_dtype,
+            steps.parts_at_once(recipe),
+            Risk.of(recipe, translator.target_text),
+        )
+        self.shapes = shapes = steps.static_shapes(recipe, model)
+        if shapes:
             compiled = steps.compiled_step(model, scaled, loss, self.product_dtype)
-            padded = self.shapes.padded
-            self.update = lambda *batch: compiled(*padded(batch))
-        else:
-            self.update = train_step(
-                model,
-                scaled,
-                loss,
-                self.product_dtype,
-                steps.parts_at_once(recipe),
-                Risk.of(recipe, translator.target_text),
-            )
+            self.update = lambda *batch: compiled(*shapes.padded(batch))
+            if recipe.jit_compile == "auto":
+                self.update = steps.FasterStep(plain, compiled, shapes, lambda x: self.run.note(x))
         state = State()
         checkpoints = Checkpoints(
             model_dir / "checkpoints",
@@ -241,7 +241,11 @@ class _Training:
         if self.product_dtype != "float32":
             notes.append(f"products are rounded to {self.product_dtype}")
         if self.shapes:
-            notes.append("XLA compiles the update, once for each length of batches")
+            notes.append(
+                "XLA compiles some of the first updates, to see whether it makes them faster"
+                if run.recipe.jit_compile == "auto"
+                else "XLA compiles the update, once for each length of batches"
+            )
         decoder = getattr(run.translator.model, "decoder", None)
         if slow_part := getattr(decoder, "slow_part", None):
             notes.append(f"{slow_part} has no fast gradient: an update takes longer")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import keras
 import numpy as np
@@ -193,6 +195,53 @@ class StaticShapes(NamedTuple):
         return inputs, pad(target, "edge"), pad(weights, "constant")
 
 
+class FasterStep:
+    """A plain and a compiled update in turn, until one has proved faster on this device.
+
+    The first update by the plain one, and that of each length that XLA compiles, is not timed.
+    """
+
+    TIMED = 5  # updates by each, which are compared by the medians of their rates
+
+    def __init__(
+        self,
+        plain: Callable[..., tf.Tensor],
+        compiled: Callable[..., tf.Tensor],
+        shapes: StaticShapes,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._steps = {"plain": plain, "compiled": compiled}
+        self._rates: dict[str, list[float]] = {"plain": [], "compiled": []}  # words a second
+        self._shapes, self._report, self._clock = shapes, report, clock
+        self._made: set[object] = set()
+        self._faster: str | None = None
+
+    def __call__(self, *batch: Any) -> tf.Tensor:
+        name = self._faster or min(self._rates, key=lambda name: len(self._rates[name]))
+        words = float(np.sum(batch[2]))
+        batch = self._shapes.padded(batch) if name == "compiled" else batch
+        if self._faster:
+            return self._steps[name](*batch)
+        start = self._clock()
+        cost = tf.constant(float(self._steps[name](*batch)))  # a GPU has finished when it is read
+        seconds = self._clock() - start
+        graph = name if name == "plain" else batch[1].shape
+        if graph in self._made:
+            self._rates[name].append(words / seconds)
+        self._made.add(graph)
+        if min(map(len, self._rates.values())) == self.TIMED:
+            self._choose()
+        return cost
+
+    def _choose(self) -> None:
+        rates = {name: statistics.median(values) for name, values in self._rates.items()}
+        self._faster = max(rates, key=lambda name: rates[name])
+        ratio = rates["compiled"] / rates["plain"]
+        verb = "compiles" if self._faster == "compiled" else "does not compile"
+        self._report(f"XLA {verb} the update: compiled, it is {ratio:.2f} times as fast")
+
+
 def compiled_step(
     model: keras.Model,
     optimizer: Optimizer,
@@ -220,7 +269,9 @@ def compiled_step(
 def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
-    With "auto" it does on one GPU, if the training is long enough to pay for it.
+    With "auto" it does on one GPU, if the training is long enough to pay for it, and `FasterStep`
+    measures whether it is faster. Rounding would then depend on the clock, so "deterministic" is
+    without.
     """
     if recipe.jit_compile == "off":
         return None
@@ -240,7 +291,8 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
             )
         return StaticShapes.of(recipe)
     is_short = 0 < recipe.minutes < WORTH_COMPILING
-    return StaticShapes.of(recipe) if has_gpu() and not reasons and not is_short else None
+    is_open = has_gpu() and not (reasons or is_short or recipe.deterministic)
+    return StaticShapes.of(recipe) if is_open else None
 
 
 def product_dtype(recipe: Recipe, model: keras.Model) -> str:

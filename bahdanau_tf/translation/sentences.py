@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.models.encoder_decoder import AttentionRows
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
@@ -24,13 +24,6 @@ from bahdanau_tf.translation.batches import Sentences, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Offsets, Scored, Tokens, Translation, Translations
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-# Rows [T_x] of weights by step; None where they are the model's own.
-Attention: TypeAlias = "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
-_SUM = 1e-3  # how far the sum of a row may be from 1
-
 
 def translate(
     graph: TranslationGraph,
@@ -39,7 +32,7 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
-    attention: Attention | None = None,
+    attention: AttentionRows | None = None,
     longest: int | None = None,
 ) -> list[Translation | None]:
     """As `Translator.translate`; None for a sentence of more tokens than `longest`, if given."""
@@ -108,7 +101,7 @@ def _translate_batch(
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
     longest: int | None,
-    attention: Attention | None,
+    attention: AttentionRows | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
@@ -122,7 +115,7 @@ def _translate_batch(
         prefixes = None if prefixes is None else [*compress(prefixes, fits)]
     translations: Iterator[Translation] = iter(())
     if tokens:
-        rows = None if attention is None else _rows(attention, tokens[0].places)
+        rows = None if attention is None else graph.attention_rows(attention, tokens[0].places)
         result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
         translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
     for is_translated in fits:
@@ -136,7 +129,7 @@ def _search(
     source: Sources,
     words: tf.RaggedTensor,
     prefixes: Sentences | None,
-    attention: tf.Tensor | None,
+    attention: Mapping[int, np.ndarray] | None,
 ) -> Translated:
     """Searches for translations of what was read of a batch."""
 
@@ -151,31 +144,6 @@ def _search(
         return run(source, words, *texts)  # eagerly: other rows would need another graph
     key = (decoding, constraints, len(texts))
     return graph.function(key, run, ids, rows, *[STRINGS] * len(texts))(source, words, *texts)
-
-
-def _rows(attention: Attention, places: Sequence[int]) -> tf.Tensor:
-    """Checked rows of attention as `forced_attention` takes them, float32 [1, T_y, T_x].
-
-    `places` are those of the columns among the ids.
-    """
-    try:
-        items = attention.items() if isinstance(attention, Mapping) else enumerate(attention)
-        steps = {int(i): np.asarray(row, np.float32) for i, row in items if row is not None}
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Translator.translate: attention is {attention!r}, wanted rows of weights, or a "
-            "dict of them by step"
-        ) from error
-    rows = np.full([1, max(steps, default=0) + 1, len(places)], np.nan, np.float32)
-    for step, row in steps.items():
-        is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
-        if step < 0 or not is_sum:
-            raise ValueError(
-                f"Translator.translate: attention is {row} at step {step}, wanted weights of "
-                f"the {len(places) - 1} source tokens and the end symbol, which sum to 1"
-            )
-        rows[0, step, places] = row
-    return tf.constant(rows)
 
 
 def _translations(

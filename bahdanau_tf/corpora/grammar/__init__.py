@@ -28,7 +28,6 @@ SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}
 # After so many draws without a new sentence, the remaining ones are enumerated.
 PATIENCE = 20_000
 
-
 # By language code, what translates a sentence: from its tree to its text and tokens.
 TRANSLATIONS = {"fr": french.sentence, "ko": KOREAN.sentence, "ja": JAPANESE.sentence}
 
@@ -179,11 +178,10 @@ def generate(
             f"generate: min_words is {min_words} and max_words {max_words}, "
             "wanted 1 <= min_words <= max_words <= 60"
         )
-    examples = _distinct(split, seed, min_words, max_words, language)
 
     def first() -> Iterator[Example]:
         number = 0
-        for example in islice(examples, count):
+        for example in islice(_distinct(split, seed, min_words, max_words, language), count):
             number += 1
             yield example
         if number < count:
