@@ -258,9 +258,9 @@ class _Stream:
 
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
-        count = until_exit(lambda: itertools.count(start.epoch))
+        count = until_exit(lambda first: itertools.count(int(first)))
         numbers = tf.data.Dataset.from_generator(
-            count, output_signature=tf.TensorSpec([], tf.int64)
+            count, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
