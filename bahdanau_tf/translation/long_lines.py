@@ -114,7 +114,7 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
     """`first` followed by `second`, whose source starts at byte `start`."""
     before = first.text
-    if before and second.text and not ends_wide(before):
+    if before and second.text and not before.endswith(tuple(_WIDE_MARKS)):
         before += " "
     tokens = first.tokens + second.tokens
     finished = first.finished and second.finished
@@ -193,11 +193,6 @@ def split_sentences(text: str) -> list[str]:
             sentences.append(text[start : match.end()])
             start = match.end()
     return [*sentences, text[start:]] if start < len(text) else sentences
-
-
-def ends_wide(text: str) -> bool:
-    """Whether a text ends with a mark that no space follows, such as 。."""
-    return text.endswith(tuple(_WIDE_MARKS))
 
 
 def _is_end(before: str, mark: str, after: str) -> bool:
