@@ -316,7 +316,7 @@ The beautiful queens are French.
 美しい 女王たちは フランス人です。
 A beautiful boy knows that she laughs.
 아름다운 소년은 그녀가 웃는다는 것을 알아요.
-美しい 少年は 彼女が 笑うということを 知っています。
+美しい 少年は 彼女が 笑う ことを 知っています。
 The school is no longer very big.
 학교는 더 이상 아주 크지는 않아요.
 学校は もう あまり 大きくありません。

@@ -225,7 +225,7 @@ def japanese(word: str, negated: bool) -> Forms:
     word = "知る" if negated and word == "知ってい-る" else word
     stem, last = word[:-1], word[-1]
     if last in "なの":
-        forms = {"polite": "です", "plain": "", "te": "で", "declarative": "だ"}
+        forms = {"polite": "です", "plain": "", "te": "で", "declarative": "だ", "fact": "である"}
         forms |= {"adnominal": last, "attribute": last, "lasting": last, "causal": "な"}
         polite, plain = "ではありません", "ではない"
     elif last == "い":
@@ -241,8 +241,8 @@ def japanese(word: str, negated: bool) -> Forms:
             forms["lasting"] = f"{te}いる"
         polite, plain = f"{masu}ません", f"{nai}ない"
     if negated:
-        forms = {"polite": polite, "plain": plain, "te": f"{plain[:-1]}くて"}
-    others = ("adnominal", "attribute", "lasting", "causal", "declarative")
+        forms = {"polite": polite, "plain": plain, "te": f"{polite}し"}
+    others = ("adnominal", "attribute", "lasting", "causal", "declarative", "fact")
     return stem, dict.fromkeys(others, forms["plain"]) | forms
 
 

@@ -232,7 +232,7 @@ form_and stem 고 te - | form_attribute attribute - attribute - | form_but stem 
 form_if open 면 plain なら | form_because stem 기_때문에 causal ので
 form_when prospective _때 adnominal _とき | form_while adnominal _동안 lasting _間
 form_say_that plain 고 declarative と | form_think_that plain 고 declarative と
-form_know_that plain 는_것을 declarative ということを
+form_know_that plain 는_것을 fact _ことを
 """
 
 
