@@ -11,7 +11,7 @@ from bahdanau_tf.system import imports
 
 __version__ = "0.3.0"
 
-_homes = imports.read_names(__name__, "__init__.pyi")
+_homes, __getattr__ = imports.on_first_use(__name__, "__init__.pyi")
 __all__ = sorted(name for name, home in _homes.items() if home)
 
 imports.register(
@@ -21,10 +21,6 @@ imports.register(
         if home in ("layers", "losses", "models", "optimizers")
     }
 )
-
-
-def __getattr__(name: str) -> object:
-    return imports.first_use(__name__, _homes, name)
 
 
 def __dir__() -> list[str]:

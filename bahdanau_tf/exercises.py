@@ -23,11 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bahdanau_tf.plotting.language import said
+
 __all__ = ["Verdict", "check", "names"]
 
 
 class Verdict(NamedTuple):
-    """What `check` found; a notebook shows the message."""
+    """What `check` found; a notebook shows the message, in the language of `set_language`."""
 
     is_right: bool
     message: str
@@ -75,50 +77,56 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
         raise ValueError(f"check: name is {name!r}, wanted one of {', '.join(_EXERCISES)}")
     if not callable(function):
         raise ValueError(f"check: function is a {type(function).__name__}, wanted your function")
-    exercise = _EXERCISES[name]
-    for case in exercise.cases:
-        # Copies, so that a function that changes its arguments changes nothing here.
-        arguments = [x.copy() if isinstance(x, np.ndarray) else x for x in case]
-        try:
-            with np.errstate(all="ignore"):
-                value = function(*arguments)
-        except Exception as error:  # of any kind, since it is a learner's
-            return Verdict(False, f"{name} raised {type(error).__name__}: {error}")
-        try:
-            result = _array(value)
-        except (TypeError, ValueError):
-            return Verdict(False, f"{name}: the function returned {value!r}, wanted numbers.")
-        if message := _wrong(exercise, case, result):
+    for case in _EXERCISES[name].cases:
+        if message := _wrong(_EXERCISES[name], case, function):
             return Verdict(False, f"{name}: {message}")
-    return Verdict(True, f"{name} is right.")
+    return Verdict(True, said("{name} is right.").format(name=name))
 
 
 def _array(result: Any) -> Any:
     """What a function returned: numbers, or pairs in an order of their own if they are a set."""
-    if result is None:
-        return None
     pairs = sorted(result) if isinstance(result, set | frozenset) else result
     return np.asarray(pairs, np.float64)
 
 
-def _wrong(exercise: _Exercise, case: tuple[Any, ...], result: Any) -> str:
-    """What is wrong with a result; "" if nothing is."""
-    if result is None:
-        return "the function returned nothing. Does it end with `return`?"
+def _wrong(exercise: _Exercise, case: tuple[Any, ...], function: Callable[..., Any]) -> str:
+    """What is wrong with a function, by its result for a case; "" if nothing is."""
+    # Copies, so that a function that changes its arguments changes nothing here.
+    arguments = [x.copy() if isinstance(x, np.ndarray) else x for x in case]
+    try:
+        with np.errstate(all="ignore"):
+            value = function(*arguments)
+    except Exception as error:  # of any kind, since it is a learner's
+        return said("the function raised {error}").format(error=f"{type(error).__name__}: {error}")
+    if value is None:
+        return said("the function returned nothing. Does it end with `return`?")
+    try:
+        result = _array(value)
+    except (TypeError, ValueError):
+        return said("the function returned {value}, wanted numbers.").format(value=repr(value))
+    return _difference(exercise, case, result)
+
+
+def _difference(exercise: _Exercise, case: tuple[Any, ...], result: Any) -> str:
+    """How a result differs from the answer's; "" if it does not."""
     if np.isnan(result).any():
-        return "the result has NaN, not a number: did exp overflow, or is 0 divided by 0?"
+        return said("the result has NaN, not a number: did exp overflow, or is 0 divided by 0?")
     wanted = _array(exercise.answer(*case))
     if _equal(result, wanted):
         return ""
     for hint, mistake in exercise.mistakes.items():
         with np.errstate(all="ignore"):
             if _equal(result, _array(mistake(*case))):
-                return hint
+                return said(hint)
     if result.shape != wanted.shape:
-        return f"the result has shape {result.shape}, wanted {wanted.shape}."
+        text = said("the result has shape {shape}, wanted {wanted}.")
+        return text.format(shape=result.shape, wanted=wanted.shape)
     place = np.unravel_index(np.argmax(~np.isclose(result, wanted, 1e-4, 1e-6)), result.shape)
-    where = f" at {[int(x) for x in place]}" if place else ""
-    return f"you have {result[place]:.4f}{where}, wanted {wanted[place]:.4f}."
+    numbers = {"value": f"{result[place]:.4f}", "wanted": f"{wanted[place]:.4f}"}
+    if not place:
+        return said("you have {value}, wanted {wanted}.").format(**numbers)
+    text = said("you have {value} at {place}, wanted {wanted}.")
+    return text.format(place=[int(x) for x in place], **numbers)
 
 
 def _equal(first: Any, second: Any) -> bool:
@@ -201,13 +209,7 @@ def _leak(e: Any, length: int) -> float:
     return float(powers[length:].sum() / powers.sum())
 
 
-_random = np.random.default_rng(2015)
-
-
-def _normal(*shape: int) -> Any:
-    return _random.normal(size=shape)
-
-
+_normal = np.random.default_rng(2015).standard_normal
 _BLEU = [
     ("the cat sat on the mat today", "the cat sat on the mat"),
     ("the cat sat on the the mat", "the cat sat on the mat here"),
@@ -218,7 +220,7 @@ _ALPHA = np.array([[0.2, 0.7, 0.0, 0.1], [0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0
 _EXERCISES: dict[str, _Exercise] = {
     "score": _Exercise(
         _score,
-        [(_normal(4), _normal(5, 6), _normal(3, 4), _normal(3, 6), _normal(3))],
+        [(_normal(4), _normal((5, 6)), _normal((3, 4)), _normal((3, 6)), _normal(3))],
         {
             "tanh is missing.": lambda s, h, w, u, v: (w @ s + h @ u.T) @ v,
             "tanh comes before the product with v, not after it.": (
@@ -247,7 +249,7 @@ _EXERCISES: dict[str, _Exercise] = {
     ),
     "context": _Exercise(
         _context,
-        [(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), _normal(5, 6))],
+        [(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), _normal((5, 6)))],
         {
             "that is the mean of the annotations: weight each with its α.": lambda _, h: h.mean(0),
             "that is the annotation with the largest weight; the sum is over all.": (
@@ -260,7 +262,7 @@ _EXERCISES: dict[str, _Exercise] = {
     ),
     "gated_unit": _Exercise(
         _gated_unit,
-        [(_normal(3), _normal(4), _normal(3, 4, 3), _normal(3, 4, 4))],
+        [(_normal(3), _normal(4), _normal((3, 4, 3)), _normal((3, 4, 4)))],
         {
             "z and 1 - z are exchanged: that is Keras' convention. In the paper z is the share of "
             "the new state.": lambda *case: _gated_unit(*case, swap=True),
@@ -335,8 +337,8 @@ _EXERCISES: dict[str, _Exercise] = {
         [(5,), (8,)],
         {
             "that is without reversing, where every word waits equally long.": lambda n: [n] * n,
-            "one step too few: the first target word is written one step after the last source "
-            "word is read.": lambda n: [2 * j for j in range(n)],
+            "one step too few: the first target word is written one step after the source is "
+            "read.": lambda n: [2 * j for j in range(n)],
             "the source is reversed: its first word is read last, so it waits shortest.": (
                 lambda n: _distances(n)[::-1]
             ),

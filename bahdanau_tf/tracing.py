@@ -18,9 +18,9 @@ from bahdanau_tf.layers import (
 )
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import Cell, States
-from bahdanau_tf.layers.decoder import DecoderState, Read
+from bahdanau_tf.layers.decoder import Read
 from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.models.encoder_decoder import AttentionRows, EncoderDecoder, SourceMemory
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder, ForcedRows, SourceMemory, forced_rows
 from bahdanau_tf.plotting.steps import (
     BeamTree,
     Candidate,
@@ -65,7 +65,7 @@ def trace(
     target: str | None = None,
     candidates: int = 5,
     *,
-    attention: AttentionRows | None = None,
+    attention: ForcedRows | None = None,
 ) -> Trace:
     """Records the steps of a translation.
 
@@ -74,8 +74,8 @@ def trace(
         text: The sentence.
         target: Its translation; the translator's best one if None.
         candidates: Number of most probable words recorded at each step.
-        attention: Weights to use in place of the model's, as in `Translator.translate`; the
-            energies of such a step are the model's own.
+        attention: Weights to use in place of the model's at some steps, as for
+            `Translator.translate`; the energies there are the model's own.
 
     Returns:
         `Trace`; without steps for a text without words, unless `target` is given.
@@ -104,7 +104,7 @@ def trace(
     if translator.source_text.reverse:
         columns.reverse()
     places = [*columns, len(words)]  # with the end symbol
-    forced = {} if attention is None else translator.graph.attention_rows(attention, places)
+    forced = {} if attention is None else forced_rows(model, attention, places)
     if target is not None:
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
@@ -117,14 +117,13 @@ def trace(
         ids = result.tokens[0, 0, : int(result.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
+    walk, tokens_of = _walk(model, source, ids, forced), translator.target_text.ids_to_tokens
     return Trace(
         source=text,
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(
-            model, translator.target_text.ids_to_tokens, source, ids, places, candidates, forced
-        ),
+        steps=_steps(model, tokens_of, walk, ids, places, candidates),
     )
 
 
@@ -192,19 +191,15 @@ def nearest_states(
 def _steps(
     model: EncoderDecoder,
     tokens_of: Callable[[tf.Tensor], tf.Tensor],
-    source: tf.Tensor,
+    walk: Iterator[tuple[_Rows, dict[str, Gate]]],
     ids: np.ndarray,
     columns: list[int],
     candidates: int,
-    forced: Mapping[int, np.ndarray],
 ) -> list[Step]:
-    """The steps for target ids; `columns` are those of the energies and weights, as shown.
-
-    The weights of some steps are `forced`.
-    """
+    """The steps for target ids; `columns` are those of the energies and weights, as shown."""
     if not ids.size:
         return []
-    rows, gates = zip(*_walk(model, ids, forced, *model.encode(source)), strict=True)
+    rows, gates = zip(*walk, strict=True)
     columns_of_rows = zip(*rows, strict=True)
     seen = _Rows(*(None if x[0] is None else tf.concat(x, axis=0) for x in columns_of_rows))
     shares = _terms(model, seen, ids)
@@ -243,13 +238,10 @@ def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | No
 
 
 def _walk(
-    model: EncoderDecoder,
-    ids: np.ndarray,
-    forced: Mapping[int, np.ndarray],
-    memory: SourceMemory,
-    state: DecoderState,
+    model: EncoderDecoder, source: tf.Tensor, ids: np.ndarray, forced: Mapping[int, np.ndarray]
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Runs the decoder on given target words, in its step order."""
+    memory, state = model.encode(source)
     decoder = model.decoder
     previous = memory.first_input
     states, remembered = state.states, state.attention
@@ -294,12 +286,9 @@ def _attend(
     query: tf.Tensor,
     memory: SourceMemory,
     state: Any,
-    forced: np.ndarray | None,
+    forced: np.ndarray | None,  # α_i, float32 [T_x]; None for the layer's own
 ) -> tuple[Read, tf.Tensor | None]:
-    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them.
-
-    `forced`, float32 [T_x], are the weights; the layer's own if None.
-    """
+    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them."""
     attention = decoder.attention
     if attention is None or not memory.attended:
         return Read(), None
@@ -355,8 +344,7 @@ def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, di
         if new:
             projected = layer.project(new[0])
         prefix = f"layer {number} " if len(layers) > 1 else ""
-        for name, gate in _opened(layer, projected, own[0]):
-            gates[prefix + name] = gate
+        gates |= {prefix + name: gate for name, gate in _opened(layer, projected, own[0])}
         new = layer.step(projected, own) + new
         end = start
     return new, gates

@@ -11,7 +11,7 @@ from typing import Any, overload
 import keras
 
 from bahdanau_tf.models import Ensemble, TranslationModel
-from bahdanau_tf.models.encoder_decoder import AttentionRows
+from bahdanau_tf.models.encoder_decoder import ForcedRows
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
@@ -160,7 +160,7 @@ class Translator:
         *,
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
-        attention: AttentionRows | None = None,
+        attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
 
@@ -184,7 +184,7 @@ class Translator:
         *,
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
-        attention: AttentionRows | None = None,
+        attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences.

@@ -380,7 +380,7 @@ def test_a_warning_is_a_sentence_without_the_line_of_code(monkeypatch, capsys):
 @pytest.mark.parametrize(("lengths", "wanted"), [([2, 9, 12], 9), ([0, 3, 1], 3), ([0], 0)])
 def test_demo_draws_the_longest_translation_up_to_ten_words(monkeypatch, tmp_path, lengths, wanted):
     drawn: list[list[str]] = []
-    monkeypatch.setattr(demo, "plot_alignment", lambda source, words, *_: drawn.append(words))
+    monkeypatch.setattr(Translation, "plot", lambda shown, _: drawn.append(shown.tokens))
     translations = [Translation("", tokens=["a"] * length) for length in lengths]
     demo._draw(translations, tmp_path / "alignment.png")
     assert drawn == [["a"] * wanted]

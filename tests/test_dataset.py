@@ -29,6 +29,7 @@ from bahdanau_tf.data.dataset import (
     fitting,
     longer_sides,
     make_dataset,
+    measure,
     stream_batches,
 )
 from bahdanau_tf.data.parallel import TextFile
@@ -114,7 +115,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 
 
 def test_batches_contain_padded_ids_and_weights_as_keras_expects(few):
-    """Of lists of sentences as of files."""
+    """Of lists of sentences as of files; `measure` counts them."""
     texts = (path.read_text().split("\n")[:-1] for path in few.paths)
     dataset = make_dataset((*texts,), Numbers(), Numbers(), batch_size=7)
     features, target, weights = dataset.element_spec
@@ -134,9 +135,14 @@ def test_batches_contain_padded_ids_and_weights_as_keras_expects(few):
                 assert row == ids + [0] * (len(row) - len(ids))
             assert (rows[:, -1] != 0).any()
         np.testing.assert_array_equal(weights, (target != 0).numpy() * 1.0)
+    statistics = measure(batches)
     fitting = few.fitting()
-    assert sum(len(target) for _, target, _ in batches) == len(fitting)
-    assert len(batches) == -(-len(fitting) // 7)
+    assert statistics.pairs == len(fitting)
+    assert statistics.batches == -(-len(fitting) // 7)
+    tokens = sum(len(side) + 1 for n in fitting for side in few.pairs[n - 2])
+    cells = sum(tf.size(rows).numpy() for batch in batches for rows in batch[0].values())
+    assert statistics.tokens == tokens
+    assert statistics.padding_share == pytest.approx(1 - tokens / cells)
 
 
 # Which pairs come in which order.
@@ -336,8 +342,8 @@ def test_blank_and_long_lines_are_skipped_and_counted(tmp_path):
     lines = Lines(tmp_path, [*lengths, (10_000, 10_000), (2, 1)])
     corpus = ParallelCorpus(*lines.paths)
     assert (corpus.lines, corpus.blank, len(corpus)) == (9, 3, 6)
-    targets = [target for _, target, _ in make_dataset(corpus, Numbers(), Numbers())]
-    assert len(corpus) - sum(map(len, targets)) == 3
+    statistics = measure(make_dataset(corpus, Numbers(), Numbers()))
+    assert len(corpus) - statistics.pairs == 3
 
 
 def test_pairs_with_many_source_words_are_left_out(tmp_path):

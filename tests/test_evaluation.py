@@ -5,6 +5,7 @@ import gzip
 import io
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
 from types import SimpleNamespace
 
@@ -470,7 +471,9 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
         ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
         ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
         ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
-        ("the cat\nthe dog", "line 1: 'the' is not a link"),
+        ("\nthe cat\n0-x", "has 'the cat', wanted Pharaoh's 0-1, or .*, or NAACL's 1 1 2 S"),
+        ("1 1 1 X\n1 1 1 S", "line 1: '1 1 1 X' is not a link, wanted e.g. 1 1 2 S"),
+        ("0-0 0-x\n0-1", "line 1: '0-x' is not a link, wanted e.g. 0-1"),
     ],
 )
 def test_a_bad_link_by_hand_is_named_with_its_line(tmp_path, text, message):
@@ -478,6 +481,20 @@ def test_a_bad_link_by_hand_is_named_with_its_line(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         evaluation.read_gold(path, [(2, 2), (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("line", "sides"), [("1-1 2?2", ["source", "target"]), ("1-0", ["source"]), ("1-0 0?1", [])]
+)
+def test_links_that_seem_to_be_counted_from_1_are_reported(tmp_path, recwarn, line, sides):
+    path = tmp_path / "gold"
+    path.write_text(f"{line}\n" * 20)
+    evaluation.read_gold(path, [(3, 3)] * 20)
+    assert [re.search("first ([a-z]+) word has", str(x.message))[1] for x in recwarn] == sides
+    recwarn.clear()
+    path.write_text(f"{line}\n" * 2)  # too few to say
+    evaluation.read_gold(path, [(3, 3)] * 2)
+    assert not recwarn.list
 
 
 # The tokenizer of BLEU, against sacreBLEU --------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from notebooks import FOLDER, read_notebook, source
 
 from bahdanau_tf import exercises
+from bahdanau_tf.plotting.language import in_language
 
 CELLS = {cell["id"]: source(cell) for cell in read_notebook(FOLDER / "10_exercises.ipynb")["cells"]}
 
@@ -17,12 +18,30 @@ def test_every_exercise_has_a_cell_in_order():
     assert len(checked) == 10
 
 
+# Letters of each language's own; terms and code may be English.
+LETTERS = {"ko": "[가-힣]", "ja": "[ぁ-ん]"}
+
+
+def verdicts(name, function):
+    """The verdict in English, and the messages in the other languages."""
+    messages = []
+    for language, letters in LETTERS.items():
+        with in_language("test", language):
+            message = exercises.check(name, function).message
+        assert message.startswith(name)
+        assert re.search(letters, message), f"not in {language}"
+        messages.append(message)
+    return exercises.check(name, function), messages
+
+
 @pytest.mark.parametrize("name", exercises.names())
 def test_the_answer_of_the_notebook_is_right(name):
     (answer,) = re.findall(r"```python\n(.*?)```", CELLS[f"{name}-answer"], re.DOTALL)
     namespace = {"np": np}
     exec(answer, namespace)
-    assert exercises.check(name, namespace[name]) == (True, f"{name} is right.")
+    verdict, others = verdicts(name, namespace[name])
+    assert verdict == (True, f"{name} is right.")
+    assert others == [f"{name}: 맞았습니다.", f"{name}: 正解です。"]
 
 
 def softmax(e):
@@ -98,10 +117,14 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("name", "hint", "mistake"), MISTAKES)
 def test_a_typical_mistake_is_named(name, hint, mistake):
-    is_right, message = exercises.check(name, mistake)
+    (is_right, message), others = verdicts(name, mistake)
     assert not is_right
     assert message.startswith(f"{name}: ")
     assert hint in message
+    english = {*re.findall("[A-Za-z_]{3,}", " ".join(others))} - {
+        *re.findall("[A-Za-z_]+", message)
+    }
+    assert english <= {name, "inf", "clipping", "precision", "brevity", "penalty"}
 
 
 def test_other_mistakes_are_shown_without_a_traceback():
@@ -117,9 +140,11 @@ def test_other_mistakes_are_shown_without_a_traceback():
         (lambda alpha, h: -(alpha @ h), r"you have \S+ at \[\d\], wanted"),
         (spoils, "you have"),
     ):
-        verdict = exercises.check("context", function)
+        verdict, others = verdicts("context", function)
         assert re.search(wanted, verdict.message)
         assert not verdict
+        for value in re.findall(r"\d[\d.]*\d|Zero\w+", verdict.message):
+            assert all(value in message for message in others)
     assert exercises.check("context", lambda alpha, h: (alpha[:, None] * h).sum(0)).is_right
     for bad in (("conetxt", len), ("context", 3)):
         with pytest.raises(ValueError, match="check: "):

@@ -99,9 +99,11 @@ def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> Non
     [
         ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "dev_pairs is not used"),
         ((["a"], ["b"]), {"tokenize": "soup", "dev_pairs": 1}, "tokenize is 'soup'"),
-        ((["a", ""], ["", "b"]), {}, "have no sentence pair"),
+        ((["a", ""], ["", "b"]), {}, "fit: source and target: none of 2 .* has words on both"),
+        (([], []), {}, "fit: source and target: none of 0 sentence pairs has words"),
+        (([],), {}, "^fit: source: none of 0"),
         ((["a", "b"], ["c"]), {}, "fit: source has 2 sentences and target 1, wanted equal"),
-        ((["ab", "cd"],), {}, "fit: source has 'ab', wanted pairs .* or target"),
+        ((["ab", "cd"],), {}, "fit: source has 'ab', wanted pairs .* or source and target"),
     ],
 )
 def test_a_refusal_leaves_no_temporary_folder(
@@ -166,6 +168,7 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
         ({"sampled_epochs": 2}, "sampled_epochs is not used with sample_subwords=False"),
         ({"risk_samples": 4}, "risk_samples needs init_from"),
+        ({"dev": []}, "^fit: dev: none of 0 sentence pairs has words on both sides$"),
         ({"dev": [("a",)]}, "fit: dev has .'a',., wanted pairs"),
         ({"dev": (["a"] * 2, ["b"])}, "dev: source has 2 sentences and target 1, wanted equal"),
         ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),

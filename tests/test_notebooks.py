@@ -212,7 +212,7 @@ def test_one_cell_sets_the_parameters_and_no_other(path):
         is_tagged = "parameters" in cell["metadata"].get("tags", [])
         names[is_tagged].append(names_set(source(cell)))
     parameters = set().union(*names[True])
-    assert len(names[True]) == (not path.stem.startswith("10_exercises"))
+    assert len(names[True]) == 1
     assert not parameters & set().union(*names[False])
 
 

@@ -21,6 +21,7 @@ from toys import english, french, toy_translator, with_alternatives
 from bahdanau_tf import Decoding, Lexicon, RNNSearch, SubwordTokenizer, Translator
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.serving.page import SCRIPTS, joined, page_of
+from bahdanau_tf.translation.long_lines import split_sentences
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
@@ -48,12 +49,14 @@ DRIVER = """
 import { readFileSync } from "node:fs";
 const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));
 const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
-const translator = new Translator(await unpacked(packed));
+const contents = await unpacked(packed);
+const translator = new Translator(contents);
 const { read, texts, options } = JSON.parse(task);
 const results = [];
 for (const text of texts) {
   const { ids, offsets } = translator.source.read(text);
-  results.push(read ? { ids, offsets, written: translator.target.write(ids) }
+  const sentences = sentencesOf(text, contents.settings);
+  results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
     : await translator.translate(text, options));
 }
 console.log(JSON.stringify(results));
@@ -67,7 +70,7 @@ def in_node(tmp_path):
         pytest.skip("needs Node")
 
     def run(html: str, **task: Any) -> Any:
-        script = joined(*SCRIPTS[:3]) + DRIVER
+        script = joined(*SCRIPTS[:4]) + DRIVER
         for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
             (tmp_path / name).write_text(text, "utf-8")
         words = [node, *(str(tmp_path / name) for name in ("a.mjs", "a.html", "a.json"))]
@@ -89,6 +92,7 @@ def odd_rows(count: int) -> list[str]:
     kinds = [[*map(chr, range(*codes))] for codes in ranges]
     kinds += [list(" \t\n\u3000\u00a0\u2028\u200b\u200d\ufeff\u2581\0\u00ad"), LINES]
     kinds += [["ABC", "THE BIG", "<0x41>", "[END]", "ﬁ", "Ⅷ", "İ", "ß", "Σ", "e\u0323\u0302"]]
+    kinds += [[*'aA1 .!?…。！"»)「」', "Mr. ", "No. ", "U.S. ", "p.m. ", " J. ", "a? ", "é! B"]] * 3
     rows = ["", " ", "A BIG DOG.", "ÉTÉ À PARIS!", "THE İSTANBUL", "\0", "▁▁a", "x" * 999]
     rows.append("A" * 2500 + " 1" * 1250)  # slow for a pattern that tries every split
     while len(rows) < count:
@@ -109,6 +113,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(in_node, name):
     results = in_node(page_of(translator(text).graph), read=True, texts=rows)
     for row, result in enumerate(results):
         assert result["ids"] == ids[row], ascii(rows[row])
+        assert result["sentences"] == split_sentences(rows[row]), ascii(rows[row])
         places = [*map(list, zip(starts[row], ends[row], strict=True))]
         assert result["offsets"] == places, ascii(rows[row])
         assert result["written"]["text"] == written[row].decode(), ascii(rows[row])
@@ -211,13 +216,19 @@ def test_the_page_loads_nothing_and_writes_no_html():
     )
 
 
-def test_what_the_page_lacks_is_refused():
+def test_what_the_page_lacks_is_refused(tmp_path, capfd):
     with pytest.raises(ValueError, match="cannot write the tokenizer WordTokenizer, wanted Subw"):
         page_of(toy_translator(english(), french()).graph)
     own = translator(BPE)
     own.decoding = Decoding(no_repeated_ngrams=2)
     with pytest.raises(ValueError, match="no_repeated_ngrams is 2, wanted 0 in a page"):
         page_of(own.graph)
+    for flags in (["--sampling"], ["--unknown=replace"], ["--average=probability"]):
+        assert cli.main(["page", "--model_dir=a", f"--output={tmp_path}/page.html", *flags]) == 2
+    assert cli.main(["page", "--model_dir=a,b", f"--output={tmp_path}/page.html"]) == 2
+    assert "page: --model_dir has 2 folders, wanted one in a page\n" in capfd.readouterr().err
+    assert cli.main(["page", "--help"]) == 0
+    assert not re.search("--(sampling|average|no_repeated|dictionary)", capfd.readouterr().out)
 
 
 def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
@@ -236,5 +247,21 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
     page.press("Enter", 13, modifiers=2)
     page.wait_for("document.querySelector('#source').textContent.startsWith('<b>x</b>')")
     assert page.evaluate("document.querySelectorAll('#source b').length") == 0
+    sentences = ["I am happy.", "Where is the station?", "The cat sleeps."]
+    text = json.dumps("{} {}\n \n{}".format(*sentences))
+    many = json.dumps("".join(f"I see {n} dogs. " for n in range(99)))
+    page.evaluate(f"document.querySelector('#text').value = {many}")
+    page.press("Enter", 13, modifiers=2)
+    page.wait_for("/ [1-9] of 99 sentences/.test(document.querySelector('#status').textContent)")
+    page.evaluate(f"document.querySelector('#text').value = {text}")  # the run before is aborted
+    page.press("Enter", 13, modifiers=2)
+    page.wait_for("document.querySelector('#status').textContent == ''")
+    best = [x.text for x in own.translate(sentences, beam_size=5)]
+    assert page.evaluate(shown).replace("[END]", "") == "{} {}\n \n{}".format(*best)
+    page.evaluate("document.querySelectorAll('#source > span')[1].children[0].focus()")
+    assert page.evaluate("document.querySelector('#list bdi').textContent") == best[1]
+    card = page.evaluate("document.querySelector('#card').textContent")
+    assert "\n• chrF: " in card
+    assert not re.search(r"^[#|]|`|\\", card, re.MULTILINE)
     assert [url.partition("#")[0] for url in page.requests] == [path.as_uri()]
     assert page.problems == []

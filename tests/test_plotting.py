@@ -144,14 +144,13 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
 def test_a_heading_is_in_the_language_that_a_font_can_draw(monkeypatch, lacks, label):
     """Without a Korean font, as in Colab, boxes would say less than English."""
     monkeypatch.setattr(paper, "_fonts", lambda own, written: (list(own), lacks))
-    plotting.set_language("ko")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            figure = plotting.plot_bleu_by_length({})
-    finally:
-        plotting.set_language("en")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        figure = plotting.plot_bleu_by_length({}, language="ko")
+        trace = Trace("", ["a", "b"], "original", "", [step("le", 1)])
+        panels = plotting.plot_trace(trace, language="ko").axes
     assert figure.axes[0].get_xlabel() == label
+    assert any("확률" in panel.get_title("left") for panel in panels) == (not lacks)
 
 
 def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):

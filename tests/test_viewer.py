@@ -194,10 +194,17 @@ def test_no_english_word_is_left_in_another_language(language):
     shown = translation("1", "2", ["2"])
     bare = Translation("1", "2")
     drawn = [shown, bare, Translations([bare, shown] * 30), traced("1", "2"), tree("1")]
-    for html in [each._repr_html_() for each in drawn]:
+    pages = [each._repr_html_() for each in drawn]
+    for html in pages:
         text = re.sub("<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL)
         assert {*re.findall("[A-Za-z]+", text)} <= {"END", "Tab", "log", "p", "update"}
-    assert "Translation" in Translation("1", "2").view("en")
+    assert "Translation" in bare.view("en")
+    set_language("en")
+    assert [each.view(language)._repr_html_() for each in drawn] == pages  # its own language
+    assert said("Source") == "Source"
+    for view in (bare.view, drawn[2].view, drawn[3].view, drawn[4].view):
+        with pytest.raises(ValueError, match=r"^\w+(\.view)?: language is 'xx', wanted one of en"):
+            view("xx")
 
 
 def test_every_text_has_the_same_places_in_each_language():
@@ -280,11 +287,6 @@ def test_traces_side_by_side_share_the_steps_of_the_longest():
     old, new = html.split("</section>")[:2]
     assert ("<line" in old, "data-weights" in old.split("</style>")[1]) == (False, False)
     assert "<line" in new
-
-
-def test_an_unknown_language_is_refused():
-    with pytest.raises(ValueError, match=r"language is 'xx', wanted one of en"):
-        Translation("the cat").view("xx")
 
 
 def check_harmless(html: str) -> Seen:

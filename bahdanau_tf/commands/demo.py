@@ -19,7 +19,6 @@ from bahdanau_tf.commands.flags import Group, from_flags, require
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.lines import count_lines, read_lines
 from bahdanau_tf.system.ranges import Range
@@ -166,7 +165,7 @@ def _draw(translations: list[Translation], path: Path) -> None:
     """Draws an alignment: the first of 9 or more tokens, else the longest."""
     shown = max(translations, key=lambda translation: min(len(translation.tokens), 9))
     try:
-        plot_alignment(shown.source_tokens, shown.tokens, shown.weights, path)
+        shown.plot(path)
     except ImportError as error:
         print(f"  no alignment picture: {error}")
     else:

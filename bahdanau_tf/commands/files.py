@@ -123,9 +123,9 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)
-    if "dictionary" in flags:  # the command has search flags
+    if "beam_size" in flags:  # the command has search flags
         translator.decoding = from_flags(flags, Decoding)
-        if flags.dictionary:
+        if "dictionary" in flags and flags.dictionary:
             translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
-from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import SAMPLING, Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
 
 
@@ -21,14 +21,20 @@ class _Page(OptionGroup):
     output: str | None = option("file for the page, such as translator.html", required=True)
 
 
-GROUPS = (common.MODEL, common.SEARCH, common.Group(_Page))
+GROUPS = (
+    common.Group(common.Model, without=("average",)),
+    common.Group(Decoding, "Search", without=(*SAMPLING, "no_repeated_ngrams")),
+    common.Group(_Page),
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
+    if len(flags.model_dir) > 1:
+        raise ValueError(f"--model_dir has {len(flags.model_dir)} folders, wanted one in a page")
     common.from_flags(flags, Decoding).check_without_tensorflow("a page")
-    common.check_output("output", flags.output, common.check_files(flags, "dictionary"))
+    common.check_output("output", flags.output, ())
 
 
 def run(flags: absl_flags.FlagValues) -> None:

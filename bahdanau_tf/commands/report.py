@@ -32,7 +32,6 @@ from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
@@ -180,7 +179,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     from bahdanau_tf.report import trainings
     from bahdanau_tf.translation.saved import best_folder
 
-    check_matplotlib("report")
+    report.check_matplotlib("report")
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))

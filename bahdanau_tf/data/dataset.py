@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -185,8 +185,8 @@ def make_dataset(
 
     The number of batches is unknown before the first epoch ends, so Keras then warns that the data
     ran out. To set it in advance, `apply`
-    `tf.data.experimental.assert_cardinality(sum(1 for _ in dataset))`; but with `token_budget` and
-    the shuffle "each_epoch" epochs differ in it.
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but with `token_budget`
+    and the shuffle "each_epoch" epochs differ in it.
 
     Args:
         corpus: the corpus; or its source and target, each a path or a list of sentences.
@@ -258,8 +258,9 @@ class _Stream:
 
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
+        count = until_exit(lambda first: itertools.count(int(first)))
         numbers = tf.data.Dataset.from_generator(
-            _count_from, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
+            count, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
@@ -382,11 +383,6 @@ def cut(lengths: np.ndarray, batching: Batching, random: np.random.RandomState) 
     return batches
 
 
-@until_exit
-def _count_from(first: np.ndarray) -> Iterator[int]:
-    return itertools.count(int(first))
-
-
 def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
     """The pairs of a pool with these indices, as a batch for Keras."""
     source = tf.gather(pool.source, rows).to_tensor()
@@ -402,3 +398,49 @@ def _count_pairs(
     batch, position, lines = element
     pairs = before + position.pairs
     return pairs, (batch, position._replace(pairs=pairs), lines)
+
+
+@dataclass
+class Statistics:
+    """The contents of batches.
+
+    Attributes:
+        batches: number of batches.
+        pairs: number of sentence pairs.
+        tokens: number of tokens of both sides, end symbols included.
+        cells: number of ids of both sides, padding included.
+    """
+
+    batches: int = 0
+    pairs: int = 0
+    tokens: int = 0
+    cells: int = 0
+
+    def add(self, batch: Batch) -> None:
+        """Counts a batch of `make_dataset`."""
+        sides = [np.asarray(ids) for ids in batch[0].values()]
+        self.batches += 1
+        self.pairs += len(sides[0])
+        self.tokens += sum(int(np.count_nonzero(ids)) for ids in sides)
+        self.cells += sum(ids.size for ids in sides)
+
+    @property
+    def padding_share(self) -> float:
+        """The share of all ids that is padding."""
+        return 1 - self.tokens / self.cells if self.cells else 0.0
+
+
+def measure(dataset: tf.data.Dataset) -> Statistics:
+    """Iterates over a dataset once and counts its contents.
+
+    Args:
+        dataset: a finite dataset as from `make_dataset`.
+
+    Returns:
+        `Statistics`; the length of the corpus minus its `pairs` is the number of pairs that were
+        dropped for their length.
+    """
+    statistics = Statistics()
+    for batch in dataset:
+        statistics.add(batch)
+    return statistics

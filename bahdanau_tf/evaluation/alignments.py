@@ -6,6 +6,8 @@ An alignment is a set of links (source word, target word), counted from 0.
 from __future__ import annotations
 
 import re
+import reprlib
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -220,8 +222,12 @@ def read_pharaoh(path: str | Path) -> list[Links]:
     return alignments
 
 
-_PHARAOH = re.compile(r"[0-9]+[-?p][0-9]+[?p]?")
-_NAACL = re.compile(r"[0-9]+\s+[0-9]+\s+[0-9]+(\s+[SP](\s+[0-9.]+)?)?")
+PHARAOH, NAACL = "0-1, or 0?1 if possible", "1 1 2 S"  # examples, for messages
+_LINKS = {  # what a line, or a link in it, looks like
+    PHARAOH: re.compile(r"(?:[0-9]+[-?p][0-9]+[?p]?(?:\s+|$))+"),
+    NAACL: re.compile(r"[0-9]+\s+[0-9]+\s+[0-9]+(\s+[SP](\s+[0-9.]+)?)?"),
+}
+MANY = 20  # pairs of which some link the first word
 
 
 def read_gold(
@@ -231,7 +237,8 @@ def read_gold(
 
     Pharaoh's has a line for each pair, of links as in "0-0 1-2", and possible ones as in "1?2",
     "1p2" or "1-2?". NAACL's has a line for each link, "pair source target", counted from 1, with
-    "P" at the end for a possible one. The first line with text shows which format it is.
+    "P" at the end for a possible one. The first line in either shows which format it is. A warning
+    says if Pharaoh's links seem to be counted from 1.
 
     Args:
         path: The file, plain or .gz.
@@ -245,11 +252,11 @@ def read_gold(
             message has, holds something else, or a word that the pair does not have.
     """
     lines = [line.strip() for line in read_lines(path)]
-    first = next(filter(None, lines), "")
-    is_naacl = _NAACL.fullmatch(first) is not None
-    pattern, wanted = (_NAACL, "1 1 2 S") if is_naacl else (_PHARAOH, "0-1, or 0?1 if possible")
-    if not first:
-        raise ValueError(f"{path} has no links")
+    matches = (name for line in lines for name in _LINKS if _LINKS[name].fullmatch(line))
+    if (wanted := next(matches, None)) is None:
+        first = next(map(reprlib.repr, filter(None, lines)), "no links")
+        raise ValueError(f"{path} has {first}, wanted Pharaoh's {PHARAOH}, or NAACL's {NAACL}")
+    pattern, is_naacl = _LINKS[wanted], wanted == NAACL
     if not is_naacl and len(lines) != len(lengths):
         raise ValueError(f"{path} has {len(lines)} lines, wanted {len(lengths)}, one for each pair")
     sure, possible = ([set[tuple[int, int]]() for _ in lengths] for _ in range(2))
@@ -271,6 +278,11 @@ def read_gold(
                     f"{int(is_naacl)}"
                 )
             (possible if {*item} & {*"?pP"} else sure)[pair].add((i, j))
+    links = [*filter(None, map(set.union, sure, possible))]
+    for side, name in enumerate(("source", "target")):
+        if len(links) >= MANY and not any(link[side] == 0 for own in links for link in own):
+            hint = f"if {name} words are counted from 1, subtract 1"
+            warnings.warn(f"{path}: no first {name} word has a link; {hint}", stacklevel=2)
     return [*map(frozenset, sure)], [*map(frozenset, possible)]
 
 

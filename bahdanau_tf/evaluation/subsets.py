@@ -219,15 +219,10 @@ def bleu_by_rank(
     columns = {"hypotheses": hypotheses, "references": references}
     check_counts("bleu_by_rank", {**columns, "ranks": ranks})
     places = [0] * len(ranks)
-    for place, number in enumerate(by_rank(ranks), 1):
+    for place, number in enumerate(sorted(range(len(ranks)), key=ranks.__getitem__), 1):
         places[number] = place
     width = max(-(-len(ranks) // count), 1)
     return bleu_by_length(hypotheses, references, places, width=width, **options)
-
-
-def by_rank(ranks: Sequence[float]) -> list[int]:
-    """The numbers of the sentences, those with the smallest rank first."""
-    return sorted(range(len(ranks)), key=ranks.__getitem__)
 
 
 @dataclass(frozen=True)

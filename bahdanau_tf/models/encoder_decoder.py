@@ -247,14 +247,12 @@ class EncoderDecoder(StepwiseModel):
 
 
 # Rows [T_x] of weights by step; None where they are the model's own.
-AttentionRows: TypeAlias = (
-    "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
-)
+ForcedRows: TypeAlias = "np.ndarray | Sequence[ArrayLike | None] | Mapping[int, ArrayLike | None]"
 _SUM = 1e-3  # how far the sum of a row may be from 1
 
 
-def attention_rows(
-    model: TranslationModel, attention: AttentionRows, places: Sequence[int]
+def forced_rows(
+    model: TranslationModel, attention: ForcedRows, places: Sequence[int]
 ) -> dict[int, np.ndarray]:
     """Checks rows of attention to force: by step, with a column for each id, float32 [T_x].
 
@@ -273,8 +271,7 @@ def attention_rows(
         rows = {int(i): np.asarray(row, np.float32) for i, row in items if row is not None}
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Translator: attention is {attention!r}, wanted rows of weights, or a dict of them "
-            "by step"
+            f"Translator: attention is {attention!r}, wanted rows of weights, or a dict of rows"
         ) from error
     for step, row in rows.items():
         is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
@@ -287,7 +284,7 @@ def attention_rows(
 
 
 def forced_attention(model: TranslationModel, rows: Mapping[int, np.ndarray]) -> TranslationModel:
-    """The same model with rows of `attention_rows` at some steps, of every hypothesis."""
+    """The same model with `forced_rows` at some steps, of every hypothesis."""
     return cast("TranslationModel", _Forced(model, rows)) if rows else model
 
 

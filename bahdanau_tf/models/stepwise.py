@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.recurrent import unroll
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -184,29 +185,16 @@ class StepwiseModel(keras.Model):
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
         previous = tf.pad(target[:, :-1], [[0, 0], [1, 0]], constant_values=self.start_id)
-        width = self.output_weights().kernel.shape[1]
-        kinds = [(self.compute_dtype, width)]
-        if self.has_alignment:
-            kinds.append(("float32", None))
-        time = tf.shape(target)[1]
-        arrays = [tf.TensorArray(dtype, time, element_shape=[None, n]) for dtype, n in kinds]
+        shapes = [[self.output_weights().kernel.shape[1]], [None]][: 1 + self.has_alignment]
+        dtypes = [tf.as_dtype(self.compute_dtype), tf.float32][: len(shapes)]
 
-        def body(
-            i: tf.Tensor, state: Nest, arrays: list[tf.TensorArray]
-        ) -> tuple[tf.Tensor, Nest, list[tf.TensorArray]]:
-            ids = previous[:, i, tf.newaxis]
-            features, state, weights = self.step(ids, state, memory)
-            outputs: Sequence[tf.Tensor] = (features, weights)[: len(arrays)]
-            arrays = [
-                array.write(i, tf.cast(output[:, 0], array.dtype))
-                for array, output in zip(arrays, outputs, strict=True)
-            ]
-            return i + 1, state, arrays
+        def step(now: tuple[tf.Tensor, ...], state: Nest) -> tuple[list[tf.Tensor], Nest]:
+            features, state, weights = self.step(now[0][:, tf.newaxis], state, memory)
+            outputs = zip((features, weights), dtypes, strict=False)
+            return [tf.cast(output[:, 0], dtype) for output, dtype in outputs], state
 
         state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
-        start = tf.constant(0), state, arrays
-        *_, arrays = tf.while_loop(lambda i, *_: i < time, body, start, maximum_iterations=time)
-        features, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
+        (features, *weights), _ = unroll(step, [previous], state, shapes, dtypes)
         if words is not None:
             features = rows_at(features, words)
         return features, weights[0] if weights else None

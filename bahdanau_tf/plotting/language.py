@@ -1,13 +1,16 @@
-"""The language of all drawings: English, Korean or Japanese."""
+"""The language of all drawings and of the exercises: English, Korean or Japanese."""
 
 from __future__ import annotations
 
 import functools
 import locale
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
 
-_used = "en"
+_used = "en"  # by `set_language`
+_here: ContextVar[str | None] = ContextVar("language", default=None)  # by `in_language`
 
 
 @functools.cache
@@ -20,10 +23,10 @@ def _texts() -> dict[str, dict[str, str]]:
 
 
 def set_language(language: str | None = None) -> None:
-    """Sets the language of all drawings: views, tables, traces, trees and figures.
+    """Sets the language of all drawings (views, tables, traces, trees, figures) and `exercises`.
 
-    It is English until this is called, whatever the locale, so that a notebook draws the same
-    everywhere.
+    A drawing's own `language` takes precedence. It is English until this is called, whatever the
+    locale, so that a notebook draws the same everywhere.
 
     Args:
         language: "en", "ko" or "ja"; None for that of the locale, English if it is another one.
@@ -35,21 +38,25 @@ def set_language(language: str | None = None) -> None:
     if language is None:
         of_locale = (locale.getlocale()[0] or "")[:2].lower()  # of ko_KR or Korean_Korea
         language = of_locale if of_locale in _texts() else "en"
-    speaker("set_language", language)
-    _used = language
+    with in_language("set_language", language):
+        _used = language
 
 
-def speaker(user: str, language: str | None = None) -> Callable[[str], str]:
-    """A function from an English text to that in a language, the one in use if None.
+@contextmanager
+def in_language(user: str, language: str | None) -> Iterator[None]:
+    """Within it, texts are in this language; None changes nothing.
 
     A ValueError that begins with `user` says that there are no texts in this language.
     """
-    language = _used if language is None else language
-    if language not in (every := _texts()):
-        raise ValueError(f"{user}: language is {language!r}, wanted one of {', '.join(every)}")
-    return lambda english: every[language].get(english, english)
+    if language not in (None, *_texts()):
+        raise ValueError(f"{user}: language is {language!r}, wanted one of {', '.join(_texts())}")
+    token = _here.set(language or _here.get())
+    try:
+        yield
+    finally:
+        _here.reset(token)
 
 
 def said(english: str) -> str:
     """The text in the language in use; itself if there is none."""
-    return speaker("said")(english)
+    return _texts()[_here.get() or _used].get(english, english)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import said
+from bahdanau_tf.plotting.language import in_language, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,6 +237,7 @@ def plot_bleu_by_length(
     path: str | os.PathLike[str] | None = None,
     *,
     label: str = "Sentence length",
+    language: str | None = None,
 ) -> Figure:
     """Draws BLEU against sentence length as in Figure 2, a line per system.
 
@@ -245,11 +246,13 @@ def plot_bleu_by_length(
             middle of its bin, the 95 % bootstrap intervals as a band.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
         label: what the lengths are, written below.
+        language: of the labels, as for `view_traces`.
 
     Returns:
         The figure.
 
     Raises:
+        ValueError: there are no texts in this language.
         ImportError: matplotlib is not installed.
     """
     figure = new_figure("plot_bleu_by_length", 7.6, 4.0)
@@ -263,8 +266,9 @@ def plot_bleu_by_length(
         bands = [x.score.interval or (np.nan, np.nan) for x in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
         axes.fill_between(middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axes.set_xlabel(heading(label))
-    axes.set_ylabel(heading("BLEU score"))
+    with in_language("plot_bleu_by_length", language):
+        axes.set_xlabel(heading(label))
+        axes.set_ylabel(heading("BLEU score"))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import said
+from bahdanau_tf.plotting.language import in_language, said
 from bahdanau_tf.plotting.paper import END, STYLES, heading, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
@@ -131,12 +131,11 @@ class Trace:
     gate_convention: str
     steps: list[Step] = field(default_factory=list)
 
-    def view(self) -> str:
+    def view(self, language: str | None = None) -> str:
         """The steps one by one, as HTML that a notebook draws; see `view_traces`."""
-        return view_traces({"": self})
+        return view_traces({"": self}, language)
 
-    def _repr_html_(self) -> str:
-        return self.view()
+    _repr_html_ = view
 
 
 @dataclass(frozen=True)
@@ -175,12 +174,15 @@ class BeamTree:
     beam_size: int
     steps: list[list[Continuation]] = field(default_factory=list)
 
-    def view(self) -> str:
-        """As HTML: a column for each step, the translation bold, what was cut dashed."""
-        return _tree_html(self)
+    def view(self, language: str | None = None) -> str:
+        """As HTML: a column for each step, the translation bold, what was cut dashed.
 
-    def _repr_html_(self) -> str:
-        return self.view()
+        `language` is as for `view_traces`.
+        """
+        with in_language("BeamTree.view", language):
+            return _tree_html(self)
+
+    _repr_html_ = view
 
 
 TERMS = ("state", "previous", "context", "bias")
@@ -194,7 +196,9 @@ _WIDEST = 10.0  # inches of a row of panels: a notebook shows it in its full siz
 Panel = tuple[float, Callable[["Axes"], None]]
 
 
-def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figure:
+def plot_trace(
+    trace: Trace, path: str | os.PathLike[str] | None = None, *, language: str | None = None
+) -> Figure:
     """Draws a translation step by step, with a line for each target word.
 
     The panels: weights and energies, with a column for each source token as in `plot_alignment`;
@@ -206,12 +210,13 @@ def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figu
     Args:
         trace: from `bahdanau_tf.trace`.
         path: File to write; its extension sets the format, PNG, PDF or SVG.
+        language: Of the titles, as for `view_traces`.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: The trace has no steps.
+        ValueError: The trace has no steps, or there are no texts in this language.
         ImportError: matplotlib is not installed.
     """
     if not trace.steps:
@@ -226,7 +231,8 @@ def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figu
         columns = part.subplots(ncols=len(row), sharey=True, squeeze=False, width_ratios=widths)[0]
         for axes, (_, draw) in zip(columns, row, strict=True):
             axes.tick_params(axis="y", length=0)
-            draw(axes)
+            with in_language("plot_trace", language):
+                draw(axes)
         columns[0].set_yticks(range(len(tokens)), tokens)
         columns[0].set_ylim(len(tokens) - 0.5, -0.5)
         for axes in columns:
@@ -374,7 +380,7 @@ class Drawn(str):
         return str(self)
 
 
-def view_traces(traces: Mapping[str, Trace]) -> str:
+def view_traces(traces: Mapping[str, Trace], language: str | None = None) -> str:
     """Draws traces side by side, step by step, such as those of one sentence by two models.
 
     For the chosen step it shows the row of attention beside the source words, lines between the
@@ -382,9 +388,14 @@ def view_traces(traces: Mapping[str, Trace]) -> str:
 
     Args:
         traces: The traces by the headings above them; "" for none.
+        language: Language of the headings and hints, "en", "ko" or "ja"; None for that of
+            `bahdanau_tf.set_language`.
 
     Returns:
         HTML for any page; it loads nothing from elsewhere.
+
+    Raises:
+        ValueError: There are no texts in this language.
 
     Example:
 
@@ -400,13 +411,14 @@ def view_traces(traces: Mapping[str, Trace]) -> str:
         f" <bdi>{escape(name)}</bdi></label>"
         for i, name in enumerate(names)
     )
-    sections = (_section(name, trace) for name, trace in traces.items())
+    with in_language("view_traces", language):
+        hint = said("Choose a step; the arrow keys move.")
+        sections = "".join(_section(name, trace) for name, trace in traces.items())
     # Without the button, Enter would send the form and load the page again.
     return Drawn(
         f'<form class="{_ROOT[1:]}"><style>{_style()}{_rules(len(names))}</style>'
-        f"<button disabled hidden></button><fieldset>"
-        f"<legend>{said('Choose a step; the arrow keys move.')}</legend>{buttons}</fieldset>"
-        f"<div>{''.join(sections)}</div></form>"
+        f"<button disabled hidden></button><fieldset><legend>{hint}</legend>{buttons}</fieldset>"
+        f"<div>{sections}</div></form>"
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from bahdanau_tf.evaluation import Score, Table, alignment_error_rate, length_rows, mean_entropy
 from bahdanau_tf.evaluation.alignments import Estimate, bootstrap
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
-from bahdanau_tf.plotting import plot_alignment, plot_bleu_by_length
+from bahdanau_tf.plotting import plot_bleu_by_length
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
@@ -251,7 +251,7 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
     for letter, translation in zip("abcd", shown, strict=False):
         if translation.tokens:
             path = folder / f"figure3{letter}.png"
-            plot_alignment(translation.source_tokens, translation.tokens, translation.weights, path)
+            translation.plot(path)
             pictures.append(Picture(path, f"({letter}) {translation.source} → {translation.text}"))
     text = (
         f"Soft alignments of {system.name}, 0 black and 1 white, source on top, output at the "

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf.evaluation import LengthBin, Table, length_rows
-from bahdanau_tf.evaluation.subsets import by_rank
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
 from bahdanau_tf.plotting import plot_bleu_by_length, plot_vectors
 from bahdanau_tf.report import paper
@@ -245,7 +244,6 @@ def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Secti
 
 def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
     """The smallest and largest rank of each bin: "12.3-40.1"."""
-    ordered = [ranks[number] for number in by_rank(ranks)]
     ends = [(part.shortest - 1, part.shortest + part.sentences - 2) for part in bins]
-    texts = [f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}" for rank in ordered]
+    texts = [f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}" for rank in sorted(ranks)]
     return [f"{texts[first]}-{texts[last]}" for first, last in ends]

@@ -4,6 +4,4 @@ It needs NumPy, onnxruntime and sentencepiece. The search gives the translations
 the graph's, see `bahdanau_tf.search`.
 """
 
-from bahdanau_tf.runtime.translator import Translator
-
-__all__ = ["Translator"]
+from bahdanau_tf.runtime.translator import Translator as Translator

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 
 import tensorflow as tf
@@ -23,58 +24,20 @@ from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.system.files import new_name, reason, takes_lock
 from bahdanau_tf.translation import TranslationGraph
 
-# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs Python, prints, needs
-# a device other than a CPU, or accesses files (except those of the variables). `make check-serving`
-# looks them up in the wheel of TensorFlow 2.20.0.
-_CORE = """
-Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder PlaceholderWithDefault
-PreventGradient StopGradient
-AssignVariableOp DisableCopyOnRead MergeV2Checkpoints ReadVariableOp ResourceGather RestoreV2 SaveV2
-ShardedFilename VarHandleOp VarIsInitializedOp
-Case Enter Exit If LoopCond Merge NextIteration PartitionedCall StatefulPartitionedCall
-StatelessCase StatelessIf StatelessWhile Switch While
-EmptyTensorList HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2
-LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2 TensorListConcatV2 TensorListElementShape
-TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack
-TensorListPushBack TensorListReserve TensorListResize TensorListScatterV2 TensorListSetItem
-TensorListStack
-BatchToSpaceND BroadcastArgs BroadcastTo ConcatV2 ExpandDims Fill InvertPermutation MatrixBandPart
-MatrixDiagV3 MirrorPad Pack Pad PadV2 Rank Reshape ReverseSequence ReverseV2 Shape ShapeN Size Slice
-SpaceToBatchND Split SplitV Squeeze StridedSlice Tile Transpose Unpack
-ArgMax ArgMin DynamicPartition DynamicStitch Gather GatherNd GatherV2 ListDiff LowerBound OneHot
-RaggedGather RaggedRange RaggedTensorFromVariant RaggedTensorToTensor RaggedTensorToVariant Range
-ScatterNd Select SelectV2 SparseToDense TensorScatterAdd TensorScatterMax TensorScatterMin
-TensorScatterUpdate TopKV2 Unique UniqueV2 UpperBound Where
-Abs Acos Add AddN AddV2 Asin Atan Atan2 Bincount Bitcast BitwiseAnd BitwiseOr BitwiseXor Bucketize
-Cast Ceil ClipByValue Cos Cosh Cumprod Cumsum CumulativeLogsumexp DenseBincount Div DivNoNan Erf
-Erfc Exp Expm1 Floor FloorDiv FloorMod Invert L2Loss LeftShift LinSpace Log Log1p Max Maximum Mean
-Min Minimum Mod Mul MulNoNan Neg OnesLike Pow Prod RealDiv Reciprocal RightShift Rint Round Rsqrt
-SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Sign Sin Sinh Sqrt Square SquaredDifference
-Sub Sum Tan TruncateDiv TruncateMod UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
-UnsortedSegmentSum Xdivy Xlogy ZerosLike
-All Any ApproximateEqual Equal Greater GreaterEqual IsFinite IsInf IsNan Less LessEqual LogicalAnd
-LogicalNot LogicalOr NotEqual
-AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd Conv2D DepthwiseConv2dNative Einsum Elu
-FusedBatchNormV3 InTopKV2 LeakyRelu LogSoftmax MatMul MaxPool Relu Relu6 ReluGrad Selu Sigmoid
-SigmoidGrad Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign
-SparseSoftmaxCrossEntropyWithLogits Tanh TanhGrad
-StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomNormal
-StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformIntV2 StatelessRandomUniformV2
-AsString DecodeBase64 DecodePaddedRaw DecodeRaw EncodeBase64 ReduceJoin RegexFullMatch RegexReplace
-StaticRegexFullMatch StaticRegexReplace StringFormat StringJoin StringLength StringLower
-StringNGrams StringSplit StringSplitV2 StringStrip StringToHashBucketFast StringToHashBucketStrong
-StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript
-UnicodeTranscode UnsortedSegmentJoin
-"""
-# Ops of TensorFlow Text 2.20, which is built into the stock server.
-_TEXT = """
-CaseFoldUTF8 NormalizeUTF8 NormalizeUTF8WithOffsetsMap FastWordpieceTokenizeWithOffsets
-TFText>FastWordpieceDetokenize RegexSplitWithOffsets TFText>WhitespaceTokenizeWithOffsetsV2
-SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp
-SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
-"""
-CORE_OPS = frozenset(_CORE.split())
-TEXT_OPS = frozenset(_TEXT.split())
+
+def _listed(library: str) -> frozenset[str]:
+    """The ops of TensorFlow 2.20, or of TensorFlow Text 2.20, that a graph may have.
+
+    They may be useful for translation. None of them runs Python, prints, needs a device other than
+    a CPU, or accesses files (except those of the variables). The stock server has both libraries;
+    `make check-serving` looks the ops up in the wheel of TensorFlow 2.20.0.
+    """
+    table = files("bahdanau_tf.serving").joinpath("operations.tsv").read_text("utf-8")
+    rows = (row.split("\t") for row in table.split("\n")[1:-1])
+    return frozenset(" ".join(ops for owner, _, ops in rows if owner == library).split())
+
+
+CORE_OPS, TEXT_OPS = _listed("TensorFlow"), _listed("TensorFlow Text")
 XLA = "_XlaMustCompile"  # the stock server has XLA disabled
 
 
@@ -90,7 +53,7 @@ def check_operations(folder: Path) -> None:
         listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
         raise ValueError(
             f"export: the graph has {listed}; wanted only ops of a stock TensorFlow Serving 2.20, "
-            "listed in bahdanau_tf/serving/export.py"
+            "listed in bahdanau_tf/serving/operations.tsv"
         )
 
 

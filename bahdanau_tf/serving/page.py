@@ -23,22 +23,18 @@ from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.long_lines import ABBREVIATIONS, CANDIDATE, NUMBERING
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
-SCRIPTS = ("sentencepiece.js", "model.js", "translator.js", "view.js", "page.js")
+SCRIPTS = ("sentences.js", "sentencepiece.js", "model.js", "translator.js", "view.js", "page.js")
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
 )
 BEAM, ALTERNATIVES = 5, 3
 UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
-# What the scripts can do.
-IN_TRAINER: dict[str, list[Any]] = {
-    "model_type": [UNIGRAM, BPE],
-    "treat_whitespace_as_suffix": [False],
-}
-IN_PIECE: dict[str, list[Any]] = {"type": [1, 2, 3, 6]}  # normal, unknown, control or a byte
+PIECES = {1, 2, 3, 6}  # normal, unknown, control or a byte
 
 
 def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str = "") -> None:
@@ -125,6 +121,9 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
     settings = {
         "card": card,
+        "ends": CANDIDATE.pattern.replace("(?P<", "(?<").replace(r"\s", r"[^\S\ufeff]"),
+        "abbreviations": sorted(ABBREVIATIONS),
+        "numbering": sorted(NUMBERING),
         "step_order": model.decoder.step_order,
         "decoding": vars(decoding),
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
@@ -174,27 +173,22 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     """Adds scores and rules of sub-words; returns their other settings."""
     model = model_class().FromString(text.model_proto)
     trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
-    _check_settings("SentencePiece model", trainer, IN_TRAINER)
-    for piece in pieces:
-        _check_settings(f"piece {piece.piece!r}", piece, IN_PIECE)
+    kind, is_suffix = trainer.model_type, trainer.treat_whitespace_as_suffix
+    types = {piece.type for piece in pieces}
+    if kind not in (UNIGRAM, BPE) or is_suffix or types - PIECES:
+        raise ValueError(
+            f"Translator.page: SentencePiece's model_type is {kind}, treat_whitespace_as_suffix "
+            f"{is_suffix}, pieces are {types}, wanted {UNIGRAM} or {BPE}, False, and of {PIECES}"
+        )
     arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
     arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
     return {
         "pieces": [piece.piece for piece in pieces],
         "types": [piece.type for piece in pieces],
-        "unigram": trainer.model_type == UNIGRAM,
+        "unigram": kind == UNIGRAM,
         "byte_fallback": trainer.byte_fallback,
         **{name: getattr(normalizer, name) for name in names},
         **{name: getattr(text, name) for name in ("reverse", "true_case")},
         **{name: getattr(text, f"{name}_id") for name in ("pad", "unk", "eos")},
     }
-
-
-def _check_settings(owner: str, settings: Any, possible: dict[str, list[Any]]) -> None:
-    for name, wanted in possible.items():
-        if (value := getattr(settings, name)) not in wanted:
-            wishes = " or ".join(map(repr, wanted))
-            raise ValueError(
-                f"Translator.page: {name} of the {owner} is {value!r}, wanted {wishes}"
-            )

@@ -15,19 +15,26 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
-def read_names(package: str, file: str) -> dict[str, str]:
-    """Reads which names a package imports for type checkers: in a stub, or if TYPE_CHECKING.
+def on_first_use(package: str, file: str) -> tuple[dict[str, str], Callable[[str], Any]]:
+    """The names that a package imports for type checkers only, and its `__getattr__` for them.
 
-    Returns the module of each name, relative to the package; that of a public module is "".
+    A file has them: a stub, or a module under TYPE_CHECKING. The module of each name is relative to
+    the package; that of a public module is "".
     """
+    homes = _read_names(package, file)
+    return homes, partial(_first_use, package, homes)
+
+
+def _read_names(package: str, file: str) -> dict[str, str]:
     body = ast.parse(pkgutil.get_data(package, file) or b"").body
     if file.endswith(".py"):
         body = [statement for node in body if isinstance(node, ast.If) for statement in node.body]
@@ -39,11 +46,8 @@ def read_names(package: str, file: str) -> dict[str, str]:
     }
 
 
-def first_use(package: str, homes: Mapping[str, str], name: str) -> object:
-    """Imports a name of a package, for its `__getattr__`, from the module in `homes`.
-
-    The package gets the name as an attribute. A name without a home raises an AttributeError.
-    """
+def _first_use(package: str, homes: Mapping[str, str], name: str) -> object:
+    """Imports a name of a package, which gets it as an attribute."""
     if name not in homes:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if not homes[name]:

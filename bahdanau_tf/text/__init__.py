@@ -6,7 +6,7 @@ Names are imported when they are first used: `script` needs no TensorFlow.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bahdanau_tf.system import imports
 
@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     )
     from bahdanau_tf.text.words import WordTokenizer as WordTokenizer
 
-_homes = imports.read_names(__name__, "__init__.py")
+_homes, __getattr__ = imports.on_first_use(__name__, "__init__.py")
 __all__ = sorted(["load_text", *_homes])
-
-
-def __getattr__(name: str) -> Any:
-    return imports.first_use(__name__, _homes, name)
 
 
 def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordTokenizer:

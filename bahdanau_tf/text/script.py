@@ -5,10 +5,13 @@ Guesses are meant for thousands of lines of one language; a single sentence may 
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import NamedTuple
 
 # Scripts that are written without spaces between words, by the first words of their letters'
 # Unicode names. Korean has spaces.
@@ -116,70 +119,27 @@ def _name(letter: str) -> str:
     return re.split("[- ]", unicodedata.name(wide, ""))[0]
 
 
-def _pairs(table: str) -> dict[str, str]:
-    """A table in one line: "name value, name value"."""
-    return dict(pair.split() for pair in table.split(", "))
-
-
 UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
 
-# Languages recognized by their script alone; keys are Unicode's names.
-BY_SCRIPT = _pairs(
-    "ARMENIAN hy, BENGALI bn, DEVANAGARI hi, ETHIOPIC am, GEORGIAN ka, GREEK el, GUJARATI gu, "
-    "GURMUKHI pa, HEBREW he, KANNADA kn, KHMER km, LAO lo, MALAYALAM ml, MYANMAR my, "
-    "ORIYA or, SINHALA si, TAMIL ta, TELUGU te, THAI th, TIBETAN bo"
-)
 
-# Very frequent short words ("small words") of each language.
-BY_WORDS = {
-    "ARABIC": {
-        "ar": "في من على أن إلى ما لا هذا هذه التي الذي عن مع كان هو ذلك",
-        "fa": "و در به از که را این است با آن برای می یک تا هم خود",
-        "ur": "کے میں کی ہے اور سے کا کو ہیں نے پر یہ اس کہ تھا",
-    },
-    "CYRILLIC": {
-        "be": "і у не на што з да ў гэта як але ён па для былі яго за",
-        "bg": "и на да се в е от за не с че са по като това ще си",
-        "ru": "и в не на что с он я а как то это по к но из у за от все",
-        "sr": "и је у се на да су за од не то што као који са али би",
-        "uk": "і в не на що з та до у це як за але він від про для є був",
-    },
-    "LATIN": {
-        "az": "və bir bu da də ki ilə üçün çox daha olan olaraq o var",
-        "ca": "de la i el a que en els les un una per del al és amb no es dels",
-        "cs": "a se na v je to že s z do o i ve si ale jako by po pro za jsou",
-        "da": "og at det i en på er som for af med den til ikke et har de der",
-        "de": "der die und in den von zu das mit sich des auf für ist im dem "
-        "nicht ein eine als auch es an aus er ich sie",
-        "en": "the of and to in a is that for it was on with as are be this by "
-        "at from have not you he his they we i",
-        "es": "de la que el en y a los se del las un por con no una su para es al lo como más pero",
-        "et": "ja on ei et see oli ka mis kui ta ning aga oma ma siis",
-        "fi": "ja on ei se että oli hän mutta ovat kun myös joka niin hänen minä sen tai jos",
-        "fr": "de la le et les des en un une du que est dans qui pour pas il "
-        "au sur ce par l d qu je ne se elle",
-        "hr": "i je u se na da su za od s ne to što kao koji o ali bi sam",
-        "hu": "a az és hogy nem is egy volt meg ez de van csak már mint el ha",
-        "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada ada juga saya ke adalah",
-        "it": "di e il la che in un a per è una non sono con del si da dei le "
-        "della i al ha gli l lo nel",
-        "nl": "de het een van en in is dat op te zijn met voor niet aan er om "
-        "die ook als bij ze hij maar ik",
-        "no": "og å det i en på er som for av med den til ikke et har de jeg",
-        "pl": "w i na z się nie do to że jest o jak po co ale od za przez są",
-        "pt": "de a o que e do da em um para com não uma os no se na por mais "
-        "as dos como ao ele das",
-        "ro": "de și în a la cu o pe nu este din care să mai pentru un că se",
-        "sk": "a sa na v je to že s z do o i vo si ale ako by po pre za sú",
-        "sv": "och att det i en på är som för av med den till inte ett har de",
-        "tr": "ve bir bu da de için ile ne çok o var daha gibi olarak en olan",
-        "vi": "và của là có không được trong cho một những các người này với",
-    },
-}
-# Letters that only one of these languages has.
-BY_LETTERS = _pairs(
-    "az ə, be ў, cs ěřů, de ß, es ñ, hu őű, pl ł, ro șțţ, sk ĺľŕ, sr ћђ, tr ğı, uk ґєї"
-)
+class _Traits(NamedTuple):
+    """What is typical of a language among those of its script."""
+
+    letters: str  # those that no other has
+    words: list[str]  # very frequent short words ("small words")
+
+
+@functools.cache
+def _languages() -> dict[str, dict[str, _Traits]]:
+    """The languages of each script, by Unicode's name of it and by code, from languages.tsv."""
+    table = files("bahdanau_tf.text").joinpath("languages.tsv").read_text("utf-8")
+    by_script: dict[str, dict[str, _Traits]] = {}
+    for row in table.split("\n")[1:-1]:
+        script, code, letters, words, *_ = (*row.split("\t"), "", "")
+        by_script.setdefault(script, {})[code] = _Traits(letters, words.split())
+    return by_script
+
+
 LONGEST = 500  # only so many characters of a line count, so that none dominates
 SMALL_WORDS = 0.1  # least share of small words among all words
 KINDS = 5  # least number of different small words
@@ -209,9 +169,10 @@ def guess_language(lines: Iterable[str]) -> str:
         letters.update(line)
         words.update(_WORD.findall(line))
     script = _script(letters)
-    if script in BY_WORDS:
-        return _by_words(words, BY_WORDS[script])
-    return BY_SCRIPT.get(script, script if script.islower() else UNKNOWN)
+    of_script = _languages().get(script, {})
+    if len(of_script) > 1:
+        return _by_words(words, of_script)
+    return min(of_script, default=script if script.islower() else UNKNOWN)
 
 
 def _script(letters: Counter[str]) -> str:
@@ -235,11 +196,11 @@ def _script(letters: Counter[str]) -> str:
     return script
 
 
-def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
+def _by_words(words: Counter[str], languages: dict[str, _Traits]) -> str:
     """The language whose small words are the most frequent, if clearly so."""
     counts = {
-        code: [words[word] for word in small.split() if word in words]
-        for code, small in languages.items()
+        code: [words[word] for word in traits.words if word in words]
+        for code, traits in languages.items()
     }
     second, first = sorted(counts, key=lambda code: sum(counts[code]))[-2:]
     clear = (
@@ -250,21 +211,20 @@ def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
     return first if clear else _by_own_words(words, languages)
 
 
-def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
+def _by_own_words(words: Counter[str], languages: dict[str, _Traits]) -> str:
     """The language of words that no other has, or that have its own letters.
 
     A word with a letter of another language counts against a language.
     """
-    kinds = Counter(word for small in languages.values() for word in small.split())
+    kinds = Counter(word for traits in languages.values() for word in traits.words)
     lettered = {
-        code: {word for word in words if not letters.isdisjoint(word)}
-        for code in languages
-        for letters in [set(BY_LETTERS.get(code, ""))]
+        code: {word for word in words if not {*traits.letters}.isdisjoint(word)}
+        for code, traits in languages.items()
     }
     foreign: set[str] = set().union(*lettered.values())
     sums, own = {}, {}
-    for code, small in languages.items():
-        own_words = lettered[code] | set(small.split())
+    for code, traits in languages.items():
+        own_words = lettered[code] | {*traits.words}
         against = sum(words[word] for word in foreign - own_words)
         sums[code] = sum(words[word] for word in own_words) - against
         own[code] = sum(

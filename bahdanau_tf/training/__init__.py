@@ -5,7 +5,7 @@ Names are imported when they are first used: `request` needs no TensorFlow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bahdanau_tf.options import Recipe as Recipe
 from bahdanau_tf.system import imports
@@ -23,9 +23,5 @@ if TYPE_CHECKING:
     from bahdanau_tf.training.step import train_step as train_step
     from bahdanau_tf.training.texts import TrainingFiles as TrainingFiles
 
-_homes = imports.read_names(__name__, "__init__.py")
+_homes, __getattr__ = imports.on_first_use(__name__, "__init__.py")
 __all__ = sorted(["Recipe", *_homes])
-
-
-def __getattr__(name: str) -> Any:
-    return imports.first_use(__name__, _homes, name)

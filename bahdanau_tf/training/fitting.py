@@ -244,17 +244,22 @@ def _texts(
     for name, (first, second) in (("train", (source, target)), ("dev", both)):
         both_sides: dict[str, Any] = {"source": first, "target": second}
         sides = {side: text for side, text in both_sides.items() if text is not None}
+        owner = "dev" if name == "dev" else " and ".join(sides)
         paths = {side: x for side, x in sides.items() if isinstance(x, str | os.PathLike)}
         texts |= {f"{name}_{side}": os.fspath(path) for side, path in paths.items()}
         lists = {side: [*text] for side, text in sides.items() if side not in paths}
         if [*lists] == [*sides] == ["source"]:
-            lists = _columns(name, lists["source"])
+            lists = _columns(owner, lists["source"])
         counts = [len(sentences) for sentences in lists.values()]
         if len({*counts}) > 1:
             raise ValueError(
                 f"fit: {'dev: ' * (name == 'dev')}source has {amount(counts[0], 'sentence')} and "
                 f"target {counts[1]:,}, wanted equal numbers"
             )
+        rows = zip(*lists.values(), strict=True)
+        if lists and not any(all(map(str.strip, map(str, row))) for row in rows):
+            pairs = amount(counts[0], "sentence pair")
+            raise ValueError(f"fit: {owner}: none of {pairs} has words on both sides")
         for side, sentences in lists.items():
             path = folder / GIVEN / f"{name}.{side}"
             _write_sentences(path, sentences)
@@ -262,24 +267,20 @@ def _texts(
     return texts
 
 
-def _columns(name: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
+def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
     """The sides of pairs of sentences."""
     sides: dict[str, list[Any]] = {side: [] for side in SIDES}
     for pair in pairs:
         is_row = isinstance(pair, Iterable) and not isinstance(pair, str | Mapping)
         row = tuple(pair) if is_row else ()
         if len(row) != 2:
-            keyword, other = {
-                "train": ("source", "target, the translations"),
-                "dev": ("dev", "(source, target)"),
-            }[name]
             raise ValueError(
-                f"fit: {keyword} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
-                f"its translation, or {other}"
+                f"fit: {owner} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
+                "its translation, or source and target"
             )
         for sentences, sentence in zip(sides.values(), row, strict=True):
             sentences.append(sentence)
-    return sides if pairs else {}
+    return sides
 
 
 def _write_sentences(path: Path, sentences: Sequence[object]) -> None:

@@ -5,7 +5,7 @@ Names are imported when they are first used: results need no TensorFlow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bahdanau_tf.system import imports
 
@@ -22,9 +22,5 @@ if TYPE_CHECKING:
     )
     from bahdanau_tf.translation.shortlist import Lexicon as Lexicon, learn_lexicon as learn_lexicon
 
-_homes = imports.read_names(__name__, "__init__.py")
+_homes, __getattr__ = imports.on_first_use(__name__, "__init__.py")
 __all__ = sorted(_homes)
-
-
-def __getattr__(name: str) -> Any:
-    return imports.first_use(__name__, _homes, name)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.models.encoder_decoder import AttentionRows, attention_rows, forced_attention
+from bahdanau_tf.models.encoder_decoder import forced_attention
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
@@ -150,23 +150,6 @@ class TranslationGraph(tf.Module):
         reading = first.read(sentences)
         return joined([reading.ids, *(text.tokenize(sentences) for text in others)]), reading
 
-    def attention_rows(
-        self, attention: AttentionRows, places: Sequence[int]
-    ) -> dict[int, np.ndarray]:
-        """Rows of attention for `search`, as `bahdanau_tf.models.encoder_decoder.attention_rows`.
-
-        A ValueError says that they do not fit, or that the target tokenizer is reversed.
-        """
-        self._check_forward()
-        return attention_rows(self.model, attention, places)
-
-    def _check_forward(self) -> None:
-        if self.target_text.reverse:
-            raise ValueError(
-                "Translator: target_text is reversed, so the last word of a "
-                "translation comes first; wanted no prefixes and no attention"
-            )
-
     def search(
         self,
         source: Sources,
@@ -182,7 +165,7 @@ class TranslationGraph(tf.Module):
 
         `prefix`, int32 [B, P], has target ids padded with 0, with which each translation begins.
         The constraints are added to those of `decoding`; `n_best` is as for `search`. Without
-        `with_weights` the result has no soft alignments. `attention` is from `attention_rows`,
+        `with_weights` the result has no soft alignments. `attention` is from `forced_rows`,
         `watch` as for `beam_search`. A ValueError says that there is no lexicon for
         `decoding.shortlist`.
         """
@@ -243,8 +226,11 @@ class TranslationGraph(tf.Module):
         from. A ValueError says that the model has no alignment to replace words by, or that
         prefixes or attention are given, but the target tokenizer is reversed.
         """
-        if prefix is not None:
-            self._check_forward()
+        if self.target_text.reverse and not (prefix is None and attention is None):
+            raise ValueError(
+                "Translator: target_text is reversed, so the last word of a "
+                "translation comes first; wanted no prefixes and no attention"
+            )
         prefix_ids = None if prefix is None else padded(prefix.ids[:, :-1])  # without the end
         replaces = decoding.unknown == "replace" and words is not None
         with_weights = with_weights or replaces

@@ -114,7 +114,7 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
     """`first` followed by `second`, whose source starts at byte `start`."""
     before = first.text
-    if before and second.text and not ends_wide(before):
+    if before and second.text and not before.endswith(tuple(_WIDE_MARKS)):
         before += " "
     tokens = first.tokens + second.tokens
     finished = first.finished and second.finished
@@ -158,13 +158,13 @@ def _stacked(first: Translation, second: Translation) -> np.ndarray | None:
 
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
 # every language.
-_ABBREVIATIONS = frozenset(" ".join(rules.abbreviations for rules in LANGUAGES.values()).split())
-_NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
+ABBREVIATIONS = frozenset(" ".join(rules.abbreviations for rules in LANGUAGES.values()).split())
+NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
 _MARKS = ".!?…‥؟।"  # they end a sentence only before a space
 _WIDE_MARKS = "。！？｡"  # they end a sentence before anything
-_CANDIDATE = re.compile(
+CANDIDATE = re.compile(
     # Marks within these brackets do not end a sentence of the line.
-    "「[^「」]{,200}」|『[^『』]{,200}』|（[^（）]{,200}）|"
+    "「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|"
     # From the first of several marks; else a long row takes time squared.
     rf"(?<![{re.escape(_MARKS)}])(?P<mark>[{re.escape(_MARKS)}]+)"
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
@@ -186,18 +186,13 @@ def split_sentences(text: str) -> list[str]:
     """
     sentences = []
     start = 0
-    for match in _CANDIDATE.finditer(text):
+    for match in CANDIDATE.finditer(text):
         before = text[max(start, match.start() - _LOOK_BACK) : match.start()]
         after = text[match.end() : match.end() + 1]
         if match["wide"] or (match["mark"] and _is_end(before, match["mark"], after)):
             sentences.append(text[start : match.end()])
             start = match.end()
     return [*sentences, text[start:]] if start < len(text) else sentences
-
-
-def ends_wide(text: str) -> bool:
-    """Whether a text ends with a mark that no space follows, such as 。."""
-    return text.endswith(tuple(_WIDE_MARKS))
 
 
 def _is_end(before: str, mark: str, after: str) -> bool:
@@ -211,5 +206,5 @@ def _is_end(before: str, mark: str, after: str) -> bool:
     initial = len(word) == 1 and word.isupper()
     acronym = "." in word and not word[-1].isdecimal()
     item = before.strip().isdecimal()  # "1. Introduction"
-    numbered = word in _NUMBERING and after.isdecimal()
-    return not (initial or acronym or item or numbered or word in _ABBREVIATIONS)
+    numbered = word in NUMBERING and after.isdecimal()
+    return not (initial or acronym or item or numbered or word in ABBREVIATIONS)

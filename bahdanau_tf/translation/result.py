@@ -12,6 +12,7 @@ import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
+from bahdanau_tf.plotting.language import in_language
 from bahdanau_tf.translation.view import alignment_html, table_html
 
 if TYPE_CHECKING:
@@ -91,9 +92,10 @@ class Translation:
             HTML for any page; it loads nothing from elsewhere.
 
         Raises:
-            ValueError: There are no words in this language.
+            ValueError: There are no texts in this language.
         """
-        return alignment_html(self, language)
+        with in_language("Translation.view", language):
+            return alignment_html(self)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The alignment as matplotlib's figure, see `bahdanau_tf.plot_alignment`.
@@ -107,8 +109,7 @@ class Translation:
         """
         return plot_alignment(self, path=path)
 
-    def _repr_html_(self) -> str:
-        return self.view()
+    _repr_html_ = view
 
     @property
     def hard_alignment(self) -> evaluation.Links:
@@ -217,8 +218,12 @@ class Translations(list[Translation]):
         items = super().__getitem__(place)
         return Translations(items) if isinstance(items, list) else items
 
-    def _repr_html_(self) -> str:
-        return table_html(self)
+    def view(self, language: str | None = None) -> str:
+        """The table, as HTML; arguments, result and errors as for `Translation.view`."""
+        with in_language("Translations.view", language):
+            return table_html(self)
+
+    _repr_html_ = view
 
 
 class Scored(NamedTuple):

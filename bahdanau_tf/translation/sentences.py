@@ -13,7 +13,7 @@ from itertools import compress
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.models.encoder_decoder import AttentionRows
+from bahdanau_tf.models.encoder_decoder import ForcedRows, forced_rows
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
@@ -32,7 +32,7 @@ def translate(
     batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
-    attention: AttentionRows | None = None,
+    attention: ForcedRows | None = None,
     longest: int | None = None,
 ) -> list[Translation | None]:
     """As `Translator.translate`; None for a sentence of more tokens than `longest`, if given."""
@@ -101,7 +101,7 @@ def _translate_batch(
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
     longest: int | None,
-    attention: AttentionRows | None,
+    attention: ForcedRows | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation | None]:
@@ -115,7 +115,7 @@ def _translate_batch(
         prefixes = None if prefixes is None else [*compress(prefixes, fits)]
     translations: Iterator[Translation] = iter(())
     if tokens:
-        rows = None if attention is None else graph.attention_rows(attention, tokens[0].places)
+        rows = None if attention is None else forced_rows(graph.model, attention, tokens[0].places)
         result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
         translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
     for is_translated in fits:

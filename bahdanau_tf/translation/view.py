@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from itertools import accumulate
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import said, speaker
+from bahdanau_tf.plotting.language import said
 from bahdanau_tf.plotting.paper import END
 from bahdanau_tf.plotting.steps import Drawn
 
@@ -44,17 +44,15 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]  # the numbers of the tokens in it
 
 
-def alignment_html(translation: Translation, language: str | None = None) -> Drawn:
+def alignment_html(translation: Translation) -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
-    The HTML loads nothing from elsewhere, and all text in it is escaped. The language is that of
-    `set_language` if None; an unknown one raises a ValueError.
+    The HTML loads nothing from elsewhere, and all text in it is escaped.
     """
-    say = speaker("Translation.view", language)
     if translation.weights is None:
         source, target = escape(translation.source), escape(translation.text)
-        note = say("No alignment: this model has no attention.") if target else ""
-        return _page(say, source, target, note, "")
+        note = said("No alignment: this model has no attention.") if target else ""
+        return _page(source, target, note, "")
     weights = np.asarray(translation.weights, np.float32)
     rows, columns = weights.shape
     sources = parts_of(translation.source, translation.source_offsets, columns)
@@ -62,19 +60,18 @@ def alignment_html(translation: Translation, language: str | None = None) -> Dra
     shares = shares_of(weights, targets, sources)
     source_words = _words(translation.source, sources, len(translation.source_offsets))
     target_words = _words(translation.text, targets, len(translation.target_offsets))
-    hint = f'<span data-shown="">{say("Point at a word, or move to it with Tab.")}</span>'
+    hint = f'<span data-shown="">{said("Point at a word, or move to it with Tab.")}</span>'
     return _page(
-        say,
         _text(translation.source, sources, source_words, shares.T, "st"),
         _text(translation.text, targets, target_words, shares, "ts"),
-        _sentences("t", say, target_words, source_words, shares)
-        + _sentences("s", say, source_words, target_words, shares.T)
+        _sentences("t", target_words, source_words, shares)
+        + _sentences("s", source_words, target_words, shares.T)
         + hint,
         _rules("ts", len(targets)) + _rules("st", len(sources)),
     )
 
 
-def table_html(translations: Sequence[Translation]) -> str:
+def table_html(translations: Sequence[Translation]) -> Drawn:
     """Draws translations as a table, the first ones with alignments to open."""
     rows = []
     for number, translation in enumerate(translations[:LISTED]):
@@ -93,7 +90,7 @@ def table_html(translations: Sequence[Translation]) -> str:
     more = len(translations) - LISTED
     note = f"<p>{said('{:,} more').format(more)}</p>" if more > 0 else ""
     heads = "".join(f"<th>{said(head)}</th>" for head in ("Source", "Translation", "Score"))
-    return (
+    return Drawn(
         f'<style>{_style()}</style><table class="{_TABLE[1:]}"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>{note}"
     )
@@ -170,24 +167,18 @@ def _text(
     return "".join([*html, escape(text[position:])])
 
 
-def _sentences(
-    side: str,
-    say: Callable[[str], str],
-    chosen: Sequence[str],
-    others: Sequence[str],
-    shares: np.ndarray,
-) -> str:
+def _sentences(side: str, chosen: Sequence[str], others: Sequence[str], shares: np.ndarray) -> str:
     """A sentence for each word with its shares, shown when it is chosen."""
     aligned, attended_to = "{word} was aligned to {others}", "{word} was attended to for {others}"
-    sentence = say(aligned if side == "t" else attended_to)
+    sentence = said(aligned if side == "t" else attended_to)
     html = []
     for number, (word, row) in enumerate(zip(chosen, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
-        shown = say(", ").join(
-            f"{say('“{}”').format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
+        shown = said(", ").join(
+            f"{said('“{}”').format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
-        quoted = say("“{}”").format(f"<bdi>{word}</bdi>")
-        text = sentence.format(word=quoted, others=shown or say("no word in particular"))
+        quoted = said("“{}”").format(f"<bdi>{word}</bdi>")
+        text = sentence.format(word=quoted, others=shown or said("no word in particular"))
         html.append(f'<span data-shown="{side}{number}" hidden>{text}</span>')
     return "".join(html)
 
@@ -210,10 +201,10 @@ def _style() -> str:
     return files("bahdanau_tf.translation").joinpath("view.css").read_text("utf-8")
 
 
-def _page(say: Callable[[str], str], source: str, target: str, note: str, rules: str) -> Drawn:
+def _page(source: str, target: str, note: str, rules: str) -> Drawn:
     return Drawn(
         f'<section class="{_ROOT[1:]}"><style>{_style()}{rules}</style>'
-        f'<h4>{say("Translation")}</h4><div dir="auto">{target}</div>'
-        f'<h4>{say("Original text")}</h4><div dir="auto">{source}</div>'
+        f'<h4>{said("Translation")}</h4><div dir="auto">{target}</div>'
+        f'<h4>{said("Original text")}</h4><div dir="auto">{source}</div>'
         f'<p aria-live="polite">{note}</p></section>'
     )

@@ -2,6 +2,7 @@
 
 import { unpacked } from "./model.js";
 import { Translator } from "./translator.js";
+import { sentencesOf } from "./sentences.js";
 import { start } from "./view.js";
 
 const WORK = 12; // milliseconds of work before the page may draw and react
@@ -26,8 +27,19 @@ function pauses(signal) {
   };
 }
 
+// Markdown as plain text: paragraphs are lines, and a table's rows items; marks are left out.
+const plain = (markdown) => markdown
+  .replace(/(?<=^[^\s#|*-].*)\n(?=[^\s#|*-])/gm, " ")
+  .replace(/^\|[-:| ]*\|\n/gm, "") // an empty head, and the line below a head
+  .replace(/^\|.*\|$/gm, (row) => `• ${row.slice(1, -1).trim().replace(/ *(?<!\\)\| */g, ": ")}`)
+  .replace(/^#+ |`|\*\*|\\(?=\|)/gm, "");
+
+const replies = {}; // to sentences, which stay as they are while others are written
 start(
-  (text, search, signal) =>
-    translator.translate(text, contents.settings.searches[search], pauses(signal)),
-  { searches: Object.keys(contents.settings.searches), card: contents.settings.card },
+  async (text, search, signal) => (replies[`${search} ${text}`] ??=
+    await translator.translate(text, contents.settings.searches[search], pauses(signal))),
+  {
+    searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card),
+    split: (text) => text.split(/(?<=\n)(?=.*\S)/).flatMap((x) => sentencesOf(x, contents.settings)),
+  },
 );

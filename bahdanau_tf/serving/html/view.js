@@ -10,9 +10,9 @@ const WORDS = {
     language: "English", title: "Translation", text: "Text to translate", submit: "Translate",
     shortcut: "or Ctrl + Enter", search: "Search", beam: "thorough (beam search)",
     greedy: "fast (greedy search)", busy: "Translating …", target: "Translation",
-    source: "Original text", best: "The best translations, with their scores",
-    about: "About this model", unfinished: "unfinished", empty: "(empty)", quotes: "“”",
-    separator: ", ", hint: "Point at a word, or move to it with Tab.",
+    progress: "{done} of {all} sentences", source: "Original text", about: "About this model",
+    best: "The best translations, with their scores", unfinished: "unfinished", empty: "(empty)",
+    quotes: "“”", separator: ", ", hint: "Point at a word, click on it or move to it with Tab.",
     aligned: "{word} was aligned to {others}", attendedTo: "{word} was attended to for {others}",
     nothing: "no word in particular", noAlignment: "This model has no alignment.",
     bestOnly: "The alignment is known for the best translation only.",
@@ -21,9 +21,9 @@ const WORDS = {
   ko: {
     language: "한국어", title: "번역", text: "번역할 글", submit: "번역", shortcut: "또는 Ctrl + Enter",
     search: "탐색 방법", beam: "꼼꼼하게 (빔 탐색)", greedy: "빠르게 (탐욕 탐색)",
-    busy: "번역하는 중 …", target: "번역문", source: "원문", best: "상위 번역과 점수",
-    about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)", quotes: "‘’",
-    separator: ", ", hint: "단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.",
+    busy: "번역하는 중 …", progress: "문장 {all}개 중 {done}개", target: "번역문", source: "원문",
+    best: "상위 번역과 점수", about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)",
+    quotes: "‘’", separator: ", ", hint: "단어에 마우스를 올리거나 누르거나 Tab 키로 옮겨 다녀 보세요.",
     aligned: "{word}에 정렬된 원문 단어: {others}", attendedTo: "{word}에 주목한 번역문 단어: {others}",
     nothing: "뚜렷한 단어 없음", noAlignment: "이 모델에는 정렬 정보가 없습니다.",
     bestOnly: "정렬은 가장 좋은 번역에만 있습니다.",
@@ -32,9 +32,9 @@ const WORDS = {
   ja: {
     language: "日本語", title: "翻訳", text: "翻訳する文章", submit: "翻訳", shortcut: "または Ctrl + Enter",
     search: "探索方法", beam: "丁寧に（ビームサーチ）", greedy: "速く（貪欲法）", busy: "翻訳中 …",
-    target: "訳文", source: "原文", best: "上位の訳文とスコア", about: "このモデルについて",
-    unfinished: "未完", empty: "（空）", quotes: "「」", separator: "、",
-    hint: "単語にマウスを重ねるか、Tab キーで単語に移動してください。", nothing: "特になし",
+    progress: "{all}文のうち{done}文", target: "訳文", source: "原文", best: "上位の訳文とスコア",
+    about: "このモデルについて", unfinished: "未完", empty: "（空）", quotes: "「」", separator: "、",
+    hint: "単語にマウスを重ねるかクリックするか、Tab キーで移動してください。", nothing: "特になし",
     aligned: "{word}に対応する原文の単語：{others}", attendedTo: "{word}に注目した訳文の単語：{others}",
     noAlignment: "このモデルにはアラインメントがありません。",
     bestOnly: "アラインメントは最良の訳文にのみあります。",
@@ -44,7 +44,8 @@ const WORDS = {
 
 const $ = (id) => document.getElementById(id);
 let words = WORDS.en; // of the page's language
-let redraw = () => {}; // draws the current translation again
+let sentences = []; // that are shown: `{source, reply, chosen, places, notes}`
+let listed; // the one whose translations can be chosen
 
 function element(tag, properties, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -143,17 +144,18 @@ function mark(chosen, others, shares, sentence) {
   // U+2068 and U+2069 keep words of other scripts apart.
   const [open, close] = words.quotes;
   const quoted = (word) => `\u2068${open}${word.textContent}${close}\u2069`;
-  const listed = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)}%`);
-  const texts = { "{word}": quoted(chosen), "{others}": listed.join(words.separator) || words.nothing };
+  const aligned = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)}%`);
+  const texts = { "{word}": quoted(chosen), "{others}": aligned.join(words.separator) || words.nothing };
   $("detail").textContent = sentence.replace(/\{\w+\}/g, (name) => texts[name]);
 }
 
-function showAlignment(source, sourceOffsets, { text, offsets, weights, finished }) {
-  const sources = partsOf(source, sourceOffsets, weights[0].length, true);
+function showAlignment(sentence) {
+  const { source, reply, places, chosen: { text, offsets, weights, finished } } = sentence;
+  const sources = partsOf(source, reply.offsets, weights[0].length, true);
   const targets = partsOf(text, offsets, weights.length, finished && weights.length > 0);
   const shares = sharesOf(weights, targets, sources);
-  const sourceWords = writeParts($("source"), source, sources);
-  const targetWords = writeParts($("translation"), text, targets);
+  const sourceWords = writeParts(places.source, source, sources);
+  const targetWords = writeParts(places.translation, text, targets);
   const listen = (elements, show) =>
     elements.forEach((word, i) => {
       word.onmouseenter = word.onfocus = word.onclick = () => show(word, i);
@@ -163,25 +165,28 @@ function showAlignment(source, sourceOffsets, { text, offsets, weights, finished
     mark(word, targetWords, shares.map((row) => row[s]), words.attendedTo));
 }
 
-function show(source, reply, translation) {
-  const isAligned = Boolean(translation.weights?.length);
-  $("translation").textContent = translation.text;
-  $("source").textContent = source;
-  $("detail").textContent = isAligned ? words.hint : "";
-  if (isAligned) showAlignment(source, reply.offsets, translation);
-  const notes = [];
+function show(sentence) {
+  const { source, reply, chosen, places } = sentence;
+  const isAligned = Boolean(chosen.weights?.length);
+  places.translation.textContent = chosen.text;
+  places.source.textContent = source;
+  if (isAligned) showAlignment(sentence);
+  if (!document.querySelector(".chosen")) $("detail").textContent = isAligned ? words.hint : "";
+  const notes = (sentence.notes = []);
   if (!reply.hasAlignment) notes.push(words.noAlignment);
-  else if (!isAligned && translation !== reply.translations[0]) notes.push(words.bestOnly);
+  else if (!isAligned && chosen !== reply.translations[0]) notes.push(words.bestOnly);
   if (reply.truncated) notes.push(words.truncated);
-  $("note").textContent = notes.join(" ");
+  $("note").textContent = [...new Set(sentences.flatMap((x) => x.notes))].join(" ");
 }
 
-function showChoices(translations, chosen, choose) {
+function showChoices(sentence) {
+  listed = sentence;
+  const { translations } = sentence.reply;
   $("list").replaceChildren(
     ...translations.map((translation) => {
       const radio = element("input", {
-        type: "radio", name: "choice", checked: translation === chosen,
-        onchange: () => choose(translation),
+        type: "radio", name: "choice", checked: translation === sentence.chosen,
+        onchange: () => show(Object.assign(sentence, { chosen: translation })),
       });
       const unfinished = translation.finished ? "" : `${words.unfinished}, `;
       const score = unfinished + translation.score.toFixed(2);
@@ -196,33 +201,40 @@ function showChoices(translations, chosen, choose) {
 let request; // the AbortController of the current request
 let timer; // of the text that is being written
 
-async function run(translate) {
+// Translates and shows a text, sentence by sentence.
+async function run(translate, split) {
   clearTimeout(timer);
   request?.abort();
   const { signal } = (request = new AbortController());
   // Half a surrogate pair becomes U+FFFD, as in UTF-8.
-  const source = $("text").value.toWellFormed();
-  history.replaceState(null, "", `#${encodeURIComponent(source)}`);
+  const text = $("text").value.toWellFormed();
+  history.replaceState(null, "", `#${encodeURIComponent(text)}`);
+  const pieces = split(text.trim()).filter(Boolean);
+  const all = pieces.length;
   $("error").hidden = true;
-  $("status").textContent = "";
-  if (!source.trim()) {
-    $("result").hidden = true;
-    return;
-  }
-  $("status").textContent = words.busy;
+  if (!all) $("result").hidden = true;
   try {
-    const reply = await translate(source, $("search").value, signal);
-    signal.throwIfAborted();
-    let chosen = reply.translations[0];
-    redraw = () => {
-      showChoices(reply.translations, chosen, (translation) => {
-        chosen = translation;
-        show(source, reply, chosen);
-      });
-      show(source, reply, chosen);
-    };
-    redraw();
-    $("result").hidden = false;
+    for (const [done, piece] of pieces.entries()) {
+      const progress = words.progress.replace("{done}", done).replace("{all}", all);
+      $("status").textContent = all > 1 ? `${words.busy} ${progress}` : words.busy;
+      const source = piece.trimEnd(), space = piece.slice(source.length);
+      const reply = await translate(source, $("search").value, signal);
+      signal.throwIfAborted();
+      const places = { source: element("span"), translation: element("span") };
+      const sentence = { source, reply, chosen: reply.translations[0], places };
+      for (const side in places) places[side].addEventListener("focusin", () => showChoices(sentence));
+      if (!done) { // what was shown before remains until now
+        sentences = [];
+        for (const side in places) $(side).replaceChildren();
+        showChoices(sentence);
+        $("result").hidden = false;
+      }
+      const isJoined = done + 1 === all || /[。！？｡]$/.test(sentence.chosen.text);
+      $("source").append(places.source, space);
+      $("translation").append(places.translation, space.includes("\n") ? space : isJoined ? "" : " ");
+      sentences.push(sentence);
+      show(sentence);
+    }
   } catch (error) {
     if (signal.aborted) return;
     $("result").hidden = true;
@@ -241,14 +253,16 @@ function setLanguage(language) {
   }
   $("search").ariaLabel = words.search;
   for (const option of $("search").options) option.textContent = words[option.value];
-  redraw();
+  sentences.forEach(show);
+  if (listed) showChoices(listed);
 }
 
 // Starts a page. `translate(text, search, signal)` promises `{offsets, translations, hasAlignment,
 // truncated}`: the offsets of the text's tokens, and for each translation `{text, score, finished,
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
-// user chooses, a text is translated as it is written; `card` describes the model.
-export function start(translate, { searches = [], card = "" } = {}) {
+// user chooses, a text is translated as it is written; `split(text)` are sentences, `card` a text.
+export function start(translate, { searches = [], card = "", split = (text) => [text] } = {}) {
+  const translateAll = () => run(translate, split);
   const options = (values) => values.map((value) => element("option", { value }));
   $("language").append(...options(Object.keys(WORDS)));
   for (const option of $("language").options) option.textContent = WORDS[option.value].language;
@@ -257,26 +271,26 @@ export function start(translate, { searches = [], card = "" } = {}) {
   $("language").onchange = () => setLanguage($("language").value);
   $("search").append(...options(searches));
   $("search").hidden = !searches.length;
-  $("search").onchange = () => run(translate);
+  $("search").onchange = translateAll;
   $("card").textContent = card;
   $("text").placeholder = card.split("\n\n")[1] ?? ""; // what the model translates, after its name
   $("about").hidden = !card;
   $("form").onsubmit = (event) => {
     event.preventDefault();
-    run(translate);
+    translateAll();
   };
   $("text").onkeydown = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
   };
   $("text").oninput = () => {
     clearTimeout(timer);
-    if (searches.length) timer = setTimeout(() => run(translate), PATIENCE);
+    if (searches.length) timer = setTimeout(translateAll, PATIENCE);
   };
   setLanguage($("language").value);
   if (location.hash.length > 1) {
     try {
       $("text").value = decodeURIComponent(location.hash.slice(1));
-      run(translate);
+      translateAll();
     } catch {
       // The address is not percent-encoded text: somebody typed it.
     }
