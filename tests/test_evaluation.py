@@ -471,7 +471,7 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
         ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
         ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
         ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
-        ("\nthe cat\n0-x", "has 'the cat', wanted links, e.g. 0-1, or .* or, as NAACL, 1 1 2 S"),
+        ("\nthe cat\n0-x", "has 'the cat', wanted Pharaoh's 0-1, or .*, or NAACL's 1 1 2 S"),
         ("1 1 1 X\n1 1 1 S", "line 1: '1 1 1 X' is not a link, wanted e.g. 1 1 2 S"),
         ("0-0 0-x\n0-1", "line 1: '0-x' is not a link, wanted e.g. 0-1"),
     ],

@@ -255,7 +255,7 @@ def read_gold(
     matches = (name for line in lines for name in _LINKS if _LINKS[name].fullmatch(line))
     if (wanted := next(matches, None)) is None:
         first = next(map(reprlib.repr, filter(None, lines)), "no links")
-        raise ValueError(f"{path} has {first}, wanted links, e.g. {' or, as NAACL, '.join(_LINKS)}")
+        raise ValueError(f"{path} has {first}, wanted Pharaoh's {PHARAOH}, or NAACL's {NAACL}")
     pattern, is_naacl = _LINKS[wanted], wanted == NAACL
     if not is_naacl and len(lines) != len(lengths):
         raise ValueError(f"{path} has {len(lines)} lines, wanted {len(lengths)}, one for each pair")

@@ -13,6 +13,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -28,48 +29,7 @@ from bahdanau_tf.system.tensors import Nest
 Parameters = dict[str, np.ndarray]
 
 
-def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
-    """The weights of a gated unit; ours hold z, r, h~ side by side."""
-    gates = ("update", "reset", "input")
-    return {
-        f"{path}.kernel": tuple(f"W_0_{side}_{g}_embdr_0:m,n" for g in gates),
-        f"{path}.recurrent_kernel": tuple(f"{letter}_{side}_transition_0:n,n" for letter in "GRW"),
-        f"{path}.bias": (f"b_0_{side}_input_embdr_0:n",),
-    }
-
-
-# Our weight: GroundHog's tensors, which are concatenated, with their shapes in the paper's
-# letters (a stands for n', c for the width of a context).
-_SHARED = {
-    "source_embedding.embeddings": ("W_0_enc_approx_embdr:Kx,m",),
-    "source_embedding.bias": ("b_0_enc_approx_embdr:m",),
-    "target_embedding.embeddings": ("W_0_dec_approx_embdr:Ky,m",),
-    "target_embedding.bias": ("b_0_dec_approx_embdr:m",),
-    **_gru("enc", "encoder.stack.0.0.cell"),
-    "bridge.kernel": ("W_0_dec_initializer_0:n,n",),
-    "bridge.bias": ("b_0_dec_initializer_0:n",),
-    **_gru("dec", "decoder.cell"),
-    "decoder.context_kernel": (
-        "W_0_dec_dec_updater_0:c,n",
-        "W_0_dec_dec_reseter_0:c,n",
-        "W_0_dec_dec_inputter_0:c,n",
-    ),
-    "readout.state_kernel": ("W_0_dec_hid_readout_0:n,2l",),
-    "readout.previous_kernel": ("W_0_dec_prev_readout_0:m,2l",),
-    "readout.context_kernel": ("W_0_dec_repr_readout:c,2l",),
-    "readout.bias": ("b_0_dec_hid_readout_0:2l",),
-    "readout.factor_kernel": ("W1_dec_deep_softmax:l,m",),
-    "readout.output_kernel": ("W2_dec_deep_softmax:m,Ky",),
-    "readout.output_bias": ("b_dec_deep_softmax:Ky",),
-}
 _TRANSPOSED = {"readout.output_kernel"}
-_RNNSEARCH = {
-    **_SHARED,
-    **_gru("back_enc", "encoder.stack.0.1.cell"),
-    "decoder.attention.query_projection.kernel": ("B_dec_transition_0:n,a",),
-    "decoder.attention.key_projection.kernel": ("A_dec_transition_0:c,a",),
-    "decoder.attention.energy.kernel": ("D_dec_transition_0:a,1",),
-}
 _SIZES = {  # arguments of the constructors
     "source_vocabulary_size": "Kx",
     "target_vocabulary_size": "Ky",
@@ -78,6 +38,18 @@ _SIZES = {  # arguments of the constructors
     "attention_units": "a",
     "maxout_units": "l",
 }
+
+
+@functools.cache
+def _origins(model: str) -> dict[str, list[str]]:
+    """GroundHog's tensors of each weight of an "RNNSearch" or "RNNEncDec", from groundhog.tsv.
+
+    Concatenated, they are the weight. Behind their names are their shapes in the paper's letters (a
+    stands for n', c for the width of a context); those of the attention are RNNsearch's alone.
+    """
+    table = files("bahdanau_tf.models").joinpath("groundhog.tsv").read_text("utf-8")
+    rows = (row.split("\t") for row in table.split("\n")[1:-1])
+    return {weight: x.split() for weight, x, *only in rows if model in (only or [model])}
 
 
 def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
@@ -103,9 +75,8 @@ def sizes_of(arrays: Parameters, model: str) -> dict[str, int]:
     A ValueError says that tensors are missing, unknown or do not fit together; a file of an
     RNNencdec lacks those of the attention.
     """
-    is_search = model == "RNNSearch"
-    table, directions = (_RNNSEARCH, 2) if is_search else (_SHARED, 1)
-    letters = _measured(arrays, table, model)
+    directions = 2 if model == "RNNSearch" else 1
+    letters = _measured(arrays, model)
     for what, width, wanted in (
         ("maxout input", letters["2l"], 2 * letters["l"]),
         ("context", letters["c"], directions * letters["n"]),
@@ -115,9 +86,9 @@ def sizes_of(arrays: Parameters, model: str) -> dict[str, int]:
     return {name: letters[letter] for name, letter in _SIZES.items() if letter in letters}
 
 
-def _measured(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) -> dict[str, int]:
+def _measured(arrays: Parameters, model: str) -> dict[str, int]:
     """Checks names and shapes; returns the value of every letter."""
-    wanted = dict(entry.split(":") for entries in table.values() for entry in entries)
+    wanted = dict(x.split(":") for tensors in _origins(model).values() for x in tensors)
     for problem, names in (
         ("lacks", wanted.keys() - arrays.keys()),
         ("has unknown", arrays.keys() - wanted.keys()),
@@ -150,9 +121,9 @@ def named_weights(model: StepwiseModel) -> Iterator[tuple[keras.Variable, tuple[
     def member(part: Any, name: str) -> Any:
         return part[int(name)] if name.isdigit() else getattr(part, name)
 
-    for path, entries in (_RNNSEARCH if model.has_alignment else _SHARED).items():
+    for path, tensors in _origins("RNNSearch" if model.has_alignment else "RNNEncDec").items():
         weight = functools.reduce(member, path.split("."), model)
-        names = tuple(entry.split(":")[0] for entry in entries)
+        names = tuple(tensor.split(":")[0] for tensor in tensors)
         yield weight, names, path in _TRANSPOSED
 
 
