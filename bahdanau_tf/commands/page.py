@@ -1,4 +1,4 @@
-"""Writes the best model of --model_dir as one HTML page that translates by itself.
+"""Writes the best model of --model_dir, one folder, as an HTML page that translates by itself.
 
 Whoever opens the page, from a disk or a server, translates in the browser, with the search given
 here or a greedy one. Nothing is sent anywhere: a policy in the page forbids connections. The model
