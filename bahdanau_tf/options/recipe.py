@@ -127,10 +127,10 @@ class Recipe(OptionGroup):
             which operands and results are rounded, with a scale of the loss for float16; "auto" for
             bfloat16 if the device multiplies it faster. Everything else, and the saved model, stays
             float32.
-        jit_compile: Whether XLA compiles the update: "on", "off", or "auto" for on one GPU, unless
-            the training takes less than ten minutes or is deterministic, and if the first updates
-            are faster with it. The batches then have a few fixed shapes; results differ by rounding
-            and by the dropout that is drawn.
+        jit_compile: Whether XLA compiles the update: "on", "off", or "auto": on one GPU, if the
+            first updates are faster with it, unless the training takes less than ten minutes or is
+            deterministic. The batches then have a few fixed shapes; results differ by rounding and
+            by the dropout that is drawn.
         label_smoothing: ε of the loss.
         risk_samples: Number of translations that are drawn of each sentence for minimum risk
             training (Shen et al. 2016), after which the more probable ones have the higher BLEU; 0
