@@ -270,8 +270,8 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
     With "auto" it does on one GPU, if the training is long enough to pay for it, and `FasterStep`
-    measures whether it is faster. A deterministic training is not compiled, since the choice depends
-    on the clock.
+    measures whether it is faster. A deterministic training is not compiled: the choice
+    depends on the clock.
     """
     if recipe.jit_compile == "off":
         return None
