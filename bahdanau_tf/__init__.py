@@ -1,8 +1,8 @@
 """Attention-based recurrent translation in TensorFlow and Keras.
 
-The public names stand in `__init__.pyi`. They are imported when they are first used, so that
-the command line can configure TensorFlow before it is imported. Keras can load saved models
-without these imports: see `system/imports.py`.
+The public names are listed in `__init__.pyi`. They are imported on first use, so that the command
+line can configure TensorFlow before it is imported. Keras can load saved models without these
+imports: see `system/imports.py`.
 """
 
 from __future__ import annotations

@@ -61,14 +61,14 @@ def names() -> list[str]:
 
 
 def check(name: str, function: Callable[..., Any]) -> Verdict:
-    """Tries a function on some arguments, and compares it with the paper's equation.
+    """Tries a function on some arguments and compares it with the paper's equation.
 
     Args:
         name: The exercise, one of `names()`.
         function: Your function, of NumPy arrays.
 
     Returns:
-        A `Verdict`, whose message names the mistake if it is a typical one.
+        A `Verdict`, whose message names the mistake if it is a common one.
 
     Raises:
         ValueError: There is no such exercise, or `function` cannot be called.

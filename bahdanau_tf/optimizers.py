@@ -47,7 +47,7 @@ class Guarded(keras.optimizers.Optimizer):
 
     If the norm is not finite, the original code uses a tenth of the parameters as the gradient. We
     skip the update instead: that rule shrinks all weights and changes Adadelta's running means.
-    What Keras does without gradients, weight decay and the moving average of weights, is not
+    What Keras does without gradients (weight decay and the moving average of weights) is not
     skipped.
 
     With `gradient_accumulation_steps` k, as in Keras, an update follows every k-th step and uses
@@ -304,7 +304,7 @@ class Adam(Guarded, keras.optimizers.Adam):
     """`keras.optimizers.Adam` with `Guarded` updates.
 
     Args:
-        learning_rate: This and the others are as in `keras.optimizers.Adam`.
+        learning_rate: This and the others as in `keras.optimizers.Adam`.
         max_norm: Largest global gradient norm; None for no clipping.
     """
 
@@ -355,7 +355,7 @@ class SGD(Guarded, keras.optimizers.SGD):
     """`keras.optimizers.SGD` with `Guarded` updates.
 
     Args:
-        learning_rate: This and the others are as in `keras.optimizers.SGD`.
+        learning_rate: This and the others as in `keras.optimizers.SGD`.
         max_norm: Largest global gradient norm; None for no clipping.
     """
 
@@ -381,7 +381,7 @@ class _Schedule(keras.optimizers.schedules.LearningRateSchedule):
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 @dataclass(eq=False, repr=False)
 class WarmupLinearDecay(_Schedule):
-    """A rate that rises linearly to its peak, stays there, falls linearly.
+    """A rate that rises linearly to its peak, stays there, then falls linearly.
 
         rate(n) = peak · min(1, n / w, 1 - (1 - e) f)   at update n = 1, 2, ...
         f = clip((n - 1 - c N) / (N - c N), 0, 1)
@@ -390,8 +390,8 @@ class WarmupLinearDecay(_Schedule):
 
     Args:
         peak: The highest rate.
-        total_steps: Number of updates; later the rate stays the last one. It may be a variable, if
-            the end is not known yet.
+        total_steps: Number of updates; after them the rate stays at its last value. It may be a
+            variable, if the end is not known yet.
         warmup_steps: Number of updates in which the rate rises from 0; or a variable.
         constant_share: Share of `total_steps` after which the rate falls.
         final_share: The last rate as a share of the peak.

@@ -74,11 +74,11 @@ def trace(
         text: The sentence.
         target: Its translation; the translator's best one if None.
         candidates: Number of most probable words recorded at each step.
-        attention: Weights to use in place of the model's at some steps, as for
-            `Translator.translate`; the energies there are the model's own.
+        attention: Weights to use instead of the model's at some steps, as in
+            `Translator.translate`; energies stay the model's own.
 
     Returns:
-        `Trace`; without steps for a text without words, unless `target` is given.
+        `Trace`; for a text without words it has no steps, unless `target` is given.
 
     Raises:
         ValueError: `text` is not one string, `candidates` is less than 1, the model is an
@@ -173,7 +173,7 @@ def decoder_states(
 def nearest_states(
     states: Sequence[np.ndarray], state: np.ndarray, count: int = 5
 ) -> list[tuple[int, int, float]]:
-    """Finds the sentence pairs with a state near another one, by Euclidean distance.
+    """Finds the sentence pairs with a state nearest to a given one, by Euclidean distance.
 
     Args:
         states: Those of each pair, from `decoder_states`.
@@ -181,7 +181,7 @@ def nearest_states(
         count: Number of pairs, each with its nearest state.
 
     Returns:
-        The number of the pair, that of the step, both from 0, and the distance; the nearest first.
+        The number of the pair and of the step, both from 0, and the distance; nearest first.
     """
     distances = [np.linalg.norm(each - state, axis=1) for each in states]
     nearest = [(pair, int(x.argmin()), float(x.min())) for pair, x in enumerate(distances)]
@@ -422,10 +422,10 @@ def beam_tree(translator: Translator, text: str, **options: Any) -> BeamTree:
     Args:
         translator: The translator, of any model.
         text: The sentence.
-        **options: Fields of `Decoding`, in place of the translator's, such as `beam_size`.
+        **options: Fields of `Decoding`, such as `beam_size`, which override the translator's.
 
     Returns:
-        `BeamTree`; without steps for a text without words.
+        `BeamTree`; for a text without words it has no steps.
 
     Raises:
         ValueError: `text` is not one string; an option is unknown or out of range; or one of

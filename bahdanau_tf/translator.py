@@ -28,31 +28,31 @@ ATTEMPTS = 3  # to load a folder that is replaced at the same time
 class Translator:
     """A model with the tokenizers of both sides: from strings to strings.
 
-    Tokenisation, search and detokenisation run in one graph, also that of the exported SavedModel.
+    Tokenization, search and detokenization run in one graph, as in the exported SavedModel.
 
     Args:
         model: A translation model of this package, or another `TranslationModel`.
-        source_text: Tokenizer of the source language; for an `Ensemble` that reads several sources
-            a sequence of them, one for each source.
+        source_text: Tokenizer of the source language; for an `Ensemble` that reads several sources,
+            a sequence with one for each source.
         target_text: Tokenizer of the target language.
-        decoding: How to search, if a call does not specify it.
+        decoding: How to search, unless a call specifies it.
         dictionary: Translations of source words for `Decoding.unknown` "replace"; other words are
             copied.
         lexicon: For `Decoding.shortlist`.
 
     Attributes:
         graph: The `TranslationGraph` in use.
-        history: Of a translator that `fit` returns, what it did; of others None. Of a training in
-            a folder, `log.jsonl` there has it.
-        card: Of a pretrained translator, on what it was trained and how well it translates, as
-            Markdown; it is saved with the translator. Else "".
+        history: For a translator that `fit` returned, what it did; for others None. `log.jsonl` in
+            a training folder has the same.
+        card: For a pretrained translator, what it was trained on and how well it translates, as
+            Markdown; it is saved with the translator. Otherwise "".
 
-    All arguments are attributes, too, and may be set, but the tokenizers of the source are the
+    All arguments are also attributes and may be set, except that the source tokenizers are the
     tuple `source_texts`.
 
     Raises:
-        ValueError: The model is not a `TranslationModel`, the sizes of a vocabulary and of the
-            model's embedding differ, or the lexicon does not fit the model.
+        ValueError: The model is not a `TranslationModel`, a vocabulary and the model's embedding
+            differ in size, or the lexicon does not fit the model.
 
     Example:
 
@@ -96,7 +96,7 @@ class Translator:
         return f"<Translator: {model}; source {' and '.join(sources)}; target {target}>"
 
     def __reduce__(self) -> tuple[Callable[..., Translator], tuple[object, ...]]:
-        """A translator is pickled and copied as `save` writes it."""
+        """A translator is pickled and copied the way `save` writes it."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self.save(folder)
@@ -109,14 +109,14 @@ class Translator:
 
     @property
     def source_text(self) -> Tokenizer:
-        """The tokenizer of source 0, to which alignments refer."""
+        """The tokenizer of source 0, which alignments refer to."""
         return self.source_texts[0]
 
     @classmethod
     def ensemble(
         cls, translators: Sequence[Translator], average: str = "probability"
     ) -> Translator:
-        """Joins translators to one whose model is an `Ensemble`.
+        """Joins translators into one whose model is an `Ensemble`.
 
         Args:
             translators: One or more, with the same target vocabulary; decoding, dictionary and
@@ -193,25 +193,25 @@ class Translator:
             sentences: The sentences, of any length and in any order; or one.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
-            prefixes: For each sentence the text with which its translation begins, "" for none. It
-                is tokenised by itself: with a `WordTokenizer` its last word is complete, with a
-                `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. A
-                sentence without words has the translation "" all the same.
+            prefixes: For each sentence, the text that its translation begins with, "" for none. It
+                is tokenized by itself: with a `WordTokenizer` its last word must be complete, with
+                a `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. The
+                translation of a sentence without words is still "".
             constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
                 sentences, applied after the prefix; ids are those of `target_text`, and
                 `history.rows` counts within a batch. Each tuple of constraints has its own graph,
                 so pass the same objects again.
-            attention: Of one string, weights to use in place of the model's: float [T_y, T_x] as
-                `Translation.weights`, whole or edited, or a dict from the number of a step, from
-                0, to a row. A row holds for every hypothesis of the beam, so with a `beam_size`
-                above 1 even unedited rows may let another one win. Without a row, or where it is
-                None, the weights are the model's.
-            **options: Fields of `Decoding`, in place of those of `decoding`.
+            attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
+                `Translation.weights`, edited or not, or a dict from the number of a step, counted
+                from 0, to a row. A row applies to every hypothesis in the beam, so with a
+                `beam_size` above 1 even unedited rows may let another one win. Steps without a row,
+                or with None, use the model's weights.
+            **options: Fields of `Decoding`, which override those of `decoding`.
 
         Returns:
             A list with a `Translation` for each sentence, in order, which a notebook draws as a
-            table; the others of the n best are its `alternatives`. For one string the
-            `Translation` itself.
+            table; the rest of the n best are its `alternatives`. For one string, the `Translation`
+            itself.
 
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
@@ -247,7 +247,7 @@ class Translator:
         batch_size: int = BATCH_SIZE,
         prefixes: Sequence[str] | None = None,
     ) -> list[Translation | None]:
-        """As `translate`, but None for sentences of more tokens than `longest`."""
+        """Like `translate`, but None for sentences of more tokens than `longest`."""
         parts = self.graph, sentences, self.decoding, batch_size, prefixes
         return translate(*parts, longest=longest)
 
@@ -275,7 +275,7 @@ class Translator:
     ) -> Translations:
         """Aligns a given translation of each sentence, word by word.
 
-        Each target word is given to the model as the next previous word, as in training.
+        Each target word is passed to the model as the next previous word, as in training.
         `batch_size` is the number of pairs of similar length that are aligned at once.
 
         Returns:
@@ -319,7 +319,7 @@ class Translator:
         return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
 
     def page(self, path: str | os.PathLike[str]) -> Path:
-        """Writes one HTML page that translates by itself, in a browser without a network.
+        """Writes one HTML page that translates in a browser, without a network.
 
         It searches with `decoding` or greedily, and shows alignments and `card`.
 
@@ -330,7 +330,8 @@ class Translator:
             The file.
 
         Raises:
-            ValueError: The model, a tokenizer or `decoding` has something that the page lacks.
+            ValueError: The model, a tokenizer or `decoding` has something that a page does not
+                support.
             OSError: The file cannot be written.
         """
         write_page(self.graph, path, self.card)
@@ -339,8 +340,7 @@ class Translator:
     def halve_weights(self) -> None:
         """Rounds the model's weights to float16 precision, in place.
 
-        An export then stores them as float16 and has half the size; it computes in float32 as
-        before.
+        An export then stores them as float16 and is half the size; it still computes in float32.
 
         Raises:
             ValueError: A weight is beyond the largest float16, 65,504.
@@ -353,12 +353,12 @@ class Translator:
         Args:
             directory: A new or empty folder, or one that `save` wrote: it is replaced as a whole,
                 so that it is never incomplete.
-            int8: Whether matrices are rounded to a byte for each weight, with a scale for each
-                row. A file has a quarter of the size, and the translator that is loaded from it
-                may choose other words where two are nearly as probable. The model itself stays.
+            int8: Whether matrices are rounded to a byte for each weight, with a scale for each row.
+                The file is a quarter of the size, and the translator loaded from it may choose
+                other words where two are nearly equally probable. This model is not changed.
 
         Raises:
-            ValueError: There is something else, for example a training, or a training's best model.
+            ValueError: The folder holds something else, such as a training or its best model.
             OSError: The folder cannot be written to.
         """
         saved.check_not_best(directory)
@@ -368,10 +368,10 @@ class Translator:
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
         """Reads what `save` wrote; load only what you trust.
 
-        A class of your own is found if its module was imported before.
+        Your own classes are found if their modules have been imported.
 
         Args:
-            directory: The folder; or that of a training, with the best model in its folder `best`.
+            directory: The folder; or that of a training, whose best model is in its folder `best`.
 
         Raises:
             ValueError: The folder holds no translator, or none yet, or that of a newer version of

@@ -1,19 +1,19 @@
-"""Aligns given translations word by word: a line of links for each pair.
+"""Aligns sentences with their translations, word by word: a line of links for each pair.
 
 The model reads each line of --source with its translation in --target, and
 links each target token to the source token with the largest weight. Links are
 written to --output or standard output as source-target token numbers from 0,
 as in 0-0 1-2 (Pharaoh's format); a pair with an empty side gets an empty line.
 
-Tokens are those of the model: words and punctuation, or sub-words.
---format=json writes one object per line, with the tokens, their byte offsets in
-the texts and the soft alignment, as `translate --format=json --alignments`.
+Tokens are those of the model: words and punctuation, or sub-words. --format=json writes one object
+per line, with the tokens, their byte offsets in the texts and the soft alignment, like `translate
+--format=json --alignments`.
 
---gold=FILE judges links instead: it prints error rate (AER), precision and recall against links by
-hand, with the margins of 95 % bootstrap intervals. Its links are between words between spaces, for
-which the weights of a word's tokens are summed; each target word is linked to the source word with
-the largest weight. IBM model 1 links by the same rule; it is trained on --source and --target, and
-on --train_source and --train_target, if given. A straight diagonal is the third aligner.
+--gold=FILE judges links instead: it prints error rate (AER), precision and recall against links
+made by hand, with the margins of 95 % bootstrap intervals. Here words are what stands between
+spaces, and the weights of a word's tokens are summed; each target word is linked to the source word
+with the largest weight. IBM model 1 links by the same rule; it is trained on --source and --target,
+plus --train_source and --train_target, if set. A straight diagonal is the third aligner.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Files(OptionGroup):
     target: str | None = option("its translation; may be .gz", required=True)
     output: str | None = option(f"file for the links; {common.WRITTEN}")
     gold: str | None = option(
-        "links by hand: Pharaoh's format, with ? or p for possible ones, as in 0-0 1?2, or "
-        "NAACL's, as in 1 1 1 S"
+        "links made by hand, in Pharaoh's format, with ? or p for possible ones (0-0 1?2), or in "
+        "NAACL's (1 1 1 S)"
     )
     train_source: str | None = option("more text to train IBM model 1 on, source side")
     train_target: str | None = option("its translation")

@@ -9,8 +9,8 @@ side of each split, such as train.en; `train` reads them by name:
     bahdanau-tf train --data_dir=.../NAME --model_dir=model
         --train_source=train.en --train_target=train.fr
 
-A recipe for a corpus names them itself. If a download breaks off, running the command again
-continues it. A file that was downloaded by hand is used if it is in --data_dir.
+A recipe for a corpus names them itself. If a download breaks off, run the command again to continue
+it. A file that you downloaded by hand is used if it is in --data_dir.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Writes training text whose targets are translations by a model or ensemble.
 
-A model that is trained on them learns what the ensemble does (sequence-level knowledge
-distillation, Kim and Rush 2016, arXiv 1606.07947). The folder --out_dir gets source.txt and
-target.txt for `train`: the pairs of the training text and, after each, its source with the
-translation. --nobeside writes the translations only. --closest takes the hypothesis of the beam
-that is closest to the reference, by chrF, not the best one ("interpolation").
+A model trained on them learns to do what the ensemble does (sequence-level knowledge distillation,
+Kim and Rush 2016, arXiv 1606.07947). The folder --out_dir gets source.txt and target.txt for
+`train`: the pairs of the training text and, after each, its source with the translation. --nobeside
+writes only the translations. --closest takes the hypothesis in the beam that is closest to the
+reference, by chrF, instead of the best one ("interpolation").
 
 Pairs with an empty side are left out, and so are translations that are empty or were cut off at the
 length limit. Unknown words are forbidden unless --unknown says otherwise, since a model would learn
-[UNK] as a word. An interrupted run starts from the beginning: translate a large text in parts and
-join the results. Text of an earlier run in --out_dir is replaced once the new text is complete.
+[UNK] as a word. An interrupted run starts over, so translate a large text in parts and join the
+results. Text from an earlier run in --out_dir is replaced once the new text is complete.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class _Files(OptionGroup):
     train_source: str | None = option("training text, source side; may be .gz", required=True)
     train_target: str | None = option("training text, target side; may be .gz", required=True)
     out_dir: str | None = option(
-        "folder for source.txt and target.txt, which have the ending .part until they are complete",
+        "folder for source.txt and target.txt, whose names end in .part until they are complete",
         required=True,
     )
 
 
 @dataclass(frozen=True)
 class _Distillation(OptionGroup):
-    beside: bool = option("whether the pairs of the training text are also written", True)
+    beside: bool = option("whether to write the pairs of the training text as well", True)
     closest: bool = option("whether to take the hypothesis that is closest to the reference", False)
 
 

@@ -2,7 +2,7 @@
 
 --reversed names models of one kind, with different seeds, that read the source from its last word
 to its first (in the paper, deep LSTMs); --forward names a model that reads it from left to right.
-Rows that need more models than are given show "not run".
+Rows that need more models than you name say "not run".
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Scores a model, and other systems' output, against references.
 
-With --model_dir the lines of --source are translated. Each --hypotheses=NAME=FILE, which may be
-repeated, is another system's output. The scores are sacreBLEU's, printed with signatures. Unless
---tokenize is given, BLEU uses the tokenizer that fits the script of the references: 13a for text
-with spaces between words, zh for Chinese, ja-mecab for Japanese if it is installed, none for other
-text without spaces that is tokenized, and char for Japanese without ja-mecab, for Thai and for
-other scripts without spaces.
+With --model_dir, the lines of --source are translated. Each --hypotheses=NAME=FILE (may be
+repeated) is another system's output. The scores are sacreBLEU's, printed with signatures. Unless
+--tokenize is set, BLEU uses the tokenizer that fits the script of the references: 13a for text with
+spaces between words; zh for Chinese; in Japanese, Thai and other scripts without spaces, none for
+tokenized text, otherwise ja-mecab for Japanese if it is installed, else char.
 
-Several systems make a table: the first of --metrics with the margin of its 95 % bootstrap interval,
-p, the probability of a difference from the first row as large as this by chance (paired bootstrap),
-and the other metrics. With --source the first metric is also printed by source length, in tokens of
-the model or, without a model, in words; with a model also for the sentences that have no word
-unknown to it, in source or reference. The paper forbids unknown words there: --unknown=forbid.
+Several systems make a table: the first of --metrics with the margin of its 95 % bootstrap interval;
+p, the probability that a difference from the first row as large as this arises by chance (paired
+bootstrap); and the other metrics. With --source, the first metric is also printed by source length,
+in tokens of the model or, without a model, in words; with a model also for the sentences without
+words unknown to it, in source or reference. The paper forbids unknown words there:
+--unknown=forbid.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ class _Files(OptionGroup):
 @dataclass(frozen=True)
 class _Scores(common.Scores):
     metrics: tuple[str, ...] = option(
-        f"what is computed: some of {', '.join(METRICS)}, separated by commas; of TER less is "
-        "better",
+        f"scores to compute, separated by commas: {', '.join(METRICS)}; for TER, lower is better",
         ("bleu", "chrf"),
     )
 

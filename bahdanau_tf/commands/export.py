@@ -1,14 +1,14 @@
 """Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
 
 The SavedModel takes strings and returns strings; it includes beam search, with the beam size and
-penalties given here. It is reloaded in a new process and compared with the model before it gets its
+penalties set here. It is reloaded in a new process and compared with the model before it gets its
 number, so a server never loads one that differs. The results are written to standard error, the
-folder to standard output. If there is a difference, the exit code is 1, and nothing is exported.
+folder to standard output. If there is a difference, the exit status is 1, and nothing is exported.
 
 --format=onnx writes a folder for `bahdanau_tf.runtime`, which translates in ONNX Runtime without
 TensorFlow; `translate` and `evaluate` take it as --model_dir. The model must have the paper's
-attention and gated units, and sub-words. With --int8 it has a quarter of the size and is faster
-still; translations may differ where two words are nearly as probable.
+attention and gated units, and sub-words. With --int8 it is a quarter of the size and faster still;
+translations may differ where two words are nearly equally probable.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _SIZE = Range(2, 10**6)
 @dataclass(frozen=True)
 class _Exported(OptionGroup):
     export_dir: str | None = option(
-        "base folder; the model is written to a numbered folder in it; ONNX to the folder itself",
+        "base folder; the model is written to a numbered folder in it, ONNX to the folder itself",
         required=True,
     )
     format: Literal["savedmodel", "onnx"] = option(
         "for TensorFlow, or for ONNX Runtime", "savedmodel"
     )
     int8: bool = option(
-        "whether matrices have a byte for each weight, with a scale for each column", False
+        "whether to round matrices to a byte per weight, with a scale for each column", False
     )
     max_source_length: int = option(
-        "number of tokens read of a sentence, end symbol included; the rest is cut off", 128, _SIZE
+        "number of tokens read from a sentence, end symbol included; the rest is cut off",
+        128,
+        _SIZE,
     )
     max_target_length: int = option(
         "number of tokens of the longest translation, end symbol included", 128, _SIZE
     )
-    half_weights: bool = option(
-        "whether weights are rounded to float16, which halves the size", False
-    )
+    half_weights: bool = option("whether to round weights to float16, which halves the size", False)
 
 
 GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "SavedModel"))

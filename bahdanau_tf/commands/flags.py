@@ -214,8 +214,8 @@ class Modules(OptionGroup):
     """Modules of the user."""
 
     modules: tuple[str, ...] = option(
-        "modules of your own with classes that a model has, separated by commas, each in a "
-        "folder of PYTHONPATH; they are run, so name only those that you trust",
+        "your own modules with classes that a model uses, separated by commas, each in a folder "
+        "on PYTHONPATH; they are run, so name only those that you trust",
         (),
     )
 
@@ -285,11 +285,11 @@ class Scores(OptionGroup):
         "default: the one that fits the script of the references, then the language"
     )
     nfc: bool = option(
-        "whether translations and references are compared in composed characters (Unicode's "
-        "NFC); if not, as they come",
+        "whether to compose the characters of translations and references (Unicode's NFC) "
+        "before they are compared",
         True,
     )
-    ignore_case: bool = option("whether case is ignored", False)
+    ignore_case: bool = option("whether to ignore case", False)
 
 
 MODEL = Group(Model)

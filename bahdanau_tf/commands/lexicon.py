@@ -1,9 +1,9 @@
 """Learns a lexicon from the attention of a trained model.
 
 For each source word it keeps the target words that attend to it most, in the pairs of --source and
---target; the training pairs suit best. Pairs of more than 50 tokens are left out. The lexicon is
-written beside the best model of --model_dir as lexicon.npz, where translate, evaluate and export
-find it for --shortlist: they then score only the first words of the vocabulary and those of the
+--target; the training pairs work best. Pairs of more than 50 tokens are left out. The lexicon is
+written next to the best model of --model_dir as lexicon.npz, where translate, evaluate and export
+find it for --shortlist: they then score only the first words of the vocabulary and those in the
 lexicon.
 """
 
@@ -41,9 +41,9 @@ class _Files(OptionGroup):
 class _Learning(Threads, Modules):
     words: int = option("number of target words for each source word", 10, Range(1, 10_000))
     frequent: int = option(
-        "number of first words of the target vocabulary that every sentence may use, special "
-        "symbols included, and besides them the bytes of a sub-word vocabulary; more are "
-        "slower and closer to the whole vocabulary",
+        "number of first words of the target vocabulary, special symbols included, that every "
+        "sentence may use, besides the bytes of a sub-word vocabulary; more are slower and "
+        "closer to the whole vocabulary",
         2000,
         Range(1, 10**9),
     )

@@ -37,7 +37,7 @@ COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
     "train": "train a model on parallel text files",
     "translate": "translate lines",
-    "align": "align given translations word by word",
+    "align": "align sentences with their translations, word by word",
     "evaluate": "score translations: BLEU, chrF, TER",
     "ensembles": "score single models and ensembles",
     "report": "write the paper's tables and figures from any corpus",
@@ -45,8 +45,8 @@ COMMANDS = {
     "lexicon": "learn target words for each source word, for --shortlist",
     "distil": "write training text with a model's or ensemble's translations",
     "export": "write a SavedModel that takes and returns strings",
-    "page": "write one HTML page that translates by itself",
-    "data": "list public corpora, or get one",
+    "page": "write one HTML page that translates in the browser",
+    "data": "list public corpora, or download one",
     "select": "choose training pairs similar to an in-domain text",
 }
 
@@ -54,12 +54,12 @@ COMMANDS = {
 @dataclass(frozen=True)
 class _Every(OptionGroup):
     flagfile: str | None = option(
-        "file of flags, one per line, read in this place: later flags override them; may be "
+        "file of flags, one per line, read at this point: later flags override them; may be "
         "repeated"
     )
     max_line_bytes: int = option(
-        "longest line of a text that is read; a longer one is an error, since a line is in "
-        "memory several times",
+        "longest line of a text, in bytes; a longer one is an error, since a line is held in "
+        "memory several times over",
         lines.LONGEST_LINE,
         Range(1, 10**12),
     )

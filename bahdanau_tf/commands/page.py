@@ -1,8 +1,8 @@
-"""Writes the best model of --model_dir, one folder, as an HTML page that translates by itself.
+"""Writes the best model of --model_dir, one folder, as an HTML page that translates in the browser.
 
-Whoever opens the page, from a disk or a server, translates in the browser, with the search given
-here or a greedy one. Nothing is sent anywhere: a policy in the page forbids connections. The model
-must have the paper's attention and gated units, and sub-words; a weight is a byte.
+It can be opened from a disk or a server, and searches with the options set here or greedily.
+Nothing is sent anywhere: a policy in the page forbids connections. The model must have the paper's
+attention and gated units, and sub-words; each weight takes a byte.
 """
 
 from __future__ import annotations

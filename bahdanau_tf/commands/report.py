@@ -2,15 +2,15 @@
 
 --quick trains on the built-in corpus, within 15 minutes on two cores: RNNencdec and RNNsearch on
 sentences of up to 15 and of up to 30 words, a forward and a reversed LSTM. --full trains more and
-larger systems, with up to two hours each, on the built-in corpus or on --train_source,
+larger systems, for up to two hours each, on the built-in corpus or on --train_source,
 --train_target, --dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to 30
-and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and five reversed LSTMs,
-or only --train_systems. A system that is not finished after its --minutes is stopped and reported
-as it is; running the command again resumes it, and does not train finished systems again.
+and 50 words (built-in: 15 and 30), an RNNsearch trained for longer, a forward and five reversed
+LSTMs, or only --train_systems. A system that is not finished after its --minutes is stopped and
+reported as it is; running the command again resumes it, and leaves finished systems alone.
 
---system names a trained model and --hypotheses another system's translations;
-both may be repeated and combined with --quick or --full. A system named like
-one of the paper's, such as RNNsearch-50, is put into its row of the tables.
+--system names a trained model and --hypotheses another system's translations; both may be repeated
+and combined with --quick or --full. A system with the name of one of the paper's, such as
+RNNsearch-50, goes into that row of the tables.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class _Systems(Modules):
         repeated=True,
     )
     phrases: tuple[str, ...] = option(
-        "file of sentences to draw as an LSTM's vectors, a blank line between groups of "
-        "similar meaning; may be repeated, with a picture for each file",
+        "file of sentences to draw as an LSTM's vectors, with a blank line between groups of "
+        "similar meaning; may be repeated, for a picture of each file",
         (),
         repeated=True,
     )
@@ -95,7 +95,7 @@ class _Training(OptionGroup):
         repeated=True,
     )
     minutes: float | None = option(
-        "longest time to train one system in this run, 0 for any; default 3.2 with --quick "
+        "longest time to train one system in this run, 0 for no limit; default 3.2 with --quick "
         "and 120 with --full",
         within=Range(0, 10**6),
     )

@@ -5,11 +5,11 @@ Reads lists in Moses' format from --input or standard input,
     sentence number from 0 ||| hypothesis ||| features ||| score
 
 and writes them, best first, to --output or standard output, with the model's log p(y | x) as an
-additional feature and (1 - w) score + w log p as score. The model reads sources and hypotheses as
-they are: they should look like the text it was trained on.
+additional feature and (1 - w) score + w log p as the score. The model reads sources and hypotheses
+as they are, so they should look like the text it was trained on.
 
-w is --weight; with --dev_source, --dev_input and --dev_reference it is the one
-of 0, 0.01, ..., 1 with the best BLEU on them, computed with --tokenize.
+w is --weight; with --dev_source, --dev_input and --dev_reference it is whichever of 0, 0.01, ..., 1
+has the best BLEU on them, computed with --tokenize.
 """
 
 from __future__ import annotations

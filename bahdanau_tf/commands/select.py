@@ -26,7 +26,7 @@ from bahdanau_tf.system.terminal import amount
 class _Files(OptionGroup):
     source: str | None = option("the corpus to select from", required=True)
     target: str | None = option("its translation", required=True)
-    in_domain_source: str | None = option("text of the wanted kind", required=True)
+    in_domain_source: str | None = option("text of the kind you want", required=True)
     in_domain_target: str | None = option("its translation", required=True)
     output_source: str | None = option("file for the selected lines of --source", required=True)
     output_target: str | None = option("file for the selected lines of --target", required=True)

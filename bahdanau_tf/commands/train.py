@@ -2,13 +2,13 @@
 
 The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best", the best model, by
 --monitor on the dev set. Running the same command again resumes from the last checkpoint, and so
-does one with --model_dir alone: texts and flags that are not given are those of before.
+does one with --model_dir alone: texts and flags that you leave out stay as they were.
 
-Flags marked [from the text] are chosen so that they fit the text, its number of pairs, lengths and
-scripts, unless they are given. What was chosen is printed, with reasons. With --recipe nothing is
-chosen: flags that are not in the recipe have the values after "recipe:", the paper's. With
---init_from, a trained model and its tokenizers are trained further on another text. All flags of a
-training are in the file train.flags in --model_dir; it can be the --flagfile of another training.
+Flags marked [from the text] are chosen to fit the text, its number of pairs, lengths and scripts,
+unless you set them. What was chosen is printed, with reasons. With --recipe nothing is chosen:
+flags that are not in the recipe have the values after "recipe:", the paper's. With --init_from, a
+trained model is trained further on another text, with its own tokenizers. All flags of a training
+are in the file train.flags in --model_dir; it can be the --flagfile of another training.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ DATA_VARIABLE = "BAHDANAU_TF_DATA"
 class _Files(OptionGroup):
     train_source: str | None = option(
         "training text, source side; needed in a new --model_dir; FILE.tsv, without "
-        "--train_target, is a table of both sides, a sentence, a tab and its translation in "
-        "each line"
+        "--train_target, is a table of both sides: each line has a sentence, a tab and its "
+        "translation"
     )
     train_target: str | None = option("training text, target side; needed in a new --model_dir")
     dev_source: str | None = option(
         "dev text, source side, to choose the best model; FILE.tsv as for --train_source"
     )
     dev_target: str | None = option("dev text, target side")
-    model_dir: str | None = option("folder of the model; made if it does not exist", required=True)
+    model_dir: str | None = option(
+        "folder of the model; created if it does not exist", required=True
+    )
     data_dir: str | None = option(
         f"folder of the text files; default: the environment variable {DATA_VARIABLE}, else "
         "the current folder"

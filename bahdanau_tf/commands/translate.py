@@ -1,29 +1,29 @@
 """Translates lines in order; empty lines stay empty.
 
-Reads --input or standard input, writes --output or standard output; memory does
-not grow with the number of lines. Lines whose translation was cut off at the
-length limit are reported on standard error.
+Reads --input or standard input and writes --output or standard output; memory does not grow with
+the number of lines. Lines whose translation was cut off at the length limit are reported on
+standard error.
 
 --format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
-line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score.
---format=json writes for each line an object with source, text, score, log_prob, finished and, with
+line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score. For
+each line, --format=json writes an object with source, text, score, log_prob, finished and, with
 --n_best, alternatives.
 
 --alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
 in 0-0 1-2; in JSON also the tokens, their byte offsets, and the soft alignment: a row for each
 target token and a column for each source token, both including the end symbol.
 
-Where ||| separates fields, a ||| in a translation is written as
-&#124;&#124;&#124;, as in Moses; rescore reads it back.
+Where ||| separates fields, a ||| in a translation is written as &#124;&#124;&#124;, as in Moses;
+rescore undoes this.
 
---prefixes names a file with a line for each line of the input: the first words
-of its translation, or nothing. With a model of words the last word of a prefix
-is complete; with one of sub-words it may be continued.
+--prefixes names a file with a line for each line of the input: the first words of its translation,
+or nothing. With a word model the last word of a prefix must be complete; with a sub-word model it
+may be continued.
 
 --shard=i/n translates the i-th of n parts of --input, for jobs on several processes or machines.
 With --output=out it writes out-i-of-n; joined in the order of their names, the n files are the
-translation of the whole. A file exists only when it is complete, and the command then leaves it as
-it is: run the same command again after a job was killed. A file that was made of other lines, by
+translation of the whole. A file exists only once it is complete, and the command then leaves it as
+it is: if a job was killed, run the same command again. A file that was made from other lines, by
 another model or with other flags is refused.
 """
 
@@ -71,7 +71,7 @@ class _Files(OptionGroup):
     )
     output: str | None = option(f"file for the translations; {common.WRITTEN}")
     shard: str | None = option(
-        "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n"
+        "i/n: the i-th of n parts of --input, from 1; -i-of-n is added to the name of --output"
     )
 
 

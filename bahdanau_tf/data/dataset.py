@@ -183,10 +183,10 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
-    The number of batches is unknown before the first epoch ends, so Keras then warns that the data
+    The number of batches is unknown until the first epoch ends, so Keras then warns that the data
     ran out. To set it in advance, `apply`
-    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but with `token_budget`
-    and the shuffle "each_epoch" epochs differ in it.
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but with `token_budget` and
+    shuffle "each_epoch" it differs between epochs.
 
     Args:
         corpus: the corpus; or its source and target, each a path or a list of sentences.

@@ -40,8 +40,8 @@ def alignment_error_rate(
 
     Args:
         alignments: A, the links to judge, a set for each sentence.
-        sure: S, the links that must be found.
-        possible: further links that may be found; P is their union with S.
+        sure: S, the links that must be present.
+        possible: further links that may be present; P is their union with S.
 
     Returns:
         From 0, the best, to 1; 0 if there are no links at all.
@@ -111,11 +111,11 @@ def bootstrap(
 def ibm_model_1(
     sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int = 5
 ) -> list[np.ndarray]:
-    """Aligns sentence pairs by IBM model 1 (Brown et al. 1993), which EM trains on them.
+    """Aligns sentence pairs by IBM model 1 (Brown et al. 1993), trained on them by EM.
 
         α_ij = t(y_i | x_j) / Σ_k t(y_i | x_k),  t(y | x) ← Σ α_ij / Σ_y Σ α_ij
 
-    x_0 is an empty word that each sentence has.
+    x_0 is an empty word in each sentence.
 
     Args:
         sources, targets: The words of each sentence.
@@ -233,7 +233,7 @@ MANY = 20  # pairs of which some link the first word
 def read_gold(
     path: str | Path, lengths: Sequence[tuple[int, int]]
 ) -> tuple[list[Links], list[Links]]:
-    """Reads links by hand, in Pharaoh's format or in that of the NAACL 2003 task.
+    """Reads links made by hand, in Pharaoh's format or that of the NAACL 2003 task.
 
     Pharaoh's has a line for each pair, of links as in "0-0 1-2", and possible ones as in "1?2",
     "1p2" or "1-2?". NAACL's has a line for each link, "pair source target", counted from 1, with

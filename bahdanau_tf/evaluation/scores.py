@@ -26,9 +26,9 @@ class ScoreOptions:
         tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces between words
             (Japanese without spaces has BLEU 0), "none" for text that is tokenized already,
             "char", "intl", "zh", "ja-mecab", "ko-mecab"... `bleu_tokenizer` chooses one.
-        lowercase: Whether case is ignored.
-        nfc: Whether both texts are written in composed characters (NFC) before: the same text may
-            come decomposed (NFD), and no word would match.
+        lowercase: Whether to ignore case.
+        nfc: Whether to compose the characters of both texts (NFC) first: the same text may come
+            decomposed (NFD), and no word would match.
         n_bootstrap: Number of bootstrap samples for an interval; less than 2 for none.
     """
 
@@ -44,9 +44,9 @@ class Score:
 
     Attributes:
         name: The title of the metric, such as "chrF2++".
-        score: From 0 to 100; TER, of which less is better, may be larger.
-        signature: The settings that the score depends on; sacreBLEU's, and "norm:NFC" if the texts
-            were composed before.
+        score: From 0 to 100; TER, where lower is better, may be larger.
+        signature: The settings that the score depends on: sacreBLEU's, and "norm:NFC" if the texts
+            were composed first.
         mean: Mean over bootstrap samples, None if none were drawn.
         margin: Half the width of their 95 % interval, None if none were drawn.
         detail: BLEU's n-gram precisions, brevity penalty and lengths.
@@ -223,7 +223,7 @@ def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None
 
 
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
-    """Chooses the tokenizer with which BLEU counts words.
+    """Chooses the tokenizer that BLEU counts words with.
 
     The script of the sentences decides; the language does where the script fits several languages,
     and where there are no letters:

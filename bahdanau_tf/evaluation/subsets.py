@@ -67,7 +67,7 @@ def known_sentences(
     Args:
         translators: Objects with the tokenizers of each model, as `source_texts` and `target_text`.
         sources: The source sentences.
-        references: Their translations, whose words are checked, too.
+        references: Their translations, whose words are also checked.
 
     Returns:
         A mask for `select`.
@@ -197,7 +197,7 @@ def bleu_by_rank(
     count: int = 6,
     **options: Any,
 ) -> list[LengthBin]:
-    """Computes BLEU of sentences that are sorted by the rank of their words.
+    """Computes BLEU of sentences sorted by the rank of their words.
 
     Args:
         hypotheses, references: As in `bleu`.

@@ -54,7 +54,7 @@ class _Context(weights.ConfiguredLayer):
 class FixedContext(_Context):
     """RNNencdec's context: the same sentence vector c = h_Tx at every step.
 
-    It is used in place of an attention layer and returns None as weights.
+    It takes the place of an attention layer and returns None as weights.
 
     Call arguments:
         query: float [B, n] or [B, K, n]; only its shape is used.
@@ -116,9 +116,9 @@ class Attention(_Context):
     by `build_keys`. If they override `call`, it must take `values` as well: search passes it;
     and it reads `completed(memory)`.
 
-    An attention whose weights depend on those of the step before has a *state*, a nest of
-    tensors that every step passes to the next one: it defines `initial_state`, and `energies` or
-    `align` or both.
+    An attention whose weights depend on those of the previous step has a *state*, a nest of tensors
+    that each step passes to the next: it defines `initial_state`, and `energies` or `align` or
+    both.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -271,10 +271,10 @@ class BahdanauAttention(Attention):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)            (eq. 6)
         c_i  = Σ_j α_ij h_j                         (eq. 5)
 
-    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned projections W_a
-    and U_a. Weights are initialized as in appendix B.1: W_a and U_a from N(0, 0.001²), v_a zero,
-    so that attention is uniform at first. (As v_a is zero, W_a and U_a get no gradient in the
-    first update.)
+    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned projections W_a and
+    U_a. Weights are initialized as in appendix B.1: W_a and U_a from N(0, 0.001²), v_a zero, so
+    that attention is uniform at first. (Since v_a is zero, W_a and U_a get no gradient in the first
+    update.)
 
     Args:
         units: n', size of the alignment model.
@@ -363,8 +363,8 @@ class DotAttention(Attention):
 
         e_ij = s_{i-1} · h_j
 
-    It has no weights, so the state must be as wide as the annotations: a bidirectional encoder
-    of n units a side wants a decoder of 2n.
+    It has no weights, so the state must be as wide as the annotations: a bidirectional encoder with
+    n units per direction needs a decoder with 2n.
 
     Call arguments, masking and returns: see `BahdanauAttention`.
 

@@ -173,7 +173,7 @@ class GRUCell(RecurrentCell):
 
     Args:
         units: n.
-        use_gate_bias: Whether z and r have biases too.
+        use_gate_bias: Whether z and r also have biases.
         kernel_initializer: As the other initializers, see `RecurrentCell`.
 
     Call arguments: see `RecurrentCell`.
@@ -226,8 +226,8 @@ class GRUResetAfterCell(RecurrentCell):
         h~_t = tanh(W x_t + b + r_t ∘ (U h_{t-1} + b_U))
         h_t  = z_t ∘ h_{t-1} + (1 - z_t) ∘ h~_t
 
-    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate order and convention
-    for z (it keeps the *old* state) it follows, so weights can be carried to and from a cuDNN
+    It gives the same numbers as `keras.layers.GRUCell(reset_after=True)` and follows its gate order
+    and convention for z (it keeps the *old* state), so weights can be moved to and from a cuDNN
     kernel.
 
     Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and `recurrent_bias` [3n],
@@ -289,10 +289,10 @@ class LSTMCell(RecurrentCell):
 class KerasCell(Cell):
     """A cell of `keras.layers.RNN` with `project` and `step`.
 
-    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all its work in one
-    call, so its input products stay in the loop, and a decoder's context is a part of its input,
-    [E y_i ; c_i]. This is the same function as with a cell of this package: the Keras cell's
-    kernel is W stacked on C.
+    Encoders and decoders wrap Keras cells themselves. Such a cell does all its work in one call, so
+    its input products stay in the loop, and a decoder's context is part of its input, [E y_i ;
+    c_i]. This is the same function as with a cell of this package: the Keras cell's kernel is W
+    stacked on C.
 
     Args:
         cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer with a
@@ -304,7 +304,7 @@ class KerasCell(Cell):
         states: float [batch, n], one or as many as the cell has.
 
     Raises:
-        ValueError: `cell` is not such a cell, or has dropout of its own.
+        ValueError: `cell` is not such a cell, or has its own dropout.
     """
 
     context_as_input = True

@@ -400,7 +400,7 @@ class ConditionalDecoder(AttentionDecoder):
         c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
         s_i  = g(s'_i, c_i)             is read out
 
-    The cells f and g are of one kind and have weights of their own; C is the input matrix of g.
+    The cells f and g are of the same kind but have their own weights; C is the input matrix of g.
 
     Args:
         cell: f; g is a new cell from its config, `context_cell`.

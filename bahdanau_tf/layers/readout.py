@@ -49,9 +49,9 @@ class OutputWeights:
 class OutputColumns:
     """`OutputWeights` with a column for each word, its bias at the end.
 
-    A product of few rows of features reads them two to three times as fast, one of hundreds of
-    rows a tenth faster; training is slower. The bias is part of the product: adding it
-    afterwards would take a tenth as long again.
+    With few rows of features, products are two to three times as fast, with hundreds of rows a
+    tenth faster; training is slower. The bias is part of the product: adding it afterwards would
+    take a tenth as long again.
     """
 
     kernel: tf.Tensor  # float [f + 1, K]
@@ -89,7 +89,7 @@ class Readout(weights.ConfiguredLayer):
         units: l.
         factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K]; None for a full W_o.
         terms: Which of the terms "state", "previous", "context" are used.
-        tied: Whether the target embedding is used as `output_kernel`; it then is an argument of
+        tied: Whether the target embedding is used as `output_kernel`; it is then an argument of
             `logits`.
         kernel_initializer: Initializer of all matrices.
         bias_initializer: Initializer of the biases.

@@ -216,7 +216,7 @@ class Encoded(NamedTuple):
         forward_states: For each layer, the bottom one first, the states after the last real
             word, a tuple of float [B, n]. The first is the output; a residual layer's includes
             what it is added to.
-        backward_states: The same of the backward direction, after the first word, which it reads
+        backward_states: The same for the backward direction, after the first word, which it reads
             last; empty without a backward direction.
         mask: bool [B, T_x], True on real positions; None or () if all are.
     """
@@ -340,7 +340,7 @@ class BidirectionalEncoder(_RecurrentEncoder):
         h←_j = f(E x_j, h←_{j+1})
         h_j  = [h→_j ; h←_j]         (eq. 7)
 
-    The initial states of both directions are zero. They share the embedding, not the weights.
+    The initial states of both directions are zero; they share the embedding, not the weights.
 
     Args:
         cell: A recurrent cell of this package or of Keras. It is a template: each direction of

@@ -17,7 +17,7 @@ from bahdanau_tf.system.tensors import Nest, Shape
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class LocationAttention(BahdanauAttention):
-    """Additive attention that sees where the step before attended.
+    """Additive attention that sees where the previous step attended.
 
         f_i  = F * α_{i-1}                                         (section 2.2)
         e_ij = w · tanh(W s_{i-1} + V h_j + U f_ij + b)            (section 2.2)
@@ -40,7 +40,7 @@ class LocationAttention(BahdanauAttention):
 
     Reference:
         Chorowski, Bahdanau, Serdyuk, Cho and Bengio 2015, Attention-Based Models for Speech
-        Recognition, arXiv 1506.07503, section 2.2. It has k = 10, r = 201 for frames of speech;
+        Recognition, arXiv 1506.07503, section 2.2. It uses k = 10, r = 201 for frames of speech;
         words need fewer positions.
     """
 
@@ -93,10 +93,10 @@ class MonotonicAttention(Attention):
         q_ij = (1 - p_i,j-1) q_i,j-1 + α_{i-1,j}            (section 2.3)
         α_ij = p_ij q_ij,  c_i = Σ_j α_ij h_j,  α_0 = 1, 0, 0, ..
 
-    α_ij is the probability that step i attends to position j: a reader starts where the step
-    before attended, stops at each position with probability p_ij, otherwise moves on to the next
-    one. If it passes the last word, no word is attended to: the weights of a step sum to at most
-    1. While all e are 0, as at first, it moves one word a step.
+    α_ij is the probability that step i attends to position j: a reader starts where the previous
+    step attended, stops at each position with probability p_ij, and otherwise moves on to the next
+    one. If it passes the last word, no word is attended to: the weights of a step sum to at most 1.
+    While all e are 0, as at first, it moves one word per step.
 
     The same expectation is used in training, scores and search. (A hard choice in search needs
     noise in training, section 2.5, which is not implemented.) The recurrence over j is computed
@@ -106,8 +106,8 @@ class MonotonicAttention(Attention):
 
     Args:
         units: n' of the score.
-        content: An attention without a state, whose `score` is used, in place of
-            `BahdanauAttention(units)`.
+        content: An attention without a state, whose `score` is used instead of
+            `BahdanauAttention(units)`'s.
         kernel_initializer: Initializer of the kernels of that `BahdanauAttention`.
         bias_initializer: Initializer of r; a negative one lets the reader move faster.
 

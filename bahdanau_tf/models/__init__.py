@@ -20,7 +20,7 @@ from bahdanau_tf.models.stepwise import (
 
 
 def from_preset(name: str, **overrides: Any) -> EncoderDecoder:
-    """Makes the model of a preset.
+    """Creates the model of a preset.
 
     Args:
         name: Such as "rnnsearch-50".

@@ -40,19 +40,19 @@ class Architecture:
         embedding_dim: m.
         maxout_units: l.
         attention: An attention layer, `FixedContext`, or None.
-        cell: A part in place of the decoder's `GRUCell`; may be of Keras.
-        encoder: A part in place of the model's `encoder_class` with a `GRUCell`; its
+        cell: A cell instead of the decoder's `GRUCell`; may be Keras'.
+        encoder: An encoder instead of the model's `encoder_class` with a `GRUCell`; its
             `state_dropout` must equal the model's.
-        readout: A part in place of the maxout readout.
-        bridge: A part in place of the model's `bridge_class`.
+        readout: A readout instead of the maxout readout.
+        bridge: A bridge instead of the model's `bridge_class`.
         step_order: "original", "appendix" or "main-text", see `AttentionDecoder`, or
             "conditional", see `ConditionalDecoder`.
         factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the original code, or one
             matrix [l, K_y], as in the paper.
         tie_embeddings: Whether the last output matrix is the transposed target embedding; needs
             l = m unless the output is factored.
-        share_embeddings: Whether both sides have the same embeddings; needs one vocabulary for
-            both. With `tie_embeddings` the three matrices are one (Press and Wolf 2017, arXiv
+        share_embeddings: Whether both sides share their embeddings; needs one vocabulary for both.
+            With `tie_embeddings` the three matrices are one (Press and Wolf 2017, arXiv
             1608.05859).
         embedding_bias: Whether embeddings have a bias, as in the original code.
         embedding_dropout: Dropout rate of the embeddings.

@@ -87,7 +87,7 @@ class RNNSearch(_OriginalModel):
         embedding_dim: m.
         attention_units: n'.
         maxout_units: l.
-        attention: A part in place of the additive attention: a layer, or the name of one of this
+        attention: An attention instead of the additive one: a layer, or the name of one of this
             package, such as "GeneralAttention", which gets n' units.
         **options: Other parts, dropout and initializers; see `Architecture`.
 
@@ -165,7 +165,7 @@ class RNNEncDec(_OriginalModel):
         units: n, hidden units of encoder and decoder.
         embedding_dim: m.
         maxout_units: l.
-        use_context: Whether every step has the context c; if not, the decoder depends on the
+        use_context: Whether every step sees the context c; if not, the decoder depends on the
             source only through its first state.
         **options: Other parts, dropout and initializers; see `Architecture`.
 
@@ -208,7 +208,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o s^L_i + b_y)
 
     The paper *reverses* the words of the source, but not the end symbol. That is done by a
-    tokenizer with `reverse=True`, so that serving and scoring do it, too.
+    tokenizer with `reverse=True`, so that serving and scoring do it as well.
 
     The paper initializes "all of the LSTM's parameters" from U(-0.08, 0.08). It calls "the LSTM"
     the network of 384M parameters, so here embeddings, biases and output are included. 64M of

@@ -32,33 +32,33 @@ class Decoding(OptionGroup):
 
     Attributes:
         beam_size: K, the number of hypotheses kept; 1 is greedy search.
-        n_best: Number of translations returned for each sentence, best first; with sampling the
+        n_best: Number of translations returned for each sentence, best first; with sampling, the
             number of draws.
-        alpha: α of the length penalty ((5 + |y|) / 6)^α; with 0 translations are ranked by
-            log p(y | x) alone, as in the paper.
-        beta: β of the coverage penalty, for models with attention; 0 for none.
+        alpha: α in the length penalty ((5 + |y|) / 6)^α; 0 ranks translations by log p(y | x)
+            alone, as in the paper.
+        beta: β in the coverage penalty, for models with attention; 0 for none.
         min_length_ratio: Shortest translation, in tokens per source token.
         max_length_ratio: Longest translation, in tokens per source token; 3 as in the original
             code.
-        max_length: Longest translation in tokens, for any source.
-        no_repeated_ngrams: No n-gram of this length occurs twice; 0 for no such limit.
+        max_length: Longest translation in tokens, however long the source.
+        no_repeated_ngrams: No n-gram of this length may occur twice; 0 for no limit.
         unknown: Treatment of unknown words: "keep" writes [UNK], "forbid" never produces one,
             "replace" writes the dictionary's translation of the source word with the largest
-            weight, or that word itself.
+            weight, or else that word itself.
         shortlist: Whether to score only the frequent words and those that the lexicon has for the
-            words of the sentence: faster, and nearly the same translations.
-        shrink: Whether the beam gets narrower by one with each finished hypothesis, as in the
-            original code; search then stops earlier.
-        sampling: Whether translations are drawn word by word, without beam search. The draws depend
+            sentence: faster, with nearly the same translations.
+        shrink: Whether the beam shrinks by one with each finished hypothesis, as in the original
+            code; search then stops earlier.
+        sampling: Whether to draw translations word by word instead of beam search. The draws depend
             only on the sentence, the seed and n_best; alpha and beta only score and rank them.
         temperature: Words are drawn from softmax(logits / temperature).
-        top_k: Words are drawn from the k most probable ones; 0 for all.
+        top_k: Words are drawn only from the k most probable ones; 0 for all.
         top_p: Words are then drawn from the smallest set whose total probability is at least p.
         seed: Seed of the draws.
 
     Raises:
-        ValueError: A value is out of range, or would have no effect because
-            of `sampling`. The message has the name and the value.
+        ValueError: A value is out of range, or has no effect because of `sampling`. The message has
+            the name and the value.
     """
 
     beam_size: int = setting(5, Range(1, 10_000), used_if=_SEARCHED)

@@ -31,17 +31,17 @@ class TextOptions(OptionGroup):
     Attributes:
         tokenizer: "word", or the sub-words "bpe" or "unigram".
         joint: Whether sub-words are learned from both languages together.
-        source_vocabulary_size: Number of ids of the source side, special symbols included; fewer if
+        source_vocabulary_size: Number of ids on the source side, special symbols included; fewer if
             the text has fewer words.
-        target_vocabulary_size: Number of ids of the target side; not used with --joint.
+        target_vocabulary_size: Number of ids on the target side; not used with --joint.
         source_language: Code of the source language, such as en, whose rules split text into words
-            (not for sub-words); guessed from the training text if not given.
-        target_language: Code of the target language, such as fr; guessed, too.
-        lowercase: Whether text is converted to lower case.
+            (not for sub-words); guessed from the training text by default.
+        target_language: Code of the target language, such as fr; also guessed by default.
+        lowercase: Whether to convert text to lower case.
         reverse_source: Whether the source is read from its last word to its first, as by Sutskever
             et al.
-        true_case: Whether a source line all in capitals is read as an ordinary sentence; other
-            lines stay as they are. If not given, yes, except for Turkish and Azeri, where I is the
+        true_case: Whether a source line in all capitals is read as an ordinary sentence; other
+            lines stay as they are. By default yes, except for Turkish and Azeri, where I is the
             capital of ı.
 
     Raises:
@@ -103,28 +103,28 @@ class ModelOptions(OptionGroup):
         embedding_dim: m, width of the embeddings.
         attention_units: n', size of the alignment model (rnnsearch, with a score that has a size).
         maxout_units: l, width of the readout (not for seq2seq-lstm).
-        layers: Number of LSTM layers of each side (seq2seq-lstm).
-        attention: Class of the score in place of BahdanauAttention, such as GeneralAttention, or
-            module.Class of your own (rnnsearch).
-        cell: Class of the cells in place of GRUCell, such as LSTMCell or keras.layers.GRUCell, or
-            module.Class of your own (not for seq2seq-lstm).
+        layers: Number of LSTM layers on each side (seq2seq-lstm).
+        attention: Class of the score, instead of BahdanauAttention, such as GeneralAttention, or
+            your own as module.Class (rnnsearch).
+        cell: Class of the cells, instead of GRUCell, such as LSTMCell or keras.layers.GRUCell, or
+            your own as module.Class (not for seq2seq-lstm).
         step_order: "original", "appendix" or "main-text", or "conditional" for a decoder with two
             updates in each step (not for seq2seq-lstm).
         factored_output: Whether the output matrix is factored, as in the original code (not for
             seq2seq-lstm).
-        tie_embeddings: Whether the output matrix is that of the target embeddings (not for
+        tie_embeddings: Whether the target embeddings also serve as the output matrix (not for
             seq2seq-lstm).
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations (not for seq2seq-lstm).
         state_dropout: Dropout rate of the recurrent states.
         readout_dropout: Dropout rate of the readout.
         initialization: "paper", or "glorot" for larger initial kernels, which learn faster (not for
-            seq2seq-lstm); an `attention` and a `cell` get it if they take kernel_initializer.
-        share_embeddings: Whether both sides have the same embeddings; needs --joint (not for
+            seq2seq-lstm); applies to an `attention` or `cell` that takes kernel_initializer.
+        share_embeddings: Whether both sides share their embeddings; needs --joint (not for
             seq2seq-lstm).
 
     Raises:
-        ValueError: A value is out of range, or options do not fit together.
+        ValueError: A value is out of range, or options contradict each other.
     """
 
     model: Literal["rnnsearch", "rnnencdec", "seq2seq-lstm"] = "rnnsearch"

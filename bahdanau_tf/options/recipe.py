@@ -112,74 +112,71 @@ class Recipe(OptionGroup):
             total (updates of the training), warmup_steps, after_warmup (the other updates),
             constant_share and steps_per_epoch, such as "ExponentialDecay(rate, total, 0.02)".
         warmup_steps: Number of updates until the peak of "linear", "cosine" and "inverse_sqrt";
-            with `minutes` a schedule with a total reaches it after a tenth of the training at the
-            latest.
-        constant_share: Share of the training after which "linear" falls.
+            with `minutes`, a schedule with a total reaches it after at most a tenth of the
+            training.
+        constant_share: Share of the training after which "linear" starts to fall.
         plateau: Number of evaluations after which "plateau" halves the rate.
         max_norm: Largest global norm of a batch's gradient.
-        max_skipped: Number of updates in a row whose loss or gradient is not finite, after which
-            training stops. Such updates are skipped, and their sentence pairs are written to the
-            file skipped.jsonl.
+        max_skipped: Training stops after this many updates in a row whose loss or gradient is not
+            finite. Such updates are skipped, and their sentence pairs are written to the file
+            skipped.jsonl.
         average: Decay a of the moving average of the weights, w̄ ← a w̄ + (1 - a) w after each
-            update; 0 for none. The average is what is evaluated and saved as the model. It covers
-            about 1 / (1 - a) updates, which should be a small part of the training.
+            update; 0 for none. The average is evaluated and saved as the model. It covers about 1 /
+            (1 - a) updates, which should be a small part of the training.
         product_dtype: dtype of matrix products in training: "float32"; "bfloat16" or "float16", to
-            which operands and results are rounded, with a scale of the loss for float16; "auto" for
+            which operands and results are rounded, with loss scaling for float16; "auto" for
             bfloat16 if the device multiplies it faster. Everything else, and the saved model, stays
             float32.
-        jit_compile: Whether XLA compiles the update: "on", "off", or "auto": on one GPU, if the
-            first updates are faster with it, unless the training takes less than ten minutes or is
-            deterministic. The batches then have a few fixed shapes; results differ by rounding and
-            by the dropout that is drawn.
+        jit_compile: Whether XLA compiles the update: "on"; "off"; or "auto", which compiles on a
+            single GPU if the first updates are faster that way, unless the training is
+            deterministic or takes less than ten minutes. The batches then have a few fixed shapes;
+            results differ by rounding and by the dropout that is drawn.
         label_smoothing: ε of the loss.
-        risk_samples: Number of translations that are drawn of each sentence for minimum risk
-            training (Shen et al. 2016), after which the more probable ones have the higher BLEU; 0
-            for none, else 2 or more. A last stage: it starts with a trained model, at a low
-            learning rate, without label smoothing; with N translations an update takes N times as
-            long.
+        risk_samples: Number of translations to draw of each sentence for minimum risk training
+            (Shen et al. 2016), which makes those with the higher BLEU more probable; 0 for none,
+            otherwise 2 or more. A last stage: it starts from a trained model, at a low learning
+            rate, without label smoothing; with N translations an update takes N times as long.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.
         token_budget: Largest number of tokens on the longer side of a batch, padding included;
             `batch_size` then only sets how many pairs are sorted together. Here and for
-            `max_length` sub-words are counted as without `sample_subwords`.
-        accumulate: Number of batches of an update, which uses the mean of their gradients, so that
+            `max_length`, sub-words are counted as if without `sample_subwords`.
+        accumulate: Number of batches per update, which uses the mean of their gradients, so that
             only one batch is in memory. If the last batches of an epoch are too few for an update,
             the first ones of the next epoch are added.
-        max_length: Longest sentence in tokens on either side, without the end symbol; longer pairs
+        max_length: Longest sentence on either side, in tokens without the end symbol; longer pairs
             are dropped; 0 for no limit.
-        max_words: Longest source sentence in words between spaces; longer pairs are dropped; 0:
-            none.
-        pool_batches: Number of batches whose pairs are sorted by length together (a pool).
-        shuffle_pool: Whether the batches of a pool come in random order, not the shortest ones
-            first.
+        max_words: Longest source sentence in words between spaces; longer pairs are dropped; 0 for
+            no limit.
+        pool_batches: Number of batches whose pairs are sorted together by length (a pool).
+        shuffle_pool: Whether the batches of a pool come in random order, not shortest first.
         shuffle: The order of the lines: "none" (that of the files), "once" (random, the same in all
             epochs) or "each_epoch".
-        sample_subwords: Whether words are split into sub-words in a randomly drawn way in each
-            epoch.
-        sampled_epochs: Number of first epochs in which they are; default: all.
+        sample_subwords: Whether to split words into sub-words at random, differently in each epoch.
+        sampled_epochs: Number of epochs, from the first, that sample sub-words; default: all.
         epochs: Number of passes over the corpus; the last update has whole batches, even if some
-            are of the next pass. Without a token budget dropped pairs count, too, so there are more
-            passes if many are dropped.
-        updates: Largest number of updates of all runs together; 0 for no limit. Training also ends
-            after the epochs.
-        minutes: Longest time of all runs together, evaluations included, each run from the end of
+            belong to the next pass. Without a token budget dropped pairs also count, so there are
+            more passes if many are dropped.
+        updates: Largest number of updates, over all runs; 0 for no limit. Training also ends after
+            the epochs.
+        minutes: Longest time, over all runs, evaluations included; each run counts from the end of
             its first update, for which its graph is made; 0 for no limit. A schedule with a total,
-            such as linear, then falls with the time, if that ends before the epochs.
+            such as linear, then falls with time, if that ends before the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0 for once an epoch.
-        monitor: How the best model is selected on the dev set: "bleu", by the highest BLEU, and by
+        monitor: How to select the best model on the dev set: "bleu", by the highest BLEU, and by
             the lowest loss if BLEU is equal or below 1; or "loss", by the lowest loss per word.
             `patience` and "plateau" count evaluations without a better model.
-        patience: Number of evaluations after which training stops, without a better model; with
-            "linear" counted from when the rate falls.
+        patience: Training stops after this many evaluations without a better model; with "linear"
+            counted from when the rate falls.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none for tokenized text;
             default: by the target's language and script.
-        keep: Number of the last checkpoints that are kept. If the newest is damaged, training
-            resumes from the one before it.
+        keep: Number of recent checkpoints to keep. If the newest is damaged, training resumes from
+            the one before it.
         seed: Seed of the weights, the shuffling and the dropout.
         deterministic: Whether the same training gives the same weights bit for bit, even if it was
             killed and resumed, on the same machine with the same number of threads, which it
-            reports and records. Until the process ends TensorFlow then replaces operations that are
-            not deterministic by slower ones.
+            reports and records. Until the process ends, TensorFlow then uses slower, deterministic
+            operations.
 
     Raises:
         ValueError: A value is out of range.

@@ -34,12 +34,12 @@ class StartOptions(OptionGroup):
     """What a new training starts with.
 
     Attributes:
-        init_from: a trained model with whose weights and tokenizers a new training begins: the
+        init_from: a trained model whose weights and tokenizers a new training starts from: the
             folder of an earlier training or of a saved translator, or the name of a translator that
             comes with the package; a copy is kept in --model_dir
-        dev_pairs: number of training pairs that are held out as dev text; 0 for none
-        added_words: number of words that --init_from adds to the vocabulary of each side, the most
-            frequent unknown ones of the training text (not for sub-words, which can write any word)
+        dev_pairs: number of training pairs to hold out as dev text; 0 for none
+        added_words: number of words to add to each side's vocabulary with --init_from, the most
+            frequent unknown ones in the training text (not for sub-words, which can write any word)
     """
 
     init_from: str | None = None

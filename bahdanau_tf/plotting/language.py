@@ -29,7 +29,7 @@ def set_language(language: str | None = None) -> None:
     locale, so that a notebook draws the same everywhere.
 
     Args:
-        language: "en", "ko" or "ja"; None for that of the locale, English if it is another one.
+        language: "en", "ko" or "ja"; None for the locale's, or English if that is another one.
 
     Raises:
         ValueError: There are no texts in this language.

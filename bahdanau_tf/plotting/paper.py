@@ -160,9 +160,9 @@ def plot_alignment(
     """Draws a soft alignment αᵢⱼ as in Figure 3: 0 is black, 1 is white.
 
     Args:
-        source_tokens: the columns, written on top; or a `Translation`, which has the tokens of
-            both sides and the weights.
-        target_tokens: the rows, written at the side.
+        source_tokens: the columns, written along the top; or a `Translation`, which has the tokens
+            of both sides and the weights.
+        target_tokens: the rows, written down the side.
         weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end symbol.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 
@@ -293,11 +293,11 @@ def plot_vectors(
     groups: Sequence[int],
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """Draws texts as points in a plane, each group with a marker of its own.
+    """Draws texts as points in a plane, each group with its own marker.
 
     Args:
         points: float `[N, 2]`.
-        texts: what is written beside each point.
+        texts: what is written next to each point.
         groups: the number of each point's group, from 0.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 

@@ -147,7 +147,7 @@ class Continuation:
         parent: The place of the hypothesis in the step before; -1 in the first step.
         log_prob: log p of the hypothesis with this word.
         score: Its score with the length penalty if the word is the end symbol, else None.
-        cut: Why search did not continue it; "" for those on the way to another and for the best.
+        cut: Why search did not continue it; "" for those that lead to another and for the best.
         is_best: Whether it is part of the translation.
     """
 
@@ -202,9 +202,9 @@ def plot_trace(
     """Draws a translation step by step, with a line for each target word.
 
     The panels: weights and energies, with a column for each source token as in `plot_alignment`;
-    the most probable words; what state, previous word, context and biases add to the logit of
-    the chosen word; the means of the gates; the norm of the context. Panels for which the model
-    has no values are left out. They stand in rows of at most 10 inches; only a panel of a long
+    the most probable words; what state, previous word, context and biases add to the logit of the
+    chosen word; the means of the gates; the norm of the context. Panels for which the model has no
+    values are left out. They are laid out in rows of at most 10 inches; only the panel of a long
     sentence is wider.
 
     Args:
@@ -383,7 +383,7 @@ class Drawn(str):
 def view_traces(traces: Mapping[str, Trace], language: str | None = None) -> str:
     """Draws traces side by side, step by step, such as those of one sentence by two models.
 
-    For the chosen step it shows the row of attention beside the source words, lines between the
+    For the chosen step it shows the row of attention next to the source words, lines between the
     two sentences, the most probable words and the gates. The translation grows with the steps.
 
     Args:

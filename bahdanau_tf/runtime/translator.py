@@ -33,7 +33,7 @@ class Translator:
 
     Attributes:
         model_name: The class of the model that was exported.
-        decoding: How to search, if a call does not specify it.
+        decoding: How to search, unless a call specifies it.
         card: The card of the translator that was exported, see `bahdanau_tf.Translator`.
         source_text, target_text: The tokenizers, `bahdanau_tf.runtime.text.Subwords`.
 
@@ -131,11 +131,11 @@ class Translator:
                 UTF-8 are read as U+FFFD.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
-            prefixes: For each sentence the text with which its translation begins.
-            **options: Fields of `Decoding`, in place of those of `decoding`.
+            prefixes: For each sentence, the text that its translation begins with.
+            **options: Fields of `Decoding`, which override those of `decoding`.
 
         Returns:
-            A `Translation` for each sentence, in order; for one string one `Translation`.
+            A `Translation` for each sentence, in order; for one string, a single `Translation`.
 
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers

@@ -48,8 +48,8 @@ def beam_search(
     Args:
         step: the step function, see `bahdanau_tf.search`.
         state: nest of `[B, ...]`, the state before the first word.
-        memory: nest of `[B, ...]`, what `step` reads beside it.
-        start_id: the id given to `step` at the first word.
+        memory: nest of `[B, ...]`, what else `step` reads.
+        start_id: the id passed to `step` for the first word.
         eos_id: the id of the end symbol.
         max_length: the largest number of tokens, end symbol included: an int, or int32 `[B]`, one
             for each row (less than 1 counts as 1).
@@ -59,11 +59,11 @@ def beam_search(
             falling with the length.
         coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` -> the term added to the
             score, `[B, K]`, at most 0.
-        constraints: functions `(logits [B, K, V], history) -> logits`, applied one after the other;
-            a forbidden word has logit -inf. One that would leave a hypothesis no word is ignored
-            for that step; a `Few` counts the words to which `step` gives -inf as left.
-        shrink: whether the beam gets narrower by one with each finished hypothesis, as in the
-            original code's search. A row then stops at the latest when K hypotheses have finished.
+        constraints: functions `(logits [B, K, V], history) -> logits`, applied in order; a
+            forbidden word has logit -inf. One that would leave a hypothesis no word is ignored for
+            that step; a `Few` counts the words to which `step` gives -inf as left.
+        shrink: whether the beam shrinks by one with each finished hypothesis, as in the original
+            code's search. A row then stops at the latest when K hypotheses have finished.
         watch: function of the log-probabilities of the hypotheses, float32 `[B, K]`, -inf for those
             that are not continued, and of their best K + `SPARE` `Continuations`, of which search
             keeps the first K; called at each step. It is meant for eager execution.
@@ -169,7 +169,7 @@ def sample(
         model, at temperature 1, without top k and top p.
 
     Raises:
-        ValueError: an option out of range.
+        ValueError: an option is out of range.
     """
     for name, value, wanted, good in (
         ("temperature", temperature, "> 0", temperature > 0),

@@ -48,7 +48,7 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
 
 
 def forbid(ids: Sequence[int]) -> Constraint:
-    """Forbids words at every step, the unknown word for example.
+    """Forbids words at every step, such as the unknown word.
 
     Args:
         ids: their ids.

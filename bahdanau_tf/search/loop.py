@@ -104,7 +104,7 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalt
 
 
 class SearchResult(NamedTuple):
-    """The N best hypotheses of each row: the finished, then the unfinished.
+    """The N best hypotheses of each row: finished ones, then unfinished ones.
 
     T is the largest `max_length`. If a row has fewer than N hypotheses (with a tiny vocabulary),
     the remaining places have length 0 and score -1e9.
@@ -112,7 +112,7 @@ class SearchResult(NamedTuple):
     Attributes:
         tokens: int32 `[B, N, T]`, the end symbol included, 0 after it.
         log_probs: float32 `[B, N]`, sum of the model's log-probabilities.
-        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs` with length and
+        scores: float32 `[B, N]`, what hypotheses are ranked by: `log_probs` with length and
             coverage penalties. Always finite.
         lengths: int32 `[B, N]`, number of tokens, the end symbol included.
         weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0 after the end; None

@@ -72,7 +72,7 @@ SMALL = 500  # smaller vocabularies are not divided into chunks
 
 
 class History(NamedTuple):
-    """What a constraint knows of the hypotheses.
+    """What a constraint knows about the hypotheses.
 
     Attributes:
         tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.

@@ -229,7 +229,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             id of padding must be 0.
         reverse: Whether the last piece comes first (Sutskever et al. 2014, section 3.3). The end
             symbol stays last.
-        true_case: Whether a line all in capitals is read as an ordinary sentence, see `true_cased`.
+        true_case: Whether a line in all capitals is read as an ordinary sentence, see `true_cased`.
 
     Raises:
         ValueError: The model lacks one of the three symbols, or padding is not 0.
@@ -281,13 +281,13 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         Args:
             files: UTF-8 text, one sentence per line; streamed.
             vocabulary_size: Number of ids, including the three special symbols and, with
-                `byte_fallback`, the 256 bytes. A small text gives fewer.
+                `byte_fallback`, the 256 bytes. A small text yields fewer.
             model_type: "bpe" or "unigram".
             normalization: "nfc": composed characters, plain spaces, no invisible characters. Or
                 one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes [UNK].
-            max_sentences: If there are more lines, so many are sampled.
+            max_sentences: If there are more lines, this many are sampled.
             reverse, true_case: As in the constructor.
             lowercase: With "nfc", whether capitals become lower case.
             half_width: With "nfc", whether the full-width forms of ASCII become ASCII; with None,

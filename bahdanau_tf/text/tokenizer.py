@@ -236,7 +236,7 @@ _LOOKED_AT = 100  # strings of a list that may be names of files
 
 
 def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
-    """Distinguishes names of files from sentences: returns paths and lists of sentences.
+    """Distinguishes file names from sentences: returns paths and lists of sentences.
 
     A list of strings has names if all of them look like names (no white space, or an extension) or
     one of them is an existing file, so that a misspelt name is not learned as a sentence. Otherwise

@@ -27,7 +27,7 @@ class Coverage:
 
     Attributes:
         running: Number of running words in the text.
-        known: Number of them that the vocabulary has.
+        known: Number of these that the vocabulary has.
     """
 
     running: int

@@ -91,26 +91,26 @@ _STRINGS = [tf.TensorSpec([None], tf.string)]
 
 
 class WordTokenizer(Tokenizer):
-    """Splits text into words as Moses does, and joins words to text again.
+    """Splits text into words as Moses does, and joins words into text again.
 
     `split` returns the words of the Moses tokenizer (without aggressive hyphens and escapes). In
     Japanese and Korean a word also ends where Han, kana, Hangul or digits start. Each word is
     normalized after splitting, so that offsets are those of the original text.
 
-    The inverse needs the ids only. A rule of the language says where spaces go; where the rule is
+    The inverse needs only the ids. A rule of the language says where spaces go; where the rule is
     wrong for a word, its vocabulary entry carries a sign: U+FFED for no space before it, U+2423 for
     a space before it. A signed word that the vocabulary lacks counts as the word without the sign.
 
     Args:
         vocabulary: The words that have ids.
-        language: ISO 639-1 code; languages that are not in `languages.py` have the general rules.
-        lowercase: Whether words are written in lower case.
+        language: ISO 639-1 code; languages that are not in `languages.py` use the general rules.
+        lowercase: Whether to write words in lower case.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
         reverse: Whether the last word comes first (Sutskever et al. 2014, section 3.3). The end
             symbol stays last.
         no_break: Whether `detokenize` writes no-break spaces (U+00A0) where the language has them,
             in French before ! ? : ; and inside « »; if not, plain spaces.
-        true_case: Whether a line all in capitals is read as an ordinary sentence, see `true_cased`.
+        true_case: Whether a line in all capitals is read as an ordinary sentence, see `true_cased`.
         rules: Version of the languages' rules: 2, or 1 as in tokenizers saved before version 2.
 
     Raises:

@@ -62,9 +62,9 @@ class History:
     """What `fit` did.
 
     Attributes:
-        history: For each evaluation of all runs a number in each of the lists "updates", "epochs",
-            "loss", "val_loss", "val_bleu", "learning_rate", "words_per_second" and "seconds", as in
-            Keras' History; those of a dev text are missing without one.
+        history: A number for each evaluation, over all runs, in each of the lists "updates",
+            "epochs", "loss", "val_loss", "val_bleu", "learning_rate", "words_per_second" and
+            "seconds", as in Keras' History; without a dev text, its lists are missing.
         result: The result of the last run.
         model_dir: The folder of the training; a temporary one is removed with this object.
     """
@@ -91,38 +91,38 @@ def fit(
 ) -> Translator:
     """Trains a model that translates, as the command `bahdanau-tf train` does.
 
-    Options that are not given are chosen to fit the text; what is chosen is reported with reasons,
-    and written to `train.flags` in the folder. With the same `model_dir` a training is resumed,
-    even without texts and options.
+    Options that you leave out are chosen to fit the text; the choices are reported with reasons,
+    and written to `train.flags` in the folder. With the same `model_dir` training is resumed, even
+    without texts and options.
 
     Args:
-        source: The text to translate: the path of a file with a sentence in each line, plain or
-            .gz, or sentences. Without `target` the path of a table, .tsv, or pairs of a sentence
-            and its translation.
+        source: The text to translate: the path of a file with one sentence per line, plain or .gz,
+            or sentences. Without `target`, the path of a table, .tsv, or pairs of a sentence and
+            its translation.
         target: Its translation, likewise.
-        dev: A dev text by which the best model is selected: source and target as a tuple, a table,
-            or pairs; by default some pairs of the training text are held out.
+        dev: A dev text to select the best model on: source and target as a tuple, a table, or
+            pairs; by default some pairs of the training text are held out.
         model_dir: The folder of the training. By default a temporary one, which exists as long as
-            the translator, or for good if a training that has begun fails.
-        recipe: Options of training as one value; or the name of a recipe of the package, such as
+            the translator, or for good if training begins but then fails.
+        recipe: Options of training as one value; or the name of a recipe in the package, such as
             "paper", with which nothing is chosen.
-        minutes: Longest time of all runs together, 0 for no limit; 60 unless `epochs` or `updates`
-            are given. Ctrl-C ends a training earlier: `fit` returns the best model so far.
+        minutes: Longest time over all runs, 0 for no limit; 60 unless `epochs` or `updates` is set.
+            Ctrl-C ends training early: `fit` returns the best model so far.
         callbacks: As for `train`.
         tensorboard: As for `train`.
-        threads: Number of cores to use, before TensorFlow has run; default: all.
+        threads: Number of cores to use, if TensorFlow has not run yet; default: all.
         modules: Modules of your own with classes that the training in `model_dir` names; they are
             run, so name only those that you trust.
         **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
             `dev_pairs`, the number of pairs to hold out; `init_from`, the folder or the name of a
-            trained model to train further, and `added_words`, the number of words that it learns.
+            trained model to train further, and `added_words`, the number of words to add to it.
 
     Returns:
         The translator with the best model. Its `history` is a `History`.
 
     Raises:
-        ValueError: There is no such option, it cannot have this value or does not fit the others, a
-            text is missing or cannot be used, or the folder holds another training.
+        ValueError: An option does not exist, cannot have this value or contradicts another, a text
+            is missing or cannot be used, or the folder holds another training.
         OSError: A file cannot be read or written.
         SystemExit: SIGTERM has ended the training, after it was saved.
 

@@ -50,28 +50,28 @@ def train(
 
     `model_dir` gets checkpoints of weights, optimizer and data position, `log.jsonl` with a line
     for each evaluation, and `best`, the translator with the best BLEU of greedy search on the dev
-    set, or the lowest loss, by `recipe.monitor`. Without a dev set it is the last one. After SIGINT
-    or SIGTERM a checkpoint is written before the training ends, and `best`, if there is none yet; a
-    second SIGINT ends it at once. If the newest checkpoint is damaged, the one before it is used.
-    One process at a time trains in a folder.
+    set, or the lowest loss, by `recipe.monitor`. Without a dev set it is the last one. On SIGINT or
+    SIGTERM a checkpoint is written before training ends, and `best`, if there is none yet; a second
+    SIGINT ends it at once. If the newest checkpoint is damaged, the previous one is used. Only one
+    process at a time trains in a folder.
 
-    A model that was made in the scope of a `tf.distribute` strategy is trained by it, as in Keras'
-    `fit`: each replica processes some rows of a batch. Of several machines the chief reads the
+    A model created in the scope of a `tf.distribute` strategy is trained with it, as in Keras'
+    `fit`: each replica processes some rows of a batch. On several machines, the chief reads the
     text, evaluates, and writes to `model_dir`.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
         files: The training and dev sets.
         recipe: The options of training.
-        model_dir: A folder; made if it does not exist.
+        model_dir: A folder; created if it does not exist.
         tensorboard: Whether to write curves and pictures for TensorBoard to the folder
             `tensorboard` in it.
         callbacks: Your own; called at start and end of training, epochs and batches. For them an
             epoch ends with each evaluation, as in Keras' `fit` with `steps_per_epoch`; its logs
             have the losses per word, `loss` and `val_loss`, and `val_bleu`. They are called after
-            the evaluation and before the checkpoint, which does not contain their own state. The
-            model is not compiled, so it has no `optimizer` for them. On several machines each calls
-            its own, with the same logs.
+            the evaluation and before the checkpoint, which does not contain their state. The model
+            is not compiled, so it has no `optimizer` for them. On several machines, each calls its
+            own, with the same logs.
 
     Returns:
         `TrainingResult`.
@@ -81,9 +81,9 @@ def train(
             `model_dir` holds another model, another process trains in it, or its best model would
             be lost. Nothing is written then. Or too many updates in a row were skipped, since their
             loss or gradient was not finite. Or it was called in the scope of a strategy, or another
-            machine has other settings.
-        OSError: A file cannot be read, or `model_dir` not written to, or another machine has ended;
-            what was written before is kept.
+            machine has different settings.
+        OSError: A file cannot be read, `model_dir` cannot be written to, or another machine has
+            ended; what was written before is kept.
     """
     check_callbacks("train", callbacks)
     for name, value, kind in (("files", files, TrainingFiles), ("recipe", recipe, Recipe)):

@@ -29,10 +29,10 @@ class Translation:
     The defaults are those of a sentence without words.
 
     Attributes:
-        source: The sentence that was given.
-        text: Its translation, detokenised.
+        source: The source sentence.
+        text: Its translation, detokenized.
         tokens: Target tokens as they are in `text`, in its order, without the end symbol.
-        score: The score by which search ranks: log p(y | x) with penalties.
+        score: The score that search ranks by: log p(y | x) with penalties.
         log_prob: log p(y | x), in nats, the end symbol included.
         finished: Whether the end symbol was reached within the length limit.
         source_tokens: Source tokens as they are in `source`, in its order, without the end symbol.
@@ -124,10 +124,10 @@ class Translation:
 
     @property
     def word_weights(self) -> np.ndarray:
-        """α between the words between spaces, float [words of `text`, words of `source`].
+        """α between words, split at spaces, float [words of `text`, words of `source`].
 
-        The weights of a word's tokens are summed on the source side, and their mean is taken on
-        the target side; end symbols are left out.
+        The weights of a word's tokens are summed on the source side and averaged on the target
+        side; end symbols are left out.
 
         Raises:
             ValueError: The model has no attention.
@@ -163,8 +163,8 @@ class Translation:
         """Compares the hard alignment with gold links.
 
         Args:
-            sure: Links that must be found; they refer to `source_tokens` and `tokens`.
-            possible: Further links that may be found.
+            sure: Links that must be present; they refer to `source_tokens` and `tokens`.
+            possible: Further links that may be present.
 
         Returns:
             AER, from 0, the best, to 1; see `bahdanau_tf.evaluation.alignment_error_rate`.

@@ -142,7 +142,7 @@ Pair = tuple[bytes, bytes]
 
 
 def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
-    """Creates the folder of a corpus in `data_dir`; downloads what is missing.
+    """Creates the folder of a corpus in `data_dir` and downloads what is missing.
 
     An existing folder is only checked. A file that was downloaded by hand into `data_dir`, under
     its original name, is used.
