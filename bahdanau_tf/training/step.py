@@ -198,7 +198,7 @@ class StaticShapes(NamedTuple):
 class FasterStep:
     """A plain and a compiled update in turn, until one has proved faster on this device.
 
-    The first update by the plain one, and that of each length that XLA compiles, is not timed.
+    The first plain update, and the first compiled one of each length, make graphs: no time counts.
     """
 
     TIMED = 5  # updates by each, which are compared by the medians of their rates
@@ -270,8 +270,8 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
     With "auto" it does on one GPU, if the training is long enough to pay for it, and `FasterStep`
-    measures whether it is faster. Rounding would then depend on the clock, so "deterministic" is
-    without.
+    measures whether it is faster. A deterministic training is not compiled: the choice
+    depends on the clock.
     """
     if recipe.jit_compile == "off":
         return None
