@@ -335,7 +335,7 @@ def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys)
     for place in (folder, folder / "best"):
         run(text, f"--model_dir={place}")
         err = capsys.readouterr().err
-        assert err.startswith("line 2: longer than the 3 tokens of train")
+        assert err.startswith("line 2: longer than training sentences (3 tokens)")
         assert "--split_long" in err
     output = run(text, f"--model_dir={folder}", "--split_long")
     assert output == "B A\nB. A D. C F. E\n"
@@ -348,7 +348,7 @@ def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
     folders = [trained(f"m{n}", n) for n in (0, 4, 3, 9)]
     names = ",".join(map(str, folders))
     run("a b c\na b c d\n", f"--model_dir={names}")
-    assert capsys.readouterr().err.startswith("line 2: longer than the 3 ")
+    assert capsys.readouterr().err.startswith("line 2: longer than training sentences (3 ")
 
 
 def test_a_line_has_neither_line_feeds_nor_nul():
@@ -377,8 +377,8 @@ def test_long_lines_are_split_with_split_long(run, capsys):
     longer = "longer than --max_source_length=3"
     assert capsys.readouterr().err == (
         "lines 3, 5: translated sentence by sentence\n"
-        f"line 3: a sentence is {longer}, may lose words\n"
-        f"line 2: {longer}, could not be split, may lose words\n"
+        f"line 3: a sentence is {longer} and may lose words\n"
+        f"line 2: {longer}, could not be split and may lose words\n"
     )
 
 

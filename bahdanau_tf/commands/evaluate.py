@@ -82,7 +82,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.source is None and not flags.hypotheses:
         raise ValueError("--source (with --model_dir) or --hypotheses is missing")
     if flags.source is None and flags.model_dir:
-        raise ValueError("--source is missing, the text for --model_dir")
+        raise ValueError("--source is missing: --model_dir needs a text to translate")
     for value in flags.hypotheses or []:
         _, path = _name_and_path(value)
         check_file("hypotheses", path)
@@ -185,8 +185,8 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
     limit = trained_limit(folders)
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
-            f"{count:,} of {amount(len(translations), 'sentence')}: longer than the {limit} "
-            "tokens of training sentences, may lose words; see translate --split_long"
+            f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "
+            f"sentences ({limit} tokens), may lose words; see translate --split_long"
         )
 
 

@@ -121,7 +121,7 @@ class Shard(NamedTuple):
         """Reads "i/n", with i from 1 to n."""
         match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
+            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, such as 1/8")
         return cls(int(match[1]), int(match[2]))
 
     def lines(self, total: int) -> tuple[int, int]:
@@ -260,11 +260,11 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
     limit = trained_limit(flags.model_dir)
     if limit is None and flags.split_long:
         raise ValueError(
-            "--split_long needs --max_source_length: --model_dir does not contain the length "
+            "--split_long needs --max_source_length: --model_dir does not record the length "
             "of its training sentences"
         )
     hint = "" if flags.split_long else ", may lose words; see --split_long"
-    return limit, f"longer than the {limit} tokens of training sentences{hint}"
+    return limit, f"longer than training sentences ({limit} tokens){hint}"
 
 
 def _report(
@@ -281,8 +281,8 @@ def _report(
     if split_long:
         parts = [i for i in result.long if i in result.split]
         counter.report("translated sentence by sentence", result.split)
-        counter.report(f"a sentence is {long}, may lose words", parts)
-        long = f"{long}, could not be split, may lose words"
+        counter.report(f"a sentence is {long} and may lose words", parts)
+        long = f"{long}, could not be split and may lose words"
     counter.report(long, whole)
     counter.report("translation cut off at the length limit", cut)
     counter.report("translation is empty", empty)
