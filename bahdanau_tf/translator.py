@@ -229,9 +229,7 @@ class Translator:
             sentences = [sentences]
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
         elif attention is not None:
-            raise ValueError(
-                "Translator.translate: attention is given for a list, wanted one string"
-            )
+            raise ValueError("Translator.translate: attention is set for a list, wanted one string")
         decoding = self.decoding if decoding is None else decoding
         decoding = Decoding.with_options(decoding, options)
         every = translate(
