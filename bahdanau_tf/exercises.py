@@ -76,7 +76,7 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
     if name not in _EXERCISES:
         raise ValueError(f"check: name is {name!r}, wanted one of {', '.join(_EXERCISES)}")
     if not callable(function):
-        raise ValueError(f"check: function is a {type(function).__name__}, wanted your function")
+        raise ValueError(f"check: function is {function!r}, wanted your function")
     for case in _EXERCISES[name].cases:
         if message := _wrong(_EXERCISES[name], case, function):
             return Verdict(False, f"{name}: {message}")

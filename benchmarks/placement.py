@@ -5,8 +5,8 @@
 
 Needs a GPU that TensorFlow sees. Prints the number of operations on each device, then the tensors
 that are copied from the GPU to the host: the host waits for each of them. Those of a search's step
-have `while/while` in their names. Last come the operations of one step of each loop on the GPU that
-compute something: each starts at most one kernel, and none if it is an integer of the loop.
+have `while/while` in their names. Last comes, for each loop, the number of operations on the GPU in
+one step that compute something: each starts at most one kernel, and those on the counter none.
 """
 
 from __future__ import annotations

@@ -123,6 +123,7 @@ def corpus(tmp_path_factory) -> Path:
     lists = (f"{number} ||| {line} ||| f= -1 ||| -1" for number, line in references)
     write_lines(folder / "moses.nbest", lists)
     write_lines(folder / "dictionary.tsv", ["queen\treine"])
+    write_lines(folder / "test.links", ["0-0"] * 6)
     return folder
 
 

@@ -471,7 +471,7 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
         ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
         ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
         ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
-        ("\nthe cat\n0-x", "has 'the cat', wanted Pharaoh's 0-1, or .*, or NAACL's 1 1 2 S"),
+        ("\nthe cat\n0-x", "line 2: 'the cat', wanted Pharaoh's 0-1, or .*, or NAACL's 1 1 2 S"),
         ("1 1 1 X\n1 1 1 S", "line 1: '1 1 1 X' is not a link, wanted e.g. 1 1 2 S"),
         ("0-0 0-x\n0-1", "line 1: '0-x' is not a link, wanted e.g. 0-1"),
     ],
@@ -491,10 +491,11 @@ def test_links_that_seem_to_be_counted_from_1_are_reported(tmp_path, recwarn, li
     path.write_text(f"{line}\n" * 20)
     evaluation.read_gold(path, [(3, 3)] * 20)
     assert [re.search("first ([a-z]+) word has", str(x.message))[1] for x in recwarn] == sides
-    recwarn.clear()
-    path.write_text(f"{line}\n" * 2)  # too few to say
-    evaluation.read_gold(path, [(3, 3)] * 2)
-    assert not recwarn.list
+    for pairs, count in ((3, 2 * (len(sides) == 2)), (2, 0)):  # few pairs, too few to say
+        recwarn.clear()
+        path.write_text(f"{line}\n" * pairs)
+        evaluation.read_gold(path, [(3, 3)] * pairs)
+        assert len(recwarn.list) == count
 
 
 # The tokenizer of BLEU, against sacreBLEU --------------------------------------

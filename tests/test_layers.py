@@ -642,6 +642,14 @@ def test_shapes_that_do_not_fit_are_refused(layer, shapes, said):
         layer.build(*shapes)
 
 
+def test_attention_without_a_memory_says_what_it_reads():
+    attention = layers.BahdanauAttention(5)
+    with pytest.raises(ValueError, match=r"has type \w*Tensor, wanted a Memory, such as"):
+        attention(tf.ones([1, 2]), tf.ones([1, 3, 4]))
+    context, _ = attention(tf.ones([1, 2]), layers.Memory(tf.ones([1, 3, 4]), (), ()))
+    np.testing.assert_array_equal(context, tf.ones([1, 4]))
+
+
 def test_a_size_may_be_a_number_of_numpy():
     attention = layers.BahdanauAttention(np.int64(5))
     attention(tf.ones([1, 2]), layers.Memory(tf.ones([1, 3, 4]), None, None))

@@ -54,10 +54,11 @@ const translator = new Translator(contents);
 const { read, texts, options } = JSON.parse(task);
 const results = [];
 for (const text of texts) {
+  let pauses = 0;
   const { ids, offsets } = translator.source.read(text);
   const sentences = sentencesOf(text, contents.settings);
   results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
-    : await translator.translate(text, options));
+    : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
 }
 console.log(JSON.stringify(results));
 """
@@ -156,6 +157,8 @@ def test_translations_are_those_of_the_translator(in_node, name):
         results = in_node(html, texts=SENTENCES, options=options)
         for x, result in zip(own.translate(SENTENCES, **options), results, strict=True):
             assert result["offsets"] == [*map(list, x.source_offsets)]
+            # The page can react while it reads a long text, in both directions, as while it writes.
+            assert result["pauses"] >= 2 * len(x.source_tokens) + len(x.tokens)
             for y, z in zip(with_alternatives(x), result["translations"], strict=True):
                 assert (y.text, y.finished) == (z["text"], z["finished"])
                 assert z["score"] == pytest.approx(y.score, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Writes the best model of --model_dir as one HTML page that translates in the browser.
+"""Writes the best model of --model_dir, one folder, as an HTML page that translates in the browser.
 
 It can be opened from a disk or a server, and searches with the options set here or greedily.
 Nothing is sent anywhere: a policy in the page forbids connections. The model must have the paper's

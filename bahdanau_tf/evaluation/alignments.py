@@ -227,7 +227,7 @@ _LINKS = {  # what a line, or a link in it, looks like
     PHARAOH: re.compile(r"(?:[0-9]+[-?p][0-9]+[?p]?(?:\s+|$))+"),
     NAACL: re.compile(r"[0-9]+\s+[0-9]+\s+[0-9]+(\s+[SP](\s+[0-9.]+)?)?"),
 }
-MANY = 20  # pairs of which some link the first word
+MANY, SOME = 20, 3  # pairs of which some link the first word of a side, or of one of both
 
 
 def read_gold(
@@ -254,8 +254,9 @@ def read_gold(
     lines = [line.strip() for line in read_lines(path)]
     matches = (name for line in lines for name in _LINKS if _LINKS[name].fullmatch(line))
     if (wanted := next(matches, None)) is None:
-        first = next(map(reprlib.repr, filter(None, lines)), "no links")
-        raise ValueError(f"{path} has {first}, wanted Pharaoh's {PHARAOH}, or NAACL's {NAACL}")
+        place, first = next((x for x in enumerate(lines, 1) if x[1]), (0, ""))
+        line = f", line {place}: {reprlib.repr(first)}" if place else " has no links"
+        raise ValueError(f"{path}{line}, wanted Pharaoh's {PHARAOH}, or NAACL's {NAACL}")
     pattern, is_naacl = _LINKS[wanted], wanted == NAACL
     if not is_naacl and len(lines) != len(lengths):
         raise ValueError(f"{path} has {len(lines)} lines, wanted {len(lengths)}, one for each pair")
@@ -279,8 +280,10 @@ def read_gold(
                 )
             (possible if {*item} & {*"?pP"} else sure)[pair].add((i, j))
     links = [*filter(None, map(set.union, sure, possible))]
-    for side, name in enumerate(("source", "target")):
-        if len(links) >= MANY and not any(link[side] == 0 for own in links for link in own):
+    first = [any(link[side] == 0 for own in links for link in own) for side in (0, 1)]
+    fewest = MANY if any(first) else SOME
+    for name, is_linked in zip(("source", "target"), first, strict=True):
+        if len(links) >= fewest and not is_linked:
             hint = f"if {name} words are counted from 1, subtract 1"
             warnings.warn(f"{path}: no first {name} word has a link; {hint}", stacklevel=2)
     return [*map(frozenset, sure)], [*map(frozenset, possible)]

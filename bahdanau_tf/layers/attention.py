@@ -200,6 +200,14 @@ class Attention(_Context):
             energies = tf.where(mask, energies, energies.dtype.min)
         return tf.nn.softmax(energies), state
 
+    def __call__(self, query: tf.Tensor, memory: Memory, *values: Any, **keywords: Any) -> Any:
+        if not isinstance(memory, tuple | list):
+            raise ValueError(
+                f"{type(self).__name__}: memory has type {type(memory).__name__}, wanted a Memory, "
+                "such as Memory(annotations, (), mask) or attention.memory(encoder(..))"
+            )
+        return super().__call__(query, memory, *values, **keywords)
+
     def call(
         self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:

@@ -274,9 +274,10 @@ def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
         is_row = isinstance(pair, Iterable) and not isinstance(pair, str | Mapping)
         row = tuple(pair) if is_row else ()
         if len(row) != 2:
+            other = "(source, target)" if owner == "dev" else "source and target"
             raise ValueError(
                 f"fit: {owner} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
-                "its translation, or source and target"
+                f"its translation, or {other}"
             )
         for sentences, sentence in zip(sides.values(), row, strict=True):
             sentences.append(sentence)

@@ -198,7 +198,8 @@ class StaticShapes(NamedTuple):
 class FasterStep:
     """A plain and a compiled update in turn, until one has proved faster on this device.
 
-    The first update by the plain one, and that of each length that XLA compiles, is not timed.
+    The first plain update, and the first compiled one of each length, make graphs: no time counts.
+    If a compiled one fails, the plain one takes its place.
     """
 
     TIMED = 5  # updates by each, which are compared by the medians of their rates
@@ -211,7 +212,7 @@ class FasterStep:
         report: Callable[[str], None],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._steps = {"plain": plain, "compiled": compiled}
+        self._steps = {"plain": plain, "compiled": lambda *batch: compiled(*shapes.padded(batch))}
         self._rates: dict[str, list[float]] = {"plain": [], "compiled": []}  # words a second
         self._shapes, self._report, self._clock = shapes, report, clock
         self._made: set[object] = set()
@@ -219,16 +220,23 @@ class FasterStep:
 
     def __call__(self, *batch: Any) -> tf.Tensor:
         name = self._faster or min(self._rates, key=lambda name: len(self._rates[name]))
-        words = batch[2]
-        batch = self._shapes.padded(batch) if name == "compiled" else batch
-        if self._faster:
-            return self._steps[name](*batch)
+        try:
+            return self._steps[name](*batch) if self._faster else self._time(name, batch)
+        except tf.errors.OpError as error:
+            if name == "plain":
+                raise
+            self._faster = "plain"
+            message = error.message.strip().partition("\n")[0]
+            self._report(f"XLA does not compile the update: {message}")
+            return self._steps["plain"](*batch)
+
+    def _time(self, name: str, batch: Batch) -> tf.Tensor:
         start = self._clock()
         cost = tf.constant(float(self._steps[name](*batch)))  # a GPU has finished when it is read
         seconds = self._clock() - start
-        graph = name if name == "plain" else batch[1].shape
+        graph = name if name == "plain" else self._shapes.padded(batch)[1].shape
         if graph in self._made:
-            self._rates[name].append(float(np.sum(words)) / seconds)
+            self._rates[name].append(float(np.sum(batch[2])) / seconds)
         self._made.add(graph)
         if min(map(len, self._rates.values())) == self.TIMED:
             self._choose()
@@ -270,8 +278,8 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
     """The shapes of batches if XLA compiles the update, else None.
 
     With "auto" it does on one GPU, if the training is long enough to pay for it, and `FasterStep`
-    measures whether it is faster. Rounding would then depend on the clock, so "deterministic" is
-    without.
+    measures whether it is faster. A deterministic training is not compiled: the choice
+    depends on the clock.
     """
     if recipe.jit_compile == "off":
         return None

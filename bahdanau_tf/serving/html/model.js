@@ -83,19 +83,31 @@ export class Model {
     }
   }
 
-  // What the steps read of a sentence, and the state before the first.
-  encode(ids) {
+  // What the steps read of a sentence, and the state before the first. `pause` is awaited often, so
+  // that a page reacts while a long one is read.
+  async encode(ids, pause) {
+    const inParts = async (items, size, step) => {
+      const all = [];
+      for (let i = 0; i < items.length; i += size) {
+        await pause();
+        all.push(...step(items.slice(i, i + size)));
+      }
+      return all;
+    };
+    const projected = (vectors, matrix) => inParts(vectors, 32, (some) => product(some, matrix));
     const embedded = ids.map((id) => lookUp(this.source, id));
-    const [forward, backward] = [this.forward, this.backward].map((cell, side) => {
-      const terms = product(embedded, cell.input);
-      if (side) terms.reverse();
+    const read = async (cell, isBackward) => {
+      const terms = await projected(embedded, cell.input);
+      if (isBackward) terms.reverse();
       let states = [new Float32Array(cell.candidate.outputs)];
-      const all = terms.map((term) => (states = gated(cell, states, [term]))[0]);
-      return side ? all.reverse() : all;
-    });
+      const all = await inParts(terms, 1, (term) => (states = gated(cell, states, term)));
+      return isBackward ? all.reverse() : all;
+    };
+    const forward = await read(this.forward, false), backward = await read(this.backward, true);
     const annotations = forward.map((x, t) => Float32Array.from([...x, ...backward[t]]));
     const state = product(backward.slice(0, 1), this.bridge)[0].map(tanh);
-    const [keys, terms] = [this.keys, this.terms].map((matrix) => product(annotations, matrix));
+    const keys = await projected(annotations, this.keys);
+    const terms = await projected(annotations, this.terms);
     return { keys, terms, state, term: new Float32Array(this.terms.outputs) };
   }
 
@@ -104,7 +116,7 @@ export class Model {
     const alphas = product(states, this.query).map((query) => {
       const energies = keys.map((key) =>
         this.arrays.energy.reduce((sum, value, i) => sum + value * tanh(query[i] + key[i]), 0));
-      const largest = Math.max(...energies);
+      const largest = energies.reduce((a, b) => Math.max(a, b));
       const shares = energies.map((x) => Math.exp(x - largest));
       const total = shares.reduce((a, b) => a + b);
       return Float32Array.from(shares, (x) => x / total);

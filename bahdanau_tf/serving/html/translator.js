@@ -39,7 +39,7 @@ async function searched(model, source, decoding, { pad, unk, eos }, pause) {
   const forbidden = decoding.unknown === "forbid" ? [pad, unk] : [pad];
   const words = decoding.shortlist ? model.shortlist(source) : undefined;
   const byScore = (a, b) => b.score - a.score;
-  const memory = model.encode(source);
+  const memory = await model.encode(source, pause);
   const { state, term } = memory;
   let live = [{ logProb: 0, id: 0, state, term, covered: new Float32Array(source.length) }];
   let done = [], ended = 0;
