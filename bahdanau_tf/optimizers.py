@@ -126,7 +126,7 @@ class Guarded(keras.optimizers.Optimizer):
         if not self.built:
             if trainable_variables is None:
                 raise ValueError(
-                    f"{type(self).__name__}: apply was given no variables before the optimizer was "
+                    f"{type(self).__name__}: apply got no variables before the optimizer was "
                     "built, wanted apply(gradients, variables), or build(variables) first"
                 )
             with tf.init_scope():
@@ -210,8 +210,8 @@ class Guarded(keras.optimizers.Optimizer):
         place = self.places.get(handle(variable).ref())
         if place is None:
             raise ValueError(
-                f"{type(self).__name__}: {variable.name} is a weight for which "
-                "the optimizer was not built, wanted one of `build`"
+                f"{type(self).__name__}: the optimizer was not built for the weight "
+                f"{variable.name}, wanted one passed to `build`"
             )
         return place
 

@@ -475,7 +475,7 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
             "the beam got narrower": places >= width,
             "finished, others score higher": ends,
             "could not win any more": ~lives,
-            "the longest length": np.full_like(ends, is_last),
+            "at the length limit": np.full_like(ends, is_last),
             "all continuations were cut": ~np.isin(places, continued),
         }
         cut = np.select([*reasons.values()], [*reasons], "")

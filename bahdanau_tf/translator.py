@@ -237,7 +237,7 @@ class Translator:
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
         if attention is not None and (split_sentences or not is_one):
             raise ValueError(
-                "Translator.translate: attention is given for a list or with split_sentences, "
+                "Translator.translate: attention is set for a list or with split_sentences, "
                 "wanted one string, which is a sentence"
             )
         decoding = self.decoding if decoding is None else decoding

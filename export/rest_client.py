@@ -38,7 +38,7 @@ class _RefusesRedirects(urllib.request.HTTPRedirectHandler):
     ) -> None:
         reply.close()
         raise ServingError(
-            f"{request.full_url}: {code}, redirected to {place}: give this address if you trust it"
+            f"{request.full_url}: {code}, redirected to {place}: use this address if you trust it"
         )
 
 

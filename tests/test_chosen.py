@@ -99,8 +99,8 @@ def test_what_is_chosen_is_said_and_written(trained):
     for said in (
         "sub-words, joint: both sides have Latin letters",
         "conditional rnnsearch, 8 units",
-        "at most 1 epoch,",
-        "about 22 pairs held out to choose the best model by",
+        "at most 1 epoch;",
+        "about 22 pairs held out to choose the best model",
     ):
         assert f"  {said}" in trained.messages
         assert f"# {said}" in written
@@ -169,7 +169,7 @@ def test_the_last_value_given_stays(trained, tmp_path, capsys):
     folder = tmp_path / "model"
     shutil.copytree(trained.folder, folder)
     words = [*trained.texts[:-1], f"--model_dir={folder}"]
-    changed = "--learning_rate is {} from now on, it was {}\n"
+    changed = "--learning_rate is {} from now on; it was {}\n"
     for own, rate, said in (
         (["--learning_rate=0.5"], 0.5, changed.format(0.5, 0.002)),
         ([], 0.5, ""),
@@ -510,7 +510,7 @@ def test_a_training_of_a_table_goes_on(tmp_path, monkeypatch, capsys):
     table(path, [*PAIRS, ("other", "anderer")])
     before = contents(folder)
     assert main([*model, named, "--updates=3"]) == 2
-    assert "has other pairs than when" in capsys.readouterr().err
+    assert "has different pairs than when" in capsys.readouterr().err
     assert contents(folder) == before
     table(path, PAIRS)
     assert main([*model, named, f"--dev_source={path}"]) == 2

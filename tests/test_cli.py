@@ -205,7 +205,7 @@ def test_compressed_training_text_with_blank_and_long_lines(awkward):
     assert "source language: en (guessed from the text" in awkward.messages
     assert "target language: fr (guessed from the text" in awkward.messages
     assert "learning the tokenizers from 158 sentence pairs" in awkward.messages
-    assert "without 2 pairs with a blank line" in awkward.messages
+    assert "not counting 2 pairs with a blank line" in awkward.messages
     assert re.search(r"^ *update +epoch +words/s +rate +train loss", awkward.messages, re.M)
 
 
@@ -249,8 +249,8 @@ def test_the_same_command_resumes_training(awkward, capsys):
     assert main([*awkward.flags, "--epochs=2"]) == 0
     err = capsys.readouterr().err
     assert "resuming from update 10" in err
-    assert "1 sentence pair left out, with more than " in err
-    assert "158 sentence pairs, without 2 pairs with a blank line" in err
+    assert "1 sentence pair left out: more than " in err
+    assert "158 sentence pairs, not counting 2 pairs with a blank line" in err
 
 
 def test_other_settings_in_an_old_model_dir_are_refused(model_dir, corpus, capfd):
@@ -315,7 +315,7 @@ def test_a_line_without_end_is_refused_and_the_flag_allows_it(model_dir, tmp_pat
     assert out.count("\n") == 1  # the line before it
     assert err.endswith(
         f"bahdanau-tf: translate: {source}: line 2 has more than 80 bytes, "
-        "wanted a sentence in each line; --max_line_bytes allows more\n"
+        "wanted one sentence per line; --max_line_bytes allows more\n"
     )
     assert main([*words, "--max_line_bytes=81"]) == 0
     assert capfd.readouterr().out.count("\n") == 2

@@ -251,7 +251,7 @@ def test_a_worker_with_other_flags_is_refused(folder):
     with started([command, [*command, "--batch_size=9"]]) as running:
         chief, other = ended(running)
     assert (chief.status, other.status) == (2, 2)
-    refusal = "--batch_size is 9 at worker 1 and 80 at the chief, wanted"
+    refusal = "--batch_size is 9 on worker 1 and 80 on the chief, wanted"
     assert f"bahdanau-tf: train: {refusal}" in other.errors
     assert "another worker has ended or cannot be" in chief.errors
     assert "Traceback" not in chief.errors + other.errors
@@ -312,7 +312,7 @@ def test_each_row_belongs_to_one_replica(monkeypatch, rows, count):
 def test_a_scope_around_train_is_refused():
     with (
         tf.distribute.OneDeviceStrategy("CPU:0").scope(),
-        pytest.raises(ValueError, match="it was called in a strat"),
+        pytest.raises(ValueError, match="called in a strat"),
     ):
         strategy_of(SimpleNamespace())
 
@@ -330,8 +330,8 @@ def test_other_settings_than_the_chiefs_are_refused():
     chief = SimpleNamespace(number=1, text_from_chief=lambda _: json.dumps(chiefs))
     check_alike(chief, chiefs)
     for change, complaint in (
-        ({"recipe": {"batch_size": 9}}, "--batch_size is 9 at worker 1 and 8"),
-        ({"training_text_checksum": "b"}, "worker 1 has another text"),
+        ({"recipe": {"batch_size": 9}}, "--batch_size is 9 on worker 1 and 8"),
+        ({"training_text_checksum": "b"}, "worker 1 has a different text"),
     ):
         with pytest.raises(ValueError, match=complaint):
             check_alike(chief, chiefs | change)
@@ -409,7 +409,7 @@ def in_two(**task: object) -> dict[str, object]:
         ({"cluster": TWO | {"ps": ["c:1"]}}, "the cluster has the job 'ps', w"),
         ({"cluster": TWO}, "task is None, wanted a JSON object"),
         ({"cluster": {"worker": ["a:1", "b"]}}, "an address is 'b', wanted h"),
-        ({"cluster": {"worker": ["a:1", "a:1"]}}, "a:1 is there twice, want"),
+        ({"cluster": {"worker": ["a:1", "a:1"]}}, "a:1 is listed twice, want"),
         ({"cluster": TWO, "task": {"index": 1}}, "the task is None 1, wanted"),
         (in_two(index=2), r"the task is 'worker' 2, wanted one of the cluster, \('worker', 0"),
         (in_two(index="0"), "the task is 'worker' '0', wanted"),

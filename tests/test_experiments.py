@@ -87,7 +87,7 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(monkeypatch, tmp_pa
     assert (folder / "stopped").exists()
     device = Record.read(folder).device
     assert Record.read(folder) == Record(3600, device, False, ("waits",))
-    assert "stopped when its time was over" in capsys.readouterr().err
+    assert "stopped when its time ran out" in capsys.readouterr().err
     train_all([plan], tmp_path, 61.0, 1)
     assert (folder / "runs").read_text() == "run\nrun\n"
     assert Record.read(folder).is_over

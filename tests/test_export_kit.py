@@ -1208,7 +1208,7 @@ def test_page_says_that_alignment_or_text_is_missing(shown, model):
     assert {signature for signature, _ in model.calls} == {"n_best"}
     assert texts_of(page, ".word") == []
     assert "no alignment" in text_of(page, "#note")
-    assert "a part is missing" in text_of(page, "#note")
+    assert "part of it is missing" in text_of(page, "#note")
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, ca
         start = Start(str(trained), added)
         paths = [str(files.train_source), str(files.train_target)]
         assert start.prepared(paths).lexicon is None
-        assert "lexicon of" in capsys.readouterr().err
+        assert "'s lexicon is not used" in capsys.readouterr().err
 
 
 def test_the_command_adds_words_and_resumes_without_the_first_folder(

@@ -80,7 +80,7 @@ def test_sentences_are_written_into_the_folder(tmp_path: Path) -> None:
     sources, targets = zip(*pairs, strict=True)
     again = bahdanau_tf.fit(sources, targets, dev=(dev[0], dev[1]), model_dir=tmp_path / "model")
     assert again.history.result.steps == kept.history.result.steps == 4
-    with pytest.raises(ValueError, match=r"train.source has other sentences than when"):
+    with pytest.raises(ValueError, match=r"train.source has different sentences than when"):
         bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model")
 
 

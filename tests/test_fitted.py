@@ -236,10 +236,10 @@ def test_what_is_chosen_fits_a_number_of_updates():
 @pytest.mark.parametrize(
     ("user_options", "said"),
     [
-        ({"minutes": 1.0}, "at most 1 minute and 20 epochs, one of"),
-        ({"epochs": 1.0}, "at most 1 epoch, one of"),
+        ({"minutes": 1.0}, "at most 1 minute and 20 epochs; an"),
+        ({"epochs": 1.0}, "at most 1 epoch; an"),
         ({"updates": 1000}, "at most 1,000 updates, about"),
-        ({"updates": 1, "epochs": 2.0}, "at most 1 update and 2 epochs, one"),
+        ({"updates": 1, "epochs": 2.0}, "at most 1 update and 2 epochs; an"),
         ({"updates": 9, "minutes": 2.0}, "at most 2 minutes and 9 updates, ab"),
     ],
 )
@@ -250,7 +250,7 @@ def test_the_ends_are_told(user_options, said):
         if "evaluate_every" in choice.values
     ]
     assert reason.startswith(said)
-    assert ", one of which takes about" in reason
+    assert "; an epoch takes about" in reason
     often = re.search("evaluated every ([0-9,]+) updates", reason)
     every = of(TYPICAL, user_options)["evaluate_every"]
     assert (often and int(often[1].replace(",", ""))) == (every if every > 1 else None)
@@ -348,7 +348,7 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
         text, {**options, "cores": 10}
     )
     said = " ".join(choice.reason for choice in fitted(text, machine))
-    assert "of a GPU, if it is as fast as 10 cores" in said
+    assert "on a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}
 
 
@@ -400,7 +400,7 @@ def test_more_cores_train_more():
     rates = [of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)]
     assert rates[0] < rates[1]
     said = " ".join(choice.reason for choice in fitted(text, {"cores": 2}))
-    assert " of 2 cores" in said
+    assert " on 2 cores" in said
     assert "cores" not in of(text, {"cores": 2})
 
 

@@ -451,7 +451,7 @@ def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path):
         archive.writestr("c.npy", bytes(257 << 20))
     for path, words in (
         (claims, r"c\.npy claims an array of shape \(1000000000000,\), 4,0"),
-        (packed, r"bytes would be unpacked to 269,484,032, wanted at most"),
+        (packed, r"bytes would unpack to 269,484,032, wanted at most"),
     ):
         with pytest.raises(ValueError, match=f"read_parameters: .*{words}"):
             groundhog.read_parameters(path)

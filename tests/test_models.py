@@ -766,10 +766,10 @@ REFUSED = {
     "source_vocabulary_size is 11 and target_vocabulary_size is 13": lambda: search(
         share_embeddings=True
     ),
-    "tie_embeddings and readout are both given": lambda: search(
+    "tie_embeddings and readout are both set": lambda: search(
         tie_embeddings=True, readout=layers.TanhReadout(K_Y, 3)
     ),
-    "factored_output and readout are both given": lambda: search(
+    "factored_output and readout are both set": lambda: search(
         factored_output=False, readout=layers.TanhReadout(K_Y, 3)
     ),
     r"readout.vocabulary_size \(9\) and target_vocabulary_size \(13\)": lambda: search(

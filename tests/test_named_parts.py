@@ -438,7 +438,7 @@ def test_a_folder_from_elsewhere_runs_no_module(model_dir, tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "bahdanau-tf: train: train.flags has --attention=hostile_module.Score, "
-        "a class of the module hostile_module; if you trust that module, give "
+        "a class of the module hostile_module; if you trust that module, set "
         "--modules=hostile_module\n"
     )
 
@@ -518,7 +518,7 @@ def test_only_the_part_that_fails_is_named(folder, monkeypatch):
         try_parts(options)
     options = ModelOptions(**SIZES, attention="DotAttention", cell="TanhCell")
     broken_for = []
-    with pytest.raises(ValueError, match=r"\(8 wide\) must be of one size"):
+    with pytest.raises(ValueError, match=r"\(8 wide\) must be the same size"):
         try_parts(options)
 
 

@@ -229,7 +229,7 @@ def test_what_the_page_lacks_is_refused(tmp_path, capfd):
     for flags in (["--sampling"], ["--unknown=replace"], ["--average=probability"]):
         assert cli.main(["page", "--model_dir=a", f"--output={tmp_path}/page.html", *flags]) == 2
     assert cli.main(["page", "--model_dir=a,b", f"--output={tmp_path}/page.html"]) == 2
-    assert "page: --model_dir has 2 folders, wanted one in a page\n" in capfd.readouterr().err
+    assert "page: --model_dir has 2 folders, wanted one per page\n" in capfd.readouterr().err
     assert cli.main(["page", "--help"]) == 0
     assert not re.search("--(sampling|average|no_repeated|dictionary)", capfd.readouterr().out)
 

@@ -114,7 +114,7 @@ def test_a_resumed_training_may_have_another_rate(files, tmp_path, rates, capsys
     said = []
     for recipe in recipes:
         train(restarted(), files, recipe, tmp_path, callbacks=[rates])
-        said.append("--learning_rate is 0.01 from now on, it was 0.08\n" in capsys.readouterr().err)
+        said.append("--learning_rate is 0.01 from now on; it was 0.08\n" in capsys.readouterr().err)
     assert rates.values == pytest.approx([0.08] * 10 + [0.01] * 20)
     assert said == [False, True, False]
 
@@ -179,7 +179,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert make_optimizer(recipe, 4).accumulation_steps == 3
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
-    message = f"{long} sentence pairs left out, with more than 4 tokens\n"
+    message = f"{long} sentence pairs left out: more than 4 tokens\n"
     assert capsys.readouterr().err.count(message) == 1
 
 
@@ -192,8 +192,8 @@ def test_pairs_that_fit_and_those_left_out_are_printed_once(files, tmp_path, cap
         train(restarted(), files, recipe, tmp_path)
         err = capsys.readouterr().err
         place = err.find(f"{short} of {len(lengths)} sentence pairs have 1 to 4 tokens")
-        assert (0 <= place < err.find("making the graph")) is is_new
-        assert err.count(f"{len(lengths) - short} sentence pairs left out, with") == is_new
+        assert (0 <= place < err.find("building the graph")) is is_new
+        assert err.count(f"{len(lengths) - short} sentence pairs left out: ") == is_new
 
 
 @pytest.mark.parametrize(("accumulate", "epochs", "updates"), [(7, 3, 5), (40, 1, 1)])
@@ -485,7 +485,7 @@ def test_time_ends_a_training_and_lets_the_rate_fall(alone, tmp_path, monkeypatc
     capsys.readouterr()
     assert train(restarted(), alone, TIMED, tmp_path).steps == 61
     said = capsys.readouterr().err
-    assert "\nnothing is left to do: time limit reached, 1.0 of --minutes=1" in said
+    assert "\nnothing left to do: time limit reached, 1.0 of --minutes=1" in said
     assert "graph" not in said
     longer = replace(TIMED, minutes=1.5)
     result = train(restarted(), alone, longer, tmp_path)

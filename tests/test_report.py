@@ -618,7 +618,7 @@ TRANSLATED = "--source={0} --reference={0} --hypotheses=moses={0} "
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (f"{TRANSLATED}--nbest=a={{0}} --nbest=b={{0}}", "--nbest is given 2 times"),
+        (f"{TRANSLATED}--nbest=a={{0}} --nbest=b={{0}}", "--nbest is set 2 times"),
         (f"{TRANSLATED}--nbest={{0}}", "wanted NAME=PATH"),
         (f"{TRANSLATED}--nbest=a=/nowhere", "--nbest"),
         (f"{TRANSLATED}--nbest=a={{0}}", "line 1 is 'a b'"),
@@ -626,8 +626,8 @@ TRANSLATED = "--source={0} --reference={0} --hypotheses=moses={0} "
         (f"{TRANSLATED}--phrases=/nowhere", "--phrases"),
         (f"{TRANSLATED}--phrases={{0}}", "has fewer than two sentences"),
         ("", "--quick, --full, --system or --hypotheses is missing"),
-        ("--quick --full", "wanted one of them"),
-        ("--quick --source=a", "--source is given, but training"),
+        ("--quick --full", "wanted one, not both"),
+        ("--quick --source=a", "--source is set, but training"),
         ("--full --train_source=a", "--source is missing"),
         ("--source=a --reference=b", "--quick, --full, --system or"),
         ("--system=model", "wanted NAME=PATH"),

@@ -92,9 +92,9 @@ def test_a_hypothesis_is_written_and_read_back(number, text, score):
         ("0 ||| a ||| f ||| best\n", "line 1 is '0"),
         ("0 ||| a ||| f ||| nan\n", "line 1 is '0"),
         ("\n", "line 1 is ''"),
-        ("1 ||| a ||| f ||| 1\n0 ||| a ||| f ||| 1\n", "line 2 is of"),
-        ("2 ||| a ||| f ||| 1\n", "line 1 is of sentence 2"),
-        ("-1 ||| a ||| f ||| 1\n", "line 1 is of sentence -1"),
+        ("1 ||| a ||| f ||| 1\n0 ||| a ||| f ||| 1\n", "line 2 is for"),
+        ("2 ||| a ||| f ||| 1\n", "line 1 is for sentence 2"),
+        ("-1 ||| a ||| f ||| 1\n", "line 1 is for sentence -1"),
     ],
 )
 def test_malformed_lists_are_refused(text, said):
@@ -106,7 +106,7 @@ def test_lists_out_of_order_are_refused_at_once():
     """At sentence 3 a list of number 1 can no longer be matched."""
     lists = read_nbest(lines(f"{MOSES}1 ||| a ||| f ||| 1\n"), "pqr" * 1000)
     assert [len(next(lists).hypotheses) for _ in range(3)] == [2, 0, 1]
-    with pytest.raises(ValueError, match="line 4 is of sentence 1, wanted"):
+    with pytest.raises(ValueError, match="line 4 is for sentence 1, wanted"):
         next(lists)
 
 
@@ -289,10 +289,10 @@ def test_malformed_lists_are_named_by_their_flag(run, tmp_path):
     good = write(tmp_path / "good", "0 ||| d ||| LM0= -3 ||| -3")
     bad = write(tmp_path / "bad", "7 ||| d ||| LM0= -3 ||| -3")
     flags = [f"--source={source}", f"--input={good}"]
-    with pytest.raises(ValueError, match=r"^--input: line 1 is of sentence 7"):
+    with pytest.raises(ValueError, match=r"^--input: line 1 is for sentence 7"):
         run(*flags, f"--input={bad}")
     dev = [f"--dev_source={source}", f"--dev_reference={source}"]
-    with pytest.raises(ValueError, match=r"^--dev_input: line 1 is of"):
+    with pytest.raises(ValueError, match=r"^--dev_input: line 1 is for"):
         run(*flags, *dev, f"--dev_input={bad}")
 
 

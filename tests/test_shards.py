@@ -182,7 +182,7 @@ def test_a_part_that_another_job_makes_is_refused(tmp_path, model, capsys):
     def meanwhile(*args, **options):
         for text in (source, other):
             assert run(text, tmp_path / "out", "--shard=1/2") == 2
-            assert "out-1-of-2; wait until it has ended" in capsys.readouterr().err
+            assert "out-1-of-2; wait until it ends" in capsys.readouterr().err
         return translate_lines(*args, **options)
 
     model.translate = meanwhile

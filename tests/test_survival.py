@@ -153,10 +153,10 @@ def without_settings(files, folder):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (without_settings, r"training\.json is missing, .* another folder"),
+        (without_settings, r"training\.json, .* is missing; .* another folder"),
         (without_dev, "another dev set.* --dev_source and --dev_target as"),
         (with_another_dev_set, "another dev set.* name another folder, or"),
-        (with_another_measure, "13a, but now it is char; give --tokenize"),
+        (with_another_measure, "13a, but now it is char; set --tokenize"),
         (without_checkpoints, r"no checkpoint .* \(there is none\); name anoth"),
         (without_anything_to_read, "no checkpoint that can be read"),
         (without_a_whole_checkpoint, r"no checkpoint .* \(ckpt-\d: .*ckpt-\d:"),
@@ -507,7 +507,7 @@ def test_only_automatic_names_of_layers_and_modules_of_registered_ones_may_chang
 
 def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
     write_settings(tmp_path / "training.json", {})
-    with pytest.raises(ValueError, match="has not come to its first evaluation"):
+    with pytest.raises(ValueError, match="has not reached its first evaluation"):
         Translator.load(tmp_path)
     with pytest.raises(ValueError, match="there is no folder"):
         load_best(tmp_path / "none")

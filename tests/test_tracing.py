@@ -464,7 +464,7 @@ def log_probs_after(translator, ids: list[tuple[int, ...]]) -> np.ndarray:
         ({"shrink": True}, {"the beam got narrower"}),
         (
             {"beam_size": 5, "n_best": 5, "max_length": 4},
-            {"the longest length", "all continuations were cut"},
+            {"at the length limit", "all continuations were cut"},
         ),
     ],
 )
@@ -602,7 +602,7 @@ def test_attention_of_another_form_is_refused(translator, attention, message):
 def test_attention_is_refused_where_it_has_no_meaning(translator):
     row = {0: [1.0, 0, 0, 0, 0, 0]}
     for text, split in (([TEXT], False), (TEXT, True)):
-        with pytest.raises(ValueError, match="attention is given for a list or with"):
+        with pytest.raises(ValueError, match="attention is set for a list or with"):
             translator.translate(text, attention=row, split_sentences=split)
     for name, kind in (("location", "LocationAttention"), ("no-context", "RNNEncDec")):
         other = translator_of(VARIANTS[name]())

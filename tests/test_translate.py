@@ -339,7 +339,7 @@ def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
     folders = [trained(f"m{n}", n) for n in (0, 4, 3, 9)]
     names = ",".join(map(str, folders))
     run("a b c\na b c d\n", f"--model_dir={names}")
-    assert capsys.readouterr().err.startswith("line 2: longer than the 3 ")
+    assert capsys.readouterr().err.startswith("line 2: longer than training sentences (3 ")
 
 
 def test_a_line_has_neither_line_feeds_nor_nul():

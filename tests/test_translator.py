@@ -526,7 +526,7 @@ def test_weights_that_are_large_only_unpacked_are_not_read(damaged):
     path = damaged / "model.keras"
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("assets/zeros", bytes(257 << 20))
-    with pytest.raises(ValueError, match=r"bytes would be unpacked to 269,"):
+    with pytest.raises(ValueError, match=r"bytes would unpack to 269,"):
         Translator.load(damaged)
 
 

@@ -115,7 +115,7 @@ def _judge(flags: absl_flags.FlagValues, pairs: Sequence[tuple[str, str]]) -> No
     empty = sum(not (own or maybe) for own, maybe in zip(sure, possible, strict=True))
     print(
         f"{amount(len(words), 'pair')}, {empty:,} of them without links, "
-        f"{certain:,} sure and {others:,} possible links by hand"
+        f"{certain:,} sure and {others:,} possible links made by hand"
     )
     heads = ["links of", "AER", "precision", "recall"]
     print(as_text(evaluation.Table("", "", heads, rows)), end="")

@@ -82,7 +82,7 @@ def _description(corpus: Corpus, data_dir: Path) -> str:
     paragraphs += [f"{n}: {getattr(corpus, n)}" for n in ("licence", "citation", "homepage")]
     lines = [
         f"{corpus.name} ({'-'.join(corpus.languages)}"
-        + (f", {over}{sum(sizes) / 1e6:,.1f} MB to fetch" if any(sizes) else "")
+        + (f", {over}{sum(sizes) / 1e6:,.1f} MB to download" if any(sizes) else "")
         + (f", is in {folder})" if there else ")")
     ]
     for paragraph in paragraphs:

@@ -51,8 +51,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     there = {path.name for path in data.iterdir()} if data.is_dir() else set()
     if there & written and not written <= there:
         raise ValueError(
-            f"--output_dir: {data} has {min(there & written)}, which no earlier demo with "
-            f"--language={flags.language} wrote; it would be overwritten: name another folder"
+            f"--output_dir: {data} has {min(there & written)}, which is not from an earlier demo "
+            f"with --language={flags.language} and would be overwritten: name another folder"
         )
     from_flags(flags, Recipe)
 
@@ -101,8 +101,8 @@ def _check_sentences(folder: Path, sentences: int) -> None:
         return
     if (count := count_lines(corpus)) != sentences:
         raise ValueError(
-            f"--sentences is {sentences}, but the model in {folder} is trained on {count}; give "
-            f"--sentences={count}, or another --output_dir"
+            f"--sentences is {sentences}, but the model in {folder} was trained on {count}; set "
+            f"--sentences={count}, or name another --output_dir"
         )
 
 

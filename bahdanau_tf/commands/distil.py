@@ -66,7 +66,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
-        raise ValueError("--closest: --beam_size is 1, wanted more, of which one is chosen")
+        raise ValueError("--closest: --beam_size is 1, wanted more to choose from")
     read = common.check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
     common.check_apart_from_models("out_dir", flags.out_dir)

@@ -82,7 +82,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.source is None and not flags.hypotheses:
         raise ValueError("--source (with --model_dir) or --hypotheses is missing")
     if flags.source is None and flags.model_dir:
-        raise ValueError("--source is missing, the text for --model_dir")
+        raise ValueError("--source is missing: --model_dir needs a text to translate")
     for value in flags.hypotheses or []:
         _, path = _name_and_path(value)
         check_file("hypotheses", path)

@@ -88,7 +88,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     if flags.half_weights:
         translator.halve_weights()
     with written(translator.graph, flags.export_dir, limits) as folder:
-        StatusLine().note("written; now it is compared with the model")
+        StatusLine().note("written; comparing it with the model")
         report = examine(translator.graph, folder, limits)
         differences = [f"Differs: {difference}" for difference in report.differences]
         for sentence in (*report.facts, *differences):

@@ -195,5 +195,5 @@ def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
     for name, lines in systems.items():
         if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
             StatusLine().note(
-                f"{name} is not tokenized as the references are: --tokenize=char compares them"
+                f"{name} is not tokenized like the references: --tokenize=char can compare them"
             )

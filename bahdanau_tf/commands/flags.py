@@ -151,7 +151,7 @@ def check_apart_from_models(flag: str, path: str) -> None:
     place = Path(path).resolve()
     if (place / "training.json").is_file():
         raise ValueError(
-            f"--{flag}: {place} is the folder of a training, wanted one of its own, such as "
+            f"--{flag}: {place} is the folder of a training, wanted a separate one, such as "
             f"{place / 'served'}"
         )
     check_outside_models(flag, path)
@@ -183,7 +183,7 @@ def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
             raise ValueError(f"{what} is also {name}, wanted another file")
         if _is_same(part := incomplete(path), other):
             raise ValueError(
-                f"{what} is {part} until it is complete, which is also {name}; wanted another file"
+                f"{what} is first written as {part}, which is also {name}; wanted another file"
             )
 
 

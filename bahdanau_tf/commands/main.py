@@ -185,7 +185,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
         return _of_system(error)
     if is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
-        return f"memory or disk is full; smaller sizes need less. {why}"
+        return f"out of memory or disk space; smaller sizes need less. {why}"
     message = str(error)
     name, _, rest = message.partition(": ")
     if name == "model_dir" and rest:

@@ -32,7 +32,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
     if len(flags.model_dir) > 1:
-        raise ValueError(f"--model_dir has {len(flags.model_dir)} folders, wanted one in a page")
+        raise ValueError(f"--model_dir has {len(flags.model_dir)} folders, wanted one per page")
     common.from_flags(flags, Decoding).check_without_tensorflow("a page")
     common.check_output("output", flags.output, ())
 

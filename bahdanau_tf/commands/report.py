@@ -118,7 +118,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     require(flags, "out_dir")
     check_folder("out_dir", flags.out_dir)
     if flags.quick and flags.full:
-        raise ValueError("--quick and --full: wanted one of them")
+        raise ValueError("--quick and --full: wanted one, not both")
     trains = flags.quick or flags.full
     if not (trains or flags.system or flags.hypotheses):
         raise ValueError("--quick, --full, --system or --hypotheses is missing")
@@ -137,7 +137,7 @@ def check(flags: absl_flags.FlagValues) -> None:
         check_file("hypotheses", path)
     lists = [*named("nbest", flags.nbest)]
     if len(lists) > 1:
-        raise ValueError(f"--nbest is given {len(lists)} times, wanted one")
+        raise ValueError(f"--nbest is set {len(lists)} times, wanted once")
     for _, path in lists:
         check_file("nbest", path)
     for path in flags.phrases:
@@ -150,7 +150,7 @@ def _check_files(flags: absl_flags.FlagValues) -> None:
     if flags.quick or (flags.full and flags.train_source is None):
         if names:
             raise ValueError(
-                f"--{names[0]} is given, but training is on the built-in corpus; wanted --full "
+                f"--{names[0]} is set, but training is on the built-in corpus; wanted --full "
                 "with --train_source, --train_target, --dev_source and --dev_target"
             )
         return
@@ -358,8 +358,8 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
         empty = [number for number, nbest in enumerate(lists) if not nbest.hypotheses]
         if empty:
             raise ValueError(
-                f"{flag} has no hypothesis for {len(empty)} of {len(lists)} sentences, first for "
-                f"number {empty[0]}; wanted one or more for each"
+                f"{flag} has no hypothesis for {len(empty)} of {len(lists)} sentences (the first "
+                f"is number {empty[0]}), wanted one or more for each"
             )
         return report.Baseline(name, lists)
     return None

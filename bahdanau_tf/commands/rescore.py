@@ -61,9 +61,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     dev = [name for name in _DEV if flags[name].value is not None]
     if dev and len(dev) < len(_DEV):
         missing = ", ".join(f"--{name}" for name in _DEV if name not in dev)
-        raise ValueError(f"--{dev[0]} is given, but not {missing}")
+        raise ValueError(f"--{dev[0]} is set, but not {missing}")
     if dev and flags.weight is not None:
-        raise ValueError(f"--weight and --{dev[0]}: wanted one of them")
+        raise ValueError(f"--weight and --{dev[0]}: wanted one, not both")
     if not dev:
         common.refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
     common.check_model(flags)

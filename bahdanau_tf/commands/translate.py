@@ -123,7 +123,7 @@ class Shard(NamedTuple):
         """Reads "i/n", with i from 1 to n."""
         match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
         if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
+            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, such as 1/8")
         return cls(int(match[1]), int(match[2]))
 
     def lines(self, total: int) -> tuple[int, int]:

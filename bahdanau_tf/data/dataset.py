@@ -72,8 +72,8 @@ def advice(lengths: np.ndarray, max_length: int) -> str:
     if most <= max_length:
         return ""
     return (
-        f"; --max_length={-(-most // 10) * 10} holds {100 * MOST_PAIRS:.0f} % of the pairs but "
-        "takes more memory and time; it is better to give a sentence in each line, not a paragraph"
+        f"; --max_length={-(-most // 10) * 10} keeps {100 * MOST_PAIRS:.0f} % of the pairs but "
+        "takes more memory and time; one sentence per line is better than a paragraph"
     )
 
 

@@ -186,10 +186,10 @@ class ParallelCorpus:
 
 
 _JSON = (
-    "`jq -r .en FILE` writes the field en of each line, if it is called so, "
-    "and likewise the other side; or make a .tsv file as in docs/train.md"
+    "`jq -r .en FILE` writes the field en of each line, if that is its name, "
+    "and likewise for the other side; or make a .tsv file as in docs/train.md"
 )
-_XML = "docs/train.md has the lines of Python that make a .tsv file of it"
+_XML = "docs/train.md has Python code that makes a .tsv file from it"
 _TABLE = "save its two columns as a .tsv file, which --train_source (or --dev_source) alone reads"
 OTHERS = {
     **dict.fromkeys((".jsonl", ".ndjson"), _JSON),
@@ -207,7 +207,7 @@ def check_is_text(flag: str, path: str) -> None:
     """Raises a ValueError if a file is named after a format that holds both sides."""
     if how := OTHERS.get(_ending(path)):
         raise ValueError(
-            f"--{flag}: {path} is not plain text, wanted a sentence of one side in each line; {how}"
+            f"--{flag}: {path} is not plain text, wanted one side, one sentence per line; {how}"
         )
 
 
@@ -247,8 +247,8 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
     pairs = zip(*map(read_lines, written), strict=True)
     if any(a != b for a, b in zip_longest(_rows(table, name), pairs)):
         raise ValueError(
-            f"--{name}_source: {table} has other pairs than when the training "
-            f"in {model_dir} began; give those, or name another folder"
+            f"--{name}_source: {table} has different pairs than when the training "
+            f"in {model_dir} began; use the earlier ones, or name another folder"
         )
 
 

@@ -148,7 +148,7 @@ class Attention(_Context):
         if not (self.has_own_keys or layer.built):
             raise ValueError(
                 f"{type(self).__name__}: the keys of {self.name} are made by a layer of the "
-                f"functional model, {layer.name}; wanted a call of that"
+                f"functional model, {layer.name}; wanted a call of that layer"
             )
         is_dense = isinstance(layer, keras.layers.Dense) and layer.built
         if is_dense and tf.is_tensor(annotations):
@@ -385,7 +385,7 @@ class DotAttention(Attention):
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
                 f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's annotations "
-                f"({annotations_shape[-1]} wide) must be of one size; GeneralAttention takes any"
+                f"({annotations_shape[-1]} wide) must be the same size; GeneralAttention takes any"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

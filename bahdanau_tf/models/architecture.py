@@ -127,7 +127,7 @@ class Architecture:
         ):
             if self.readout is not None and getattr(self, name) != default:
                 raise ValueError(
-                    f"{owner}: {name} and readout are both given, wanted one "
+                    f"{owner}: {name} and readout are both set, wanted one "
                     f"of them (the readout has its own `{own}`)"
                 )
 

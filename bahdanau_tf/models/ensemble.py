@@ -173,7 +173,7 @@ def _check(members: Sequence[TranslationModel], average: str, sources: Sequence[
         size = member.source_vocabulary_size
         if isinstance(size, tuple):
             raise ValueError(
-                f"Ensemble: a member has {len(size)} sources, wanted members of one source each"
+                f"Ensemble: a member has {len(size)} sources, wanted one for each member"
             )
         if sizes.setdefault(source, size) != size:
             raise ValueError(

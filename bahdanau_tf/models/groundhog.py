@@ -335,7 +335,7 @@ def _set_items(stack: list[object], code: bytes) -> None:
     items.reverse()
     table = stack[-1]
     if not isinstance(table, dict):
-        raise ValueError("keys and values are for no dictionary")
+        raise ValueError("keys and values belong to no dictionary")
     table.update(zip(items[::2], items[1::2], strict=True))
 
 

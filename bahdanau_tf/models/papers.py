@@ -261,7 +261,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         layers = size("Seq2SeqLSTM", "layers", layers)
         if unknown := sorted(divided(kwargs)[0]):
             raise ValueError(
-                f"Seq2SeqLSTM: got {', '.join(unknown)}, which it has not; "
+                f"Seq2SeqLSTM: got {', '.join(unknown)}, which it does not have; "
                 "wanted its own arguments or those of Keras"
             )
         dropout = {

@@ -263,7 +263,7 @@ def _tokens(facts: Facts, options: Options) -> Choice:
         reason = "as required by your flags"
     if facts.source.is_tokenized and facts.target.is_tokenized:
         reason += "; both are tokenized, so translations will be, too"
-    how = "joint" if joint else "each side its own"
+    how = "joint" if joint else "separate for each side"
     return Choice({"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}")
 
 
@@ -428,7 +428,7 @@ def _length(facts: Facts, options: Options) -> Choice:
 
     tokens = max(estimated(facts.source), estimated(facts.target))
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
-    which = ", which are nearly all"
+    which = ", nearly all of them"
     if tokens > LONGEST:
         which = "; the training counts them before it starts"
     return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{which}")
@@ -451,7 +451,7 @@ def _dev_text(facts: Facts, options: Options) -> Choice:
         )
     return Choice(
         {"dev_pairs": pairs, "patience": Recipe.patience},
-        f"about {amount(wanted, 'pair')} held out to choose the best model by",
+        f"about {amount(wanted, 'pair')} held out to choose the best model",
     )
 
 
@@ -473,13 +473,13 @@ def _time(facts: Facts, options: Options) -> Choice:
     device = amount(cores_of(facts, options), "core")
     if options.get("has_gpu"):
         device = f"a GPU, if it is as fast as {GPU} cores"
-    reason = f"at most {' and '.join(ends)}{about}, one of which takes about {an_epoch} of {device}"
+    reason = f"at most {' and '.join(ends)}{about}; an epoch takes about {an_epoch} on {device}"
     values = {"epochs": epochs, "minutes": minutes, "evaluate_every": every}
     every = options.get("evaluate_every", every)
     if every > 1 and options.get("dev_pairs") != 0:
         reason += f"; evaluated every {every:,} updates"
     if "minutes" not in options and minutes:
-        reason += "; --minutes=N sets another time"
+        reason += "; --minutes=N sets a different limit"
     return Choice(values, reason)
 
 
@@ -541,5 +541,5 @@ def _low_rate(_: Facts, options: Options) -> Choice:
     rate = _rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate
     if "learning_rate" not in options:
-        reasons.append(f"{share:g} of the learning rate of a new model")
+        reasons.append(f"{share:g} times the learning rate of a new model")
     return Choice(values, ", ".join(reasons))

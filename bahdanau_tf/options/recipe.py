@@ -234,7 +234,7 @@ class Recipe(OptionGroup):
         if self.product_dtype == "float16" and self.accumulate > 1:
             raise ValueError(
                 f"Recipe: accumulate is {self.accumulate} with product_dtype 'float16', wanted 1, "
-                "since a batch that overflows would be missing in an update"
+                "since a batch that overflows would be missing from an update"
             )
         self.make_batching()  # checks the options of batching
         for name, why in (

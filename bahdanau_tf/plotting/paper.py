@@ -62,10 +62,10 @@ def set_fonts(axes: Axes) -> None:
     fonts, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(written))
     if missing:
         warnings.warn(
-            f"plot: no installed font has {missing}, so boxes are drawn: "
-            "install one, for Chinese, Japanese and Korean that of the package "
-            "fonts-noto-cjk (Colab, Debian, Ubuntu), delete matplotlib's list "
-            f"of fonts in {matplotlib.get_cachedir()}, and start Python again",
+            f"plot: no installed font has {missing}, so boxes are drawn instead: "
+            "install one (for Chinese, Japanese and Korean, the package fonts-noto-cjk on "
+            "Colab, Debian and Ubuntu), delete matplotlib's font list in "
+            f"{matplotlib.get_cachedir()}, and restart Python",
             stacklevel=3,
         )
     for text in texts:
@@ -189,10 +189,10 @@ def plot_alignment(
         source_tokens, target_tokens = translation.source_tokens, translation.tokens
         weights = translation.weights
         if not source_tokens:
-            raise ValueError("plot_alignment: the sentence has no words, wanted some")
+            raise ValueError("plot_alignment: the sentence has no words, wanted one or more")
     if weights is None:
         raise ValueError(
-            "plot_alignment: weights is None, as of a model without attention; "
+            "plot_alignment: weights is None, as with a model without attention; "
             "wanted float [T_y, T_x]."
         )
     weights = np.asarray(weights, np.float32)

@@ -182,7 +182,7 @@ class _Training:
         device = describe_device(len(self.cores))
         record = Record(seconds, device, not status, self.plan.flags)
         write_atomically(self.model_dir / _RECORD, json.dumps(asdict(record)).encode())
-        how = "stopped when its time was over" if status else "trained"
+        how = "stopped when its time ran out" if status else "trained"
         return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 

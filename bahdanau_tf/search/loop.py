@@ -329,7 +329,7 @@ class Search:
         if weights is None:
             if self._is_covering:
                 raise ValueError(
-                    "beam_search: a coverage_penalty was given, but the step "
+                    "beam_search: coverage_penalty is set, but the step "
                     "returns no attention weights."
                 )
             return coverage, beam.record

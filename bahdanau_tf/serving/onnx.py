@@ -512,13 +512,13 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
         total += int(is_word.sum())
     if int8:
-        return f"int8: the most probable next word is that of the model at {equal} of {total} words"
+        return f"int8: the most probable next word is the model's for {equal} of {total} words"
     if not worst <= _TOLERANCE:
         raise ValueError(
             f"export: what was written for ONNX Runtime differs from the model by {worst:.2g}, "
             f"wanted at most {_TOLERANCE:g}; nothing was exported"
         )
-    return f"ONNX Runtime's log-probabilities and attention are the model's within {worst:.1g}"
+    return f"ONNX Runtime's log-probabilities and attention equal the model's within {worst:.1g}"
 
 
 def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:

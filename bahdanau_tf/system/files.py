@@ -113,7 +113,7 @@ def check_unpacked(archive: zipfile.ZipFile) -> None:
     packed = sum(member.compress_size for member in archive.infolist())
     if unpacked > max(_UNPACKED, _EXPANSION * packed):
         raise ValueError(
-            f"{packed:,} bytes would be unpacked to {unpacked:,}, wanted at "
+            f"{packed:,} bytes would unpack to {unpacked:,}, wanted at "
             f"most {_EXPANSION} times as many, or {_UNPACKED:,}"
         )
 
@@ -174,7 +174,7 @@ def read_arrays(path: AnyPath) -> dict[str, np.ndarray]:
                 if claimed > available:
                     raise ValueError(
                         f"{member.filename} claims an array of shape {shape}, {claimed:,} bytes, "
-                        f"and has {available:,}"
+                        f"but has {available:,}"
                     )
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
@@ -298,7 +298,7 @@ def check_not_in_onnx(name: str, folder: AnyPath) -> None:
     if (found_directory(folder) / RUNTIME).is_file():
         raise ValueError(
             f"{name}: {folder} was exported for ONNX Runtime: only translate, evaluate and "
-            "bahdanau_tf.runtime.Translator.load take it, alone; wanted the model that was exported"
+            "bahdanau_tf.runtime.Translator.load take it, by itself; wanted the model it came from"
         )
 
 
@@ -308,6 +308,6 @@ def check_outside_models(flag: str, path: str) -> None:
     for folder in (place, *place.parents):
         if any((folder / name).is_file() for name in ("translator.json", RUNTIME)):
             raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and what else is in it is lost when the "
-                "model is saved again; wanted a folder outside"
+                f"--{flag}: {folder} holds a saved model, and anything else in it is lost when the "
+                "model is saved again; wanted a folder outside it"
             )

@@ -93,7 +93,7 @@ def _register(stand_ins: Mapping[str, StandIn]) -> None:
 def _check(backend: str) -> None:
     if backend != "tensorflow":
         raise ImportError(
-            f"bahdanau_tf wants Keras on TensorFlow, but its backend is {backend!r} here; set "
+            f"bahdanau_tf needs Keras on TensorFlow, but the backend is {backend!r} here; set "
             "KERAS_BACKEND=tensorflow before Keras is imported"
         )
 

@@ -41,8 +41,8 @@ def check_line(size: int, number: int, name: str) -> None:
     """Raises a ValueError if line `number` of a text has more bytes than `longest_line`."""
     if size > longest_line:
         raise ValueError(
-            f"{name}: line {number} has more than {longest_line:,} bytes, wanted a sentence in "
-            "each line; --max_line_bytes allows more"
+            f"{name}: line {number} has more than {longest_line:,} bytes, wanted one sentence "
+            "per line; --max_line_bytes allows more"
         )
 
 
@@ -192,8 +192,8 @@ def _alone(aside: str, path: AnyPath) -> Iterator[BinaryIO]:
         exists = os.path.exists(aside) and os.path.samestat(os.fstat(file.fileno()), os.stat(aside))
         if not (is_ours and exists):
             raise ValueError(
-                f"another process is writing {os.fspath(path)}; wait until it has "
-                "ended, or name another file"
+                f"another process is writing {os.fspath(path)}; wait until it "
+                "ends, or name another file"
             )
         file.truncate(0)
         try:
@@ -216,7 +216,7 @@ def _opened(path: AnyPath | None) -> Iterator[BinaryIO]:
                 text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
             if cast(BufferedReader, text).peek(2).startswith(UTF_16):
                 raise ValueError(
-                    f"{_name(path)} is UTF-16, wanted UTF-8: convert it by "
+                    f"{_name(path)} is UTF-16, wanted UTF-8: convert it with "
                     "`iconv -f UTF-16 -t UTF-8`"
                 )
             yield text

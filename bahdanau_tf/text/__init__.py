@@ -47,7 +47,7 @@ def load_text(directory: str | os.PathLike[str]) -> WordTokenizer | SubwordToken
         return classes[name].load(directory, checksum, config)
     except FileNotFoundError as error:
         raise ValueError(
-            f"load_text: {error.filename} is missing, a part of the tokenizer that was saved there"
+            f"load_text: {error.filename}, part of the tokenizer saved there, is missing"
         ) from error
     except TypeError as error:
         raise ValueError(

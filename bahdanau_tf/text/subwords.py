@@ -311,7 +311,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         elif lowercase or half_width:
             raise ValueError(
                 "SubwordTokenizer.train: lowercase and half_width need "
-                f"normalization='nfc', it is {normalization!r}."
+                f"normalization='nfc', but it is {normalization!r}."
             )
         options = {
             "vocab_size": vocabulary_size,

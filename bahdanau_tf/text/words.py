@@ -74,7 +74,7 @@ def tensorflow_text(user: str) -> ModuleType:
     wanted = ".".join(tf.__version__.split(".")[:2])
     if version is not None and version.split(".")[:2] != wanted.split("."):
         raise ImportError(
-            f"{user} needs tensorflow-text {wanted} beside TensorFlow {tf.__version__}, but "
+            f"{user} needs tensorflow-text {wanted} with TensorFlow {tf.__version__}, but "
             f"tensorflow-text {version} is installed: pip install 'tensorflow-text=={wanted}.*'."
         )
     try:

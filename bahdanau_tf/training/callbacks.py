@@ -23,7 +23,7 @@ from bahdanau_tf.training.folder import Log
 from bahdanau_tf.training.run import SIGNALS, Run
 from bahdanau_tf.translation import Translation
 
-ADVICE = "the training diverges (then a lower --learning_rate helps), or it"
+ADVICE = "the training is diverging (a lower --learning_rate helps), or it"
 SECONDS = 300  # between two checkpoints without an evaluation
 
 
@@ -45,13 +45,13 @@ class Status(RunCallback):
         note(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
         text = amount(len(run.corpus), "sentence pair")
         if empty := run.corpus.blank:
-            text += f", without {amount(empty, 'pair')} with a blank line"
+            text += f", not counting {amount(empty, 'pair')} with a blank line"
         note(text)
         if run.dev is not None:
             note(f"dev BLEU: greedy search, {run.dev.tokenize}")
         if run.step:
             limit = run.recipe.minutes
-            used = f", {run.used['minutes']} of {limit:g} minutes are used" if limit else ""
+            used = f", {run.used['minutes']} of {limit:g} minutes used" if limit else ""
             note(f"resuming from update {run.step}{used}")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
@@ -94,7 +94,7 @@ class DroppedPairs(RunCallback):
         ]
         if limits and dropped:
             self._run.line.note(
-                f"{amount(dropped, 'sentence pair')} left out, with more than {' or '.join(limits)}"
+                f"{amount(dropped, 'sentence pair')} left out: more than {' or '.join(limits)}"
             )
 
 
@@ -126,15 +126,15 @@ class Divergence(RunCallback):
             self._pairs.add({"step": run.step, "line": int(number) + 1, **pair})
         if self._in_a_row == 1:
             run.line.note(
-                f"update {run.step} was skipped, its loss or gradient is "
-                f"not finite; its sentence pairs: {self._path}"
+                f"update {run.step} was skipped because its loss or gradient is "
+                f"not finite; its sentence pairs are in {self._path}"
             )
         if self._in_a_row >= run.recipe.max_skipped:
             raise ValueError(
-                f"Recipe: max_skipped is {self._in_a_row}, and loss or gradient of so many updates "
-                f"in a row was not finite; their sentence pairs are in {self._path}. The last "
-                "checkpoint is kept: the same command with a lower --learning_rate resumes from "
-                "it. If its weights are too large already, start in another folder"
+                f"Recipe: max_skipped is {self._in_a_row}, and the loss or gradient of that many "
+                f"updates in a row was not finite; their sentence pairs are in {self._path}. The "
+                "last checkpoint is kept: the same command with a lower --learning_rate resumes "
+                "from it. If its weights are already too large, start in another folder"
             )
 
 
@@ -190,7 +190,7 @@ class Selection(RunCallback):
                 if run.cluster.is_chief:
                     run.folder.save_best(run.translator)
             run.note(
-                f"there was no evaluation yet: {best} is the model after update {run.step}, until "
+                f"no evaluation yet: {best} is the model after update {run.step}, until "
                 "an evaluation selects the best one"
             )
 
@@ -251,7 +251,7 @@ class Logger(RunCallback):
         if is_low and run.dev is not None and run.recipe.monitor == "bleu":
             run.line.note(
                 f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
-                "by dev loss; if it stays so, --tokenize sets another tokenizer for BLEU"
+                "by dev loss; if it stays that low, try another tokenizer (--tokenize)"
             )
         record["seconds"] = run.pace.seconds
         record["device"] = describe_device()
@@ -378,8 +378,8 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
     if loss <= math.log(words):
         return ""
     return (
-        f"the loss after update {last['step']} is {loss:.2f}, above that of guessing among the "
-        f"{words:,} ids, {math.log(words):.2f}: {ADVICE} has only started"
+        f"the loss after update {last['step']} is {loss:.2f}, above the "
+        f"{math.log(words):.2f} of guessing among the {words:,} ids: {ADVICE} has only just started"
     )
 
 
@@ -394,7 +394,7 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
     first, last = with_loss[0], with_loss[-1]
     return (
         f"the training loss after update {last['step']} is {last['train_loss']:.2f}, not below the "
-        f"{first['train_loss']:.2f} of the first evaluation: {ADVICE} learns nothing"
+        f"{first['train_loss']:.2f} of the first evaluation: {ADVICE} is learning nothing"
     )
 
 

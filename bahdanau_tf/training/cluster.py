@@ -166,7 +166,7 @@ def strategy_of_environment() -> tf.distribute.Strategy:
         StatusLine().note(
             f"worker {number} of {len(addresses)} "
             f"({addresses[number]}{', the chief' if number == 0 else ''}), waiting for "
-            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; Ctrl-C ends it"
+            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; press Ctrl-C to stop"
         )
         with _interrupts_at_once():
             return tf.distribute.MultiWorkerMirroredStrategy()
@@ -225,7 +225,7 @@ def _cluster() -> tuple[list[str], int]:
                 raise _wrong(f"an address is {address!r}", "host:port")
     listed = [str(address) for job in cluster.values() for address in job]
     if twice := [address for address in listed if listed.count(address) > 1]:
-        raise _wrong(f"{twice[0]} is there twice", "different addresses")
+        raise _wrong(f"{twice[0]} is listed twice", "different addresses")
     members = [(job, i) for job in JOBS for i in range(len(cluster.get(job, [])))]
     if len(members) < 2:
         return [], 0

@@ -297,8 +297,8 @@ def _write_sentences(path: Path, sentences: Sequence[object]) -> None:
         return
     if is_begun(path.parents[1]):
         raise ValueError(
-            f"fit: {path.name} has other sentences than when the training in "
-            f"{path.parents[1]} began; give those, or name another model_dir"
+            f"fit: {path.name} has different sentences than when the training in "
+            f"{path.parents[1]} began; use the earlier ones, or name another model_dir"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)

@@ -33,23 +33,23 @@ DEV_PAIRS = "dev_pairs"
 THREADS = "threads"
 _VOCABULARY = "{}_vocabulary_checksum"
 _ANOTHER_TEXT = (
-    "{folder}/best was chosen on another dev set, or there was or is none; give the same "
-    "--dev_source and --dev_target as before, name another folder, or move {folder}/best away "
+    "{folder}/best was chosen on another dev set or without one, or there is none now; use the "
+    "same --dev_source and --dev_target as before, name another folder, or move {folder}/best away "
     "to choose again"
 )
 # What to do about settings that differ, for those that are not flags.
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
-    "give the same --train_source and --train_target as before, or name another folder",
-    THREADS: "{folder} was trained by {before} threads with --deterministic, and now there are "
-    "{after}, which may round otherwise; give --threads={before}, or name another folder",
+    "use the same --train_source and --train_target as before, or name another folder",
+    THREADS: "{folder} was trained with --deterministic and {before} threads, but now there are "
+    "{after}, which may round differently; set --threads={before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
     DEV_TOKENIZER: "{folder}/best was chosen by BLEU with the tokenizer {before}, but now it is "
-    "{after}; give --tokenize={before}, name another folder, or move {folder}/best away to "
+    "{after}; set --tokenize={before}, name another folder, or move {folder}/best away to "
     "choose again",
     **{
         _VOCABULARY.format(side): f"the {side} vocabulary is not the one that "
-        "{folder} was made with; give the same, or name another folder"
+        "{folder} was made with; use that one, or name another folder"
         for side in ("source", "target")
     },
 }
@@ -78,7 +78,7 @@ class Change(NamedTuple):
         """The sentence for an option that a training may change."""
         is_limit = self.name in ("updates", "minutes")
         before, after = (f"{x}{' (no limit)' * (is_limit and x == 0)}" for x in self[1:])
-        return f"--{self.name} is {after} from now on, it was {before}"
+        return f"--{self.name} is {after} from now on; it was {before}"
 
     def refusal(self, folder: Path) -> ValueError:
         """The error for a setting that a training cannot change."""
@@ -135,8 +135,8 @@ def read_settings(path: Path) -> dict[str, object]:
     """Reads what `write_settings` wrote; a ValueError if it is missing, damaged or too new."""
     if not path.is_file():
         raise ValueError(
-            f"model_dir: {path.parent} holds a model, but {path} is missing, "
-            "the file of its settings; name another folder"
+            f"model_dir: {path.parent} holds a model, but {path}, "
+            "the file of its settings, is missing; name another folder"
         )
     return read_versioned(path, FORMAT_VERSION, "model_dir")
 
@@ -149,7 +149,7 @@ def changes(path: Path, settings: Settings) -> Iterator[Change]:
             raise ValueError(
                 f"model_dir: another version of bahdanau_tf began the training in {path.parent} "
                 f"({', '.join(sorted(old.keys() ^ new.keys()))}); continue with that version, or "
-                "train its model further in another folder, by --init_from"
+                "train its model further in another folder, with --init_from"
             )
     yield from _differences(_comparable(before), _comparable(now))
 
@@ -167,12 +167,12 @@ def check_alike(cluster: Cluster, settings: Settings) -> None:
     for change in _differences(*_comparable([json.loads(chiefs), json.loads(own)])):
         if change.name.endswith("_text_checksum"):
             raise ValueError(
-                f"worker {cluster.number} has another text than the chief "
+                f"worker {cluster.number} has a different text from the chief's "
                 f"({change.name} differs), wanted the same files on all machines"
             )
         raise ValueError(
-            f"{change.called} is {change.after!r} at worker {cluster.number} and {change.before!r} "
-            "at the chief, wanted the same command and the same files on all machines"
+            f"{change.called} is {change.after!r} on worker {cluster.number} and {change.before!r} "
+            "on the chief, wanted the same command and the same files on all machines"
         )
 
 

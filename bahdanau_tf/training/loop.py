@@ -244,11 +244,11 @@ class _Training:
             notes.append(
                 "XLA compiles some of the first updates, to see whether it makes them faster"
                 if run.recipe.jit_compile == "auto"
-                else "XLA compiles the update, once for each length of batches"
+                else "XLA compiles the update, once for each batch length"
             )
         decoder = getattr(run.translator.model, "decoder", None)
         if slow_part := getattr(decoder, "slow_part", None):
-            notes.append(f"{slow_part} has no fast gradient: an update takes longer")
+            notes.append(f"{slow_part} has no fast gradient: updates take longer")
         if run.recipe.deterministic:
             notes.append(f"deterministic, with --threads={self.threads}")
         if not run.step and run.recipe.max_length:
@@ -264,11 +264,11 @@ class _Training:
         model: keras.Model = run.translator.model
         model.stop_training = False
         self.callbacks.on_train_begin()
-        over = f"nothing is left to do: {ENDINGS.get(run.ending)}"
+        over = f"nothing left to do: {ENDINGS.get(run.ending)}"
         if (used := run.used.get(run.ending)) is not None:
             limit = as_flag(run.ending, getattr(run.recipe, run.ending))
             over += f", {used} of {limit}; a larger number resumes the training"
-        run.note(over if run.ending else "making the graph of an update")
+        run.note(over if run.ending else "building the graph of an update")
         (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])
         if run.ending and is_due:
             if run.cluster.is_chief:

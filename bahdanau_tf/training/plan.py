@@ -86,7 +86,7 @@ class Start:
         texts = old.source_text, old.target_text
         if old.lexicon is not None:
             StatusLine().note(
-                f"the lexicon of {self.init_from} is not used; `lexicon` makes one of the new model"
+                f"{self.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
             )
         if not self.added_words:
             return Translator(old.model, *texts, old.decoding, old.dictionary)

@@ -77,8 +77,8 @@ class Request:
             if self.recipe is None:
                 raise
             raise ValueError(
-                f"{error}; --recipe={self.recipe} names files of its own, in "
-                f"--data_dir, where you give none"
+                f"{error}; --recipe={self.recipe} uses its own files, in "
+                f"--data_dir, where you name none"
             ) from error
 
     @property
@@ -98,8 +98,8 @@ class Request:
             if source is not None and is_table(source):
                 if source == target:
                     raise ValueError(
-                        f"--{name}_target is {target}, as --{name}_source is; leave "
-                        f"--{name}_target out, and two columns of the table are read"
+                        f"--{name}_target is {target}, the same as --{name}_source; leave "
+                        f"--{name}_target out to read both columns of the table"
                     )
                 if target is None:
                     tables[name] = source
@@ -149,7 +149,7 @@ class Request:
             if not is_ours and module not in self.modules:
                 raise ValueError(
                     f"{file} has --{part}={options[part]}, a class of the module {module}; if you "
-                    f"trust that module, give --modules={module}"
+                    f"trust that module, set --modules={module}"
                 )
         return options
 
@@ -177,15 +177,15 @@ def doubts(files: Mapping[str, str]) -> Iterator[str]:
             if filecmp.cmp(source, target, shallow=False):
                 yield (
                     f"--{name}_source and --{name}_target are the same text, "
-                    f"{source}: a model learns to copy from it"
+                    f"{source}: a model only learns to copy from it"
                 )
     for name, path in files.items():
         lines = [*islice(read_lines(path), FIRST_LINES)]
         if lines and all("\t" in line for line in lines):
             yield (
-                f"--{name}: the lines of {path} have tabs, as a table of both sides has; if it is "
-                "one, give it a name that ends with .tsv, and as --train_source or --dev_source "
-                "alone: both columns are read"
+                f"--{name}: the lines of {path} have tabs, like a table of both sides; if it is "
+                "one, give it a name that ends in .tsv, and set only --train_source or "
+                "--dev_source: both columns are read"
             )
     if len(pairs) == 2:
         dev_pairs = [*zip(*map(read_lines, pairs["dev"]), strict=False)]
@@ -217,6 +217,6 @@ def few_pairs(source: str, target: str) -> Iterator[str]:
     if different:
         yield (
             f"only {amount(len(different), 'different sentence pair')}, fewer than {FEW:,}: expect "
-            "fair translations of sentences much like these at best and bad ones of others; "
+            "at best fair translations of sentences much like these, and bad ones of others; "
             "everyday language needs tens of thousands"
         )

@@ -315,7 +315,7 @@ def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
         received.append(number)
         text = "stopping after this update"
         if number == signal.SIGINT:
-            text += "; Ctrl-C again: at once, as of the last checkpoint"
+            text += "; press Ctrl-C again to stop at once, with the last checkpoint"
         if number in before and received.count(signal.SIGINT) < 2:
             note(text)
 

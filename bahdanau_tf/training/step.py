@@ -347,8 +347,8 @@ def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
     """The strategy in whose scope a model was made; a ValueError if called in a scope."""
     if tf.distribute.has_strategy():
         raise ValueError(
-            "train: it was called in a strategy.scope(), wanted the model to "
-            "be made in it, and train to be called outside, as fit"
+            "train: called in a strategy.scope(), wanted the model made in "
+            "the scope and train called outside it, like fit"
         )
     return model.distribute_strategy
 

@@ -77,8 +77,8 @@ def held_out(
     has_only_leftovers = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
     if texts.exists() and not has_only_leftovers:
         raise ValueError(
-            f"--model_dir: {texts} is there already, where dev and training text are written; name "
-            "another folder, or give --dev_source and --dev_target"
+            f"--model_dir: {texts}, for the dev and training text, exists already; name "
+            "another folder, or set --dev_source and --dev_target"
         )
     try:
         longest = TOKEN_BYTES * max_length if max_length else None
@@ -179,7 +179,7 @@ def check_words(text: TextOptions, files: TrainingFiles) -> None:
         if not _has_words(path, language):
             raise ValueError(
                 f"TrainingPlan: tokenizer is 'word', and {path} has no spaces "
-                "between words, so that whole sentences would be words; wanted "
+                "between words, so whole sentences would be words; wanted "
                 "--tokenizer=unigram or bpe, or spaces between the words"
             )
 

@@ -101,8 +101,8 @@ class TranslationGraph(tf.Module):
         ):
             if text.vocabulary_size != size:
                 raise ValueError(
-                    f"Translator: {side}_text has {text.vocabulary_size} ids, "
-                    f"the model's {side} vocabulary {size}; wanted equal"
+                    f"Translator: {side}_text has {text.vocabulary_size} ids and "
+                    f"the model's {side} vocabulary {size}, wanted equal numbers"
                 )
         self.model = model
         self.source_texts = tuple(texts)

@@ -94,7 +94,7 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
     if group is not None:
         line, hypothesis = next(group[1])
         raise MalformedListError(
-            f"line {line} is of sentence {hypothesis.sentence}, "
+            f"line {line} is for sentence {hypothesis.sentence}, "
             "wanted ascending numbers from 0, less than the number of sources"
         )
 

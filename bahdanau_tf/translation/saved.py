@@ -82,7 +82,7 @@ def write_translator(
         free = not folder.exists()
     if not free:
         raise ValueError(
-            f"Translator.save: {folder} is there and holds no translator, "
+            f"Translator.save: {folder} exists and holds no translator, "
             "wanted a new folder, or one that `save` wrote, to replace"
         )
     with files.replaced_directory(directory) as aside:
@@ -323,8 +323,8 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
     folder = files.found_directory(folder)
     if (folder / "training.json").is_file():
         raise ValueError(
-            f"Translator.load: {folder} holds no translator yet: its training has not come to its "
-            "first evaluation; if it has ended, the same `bahdanau-tf train` resumes it"
+            f"Translator.load: {folder} holds no translator yet: its training has not reached its "
+            "first evaluation; if it has stopped, the same `bahdanau-tf train` resumes it"
         )
     return folder
 

@@ -110,7 +110,7 @@ def _bounded_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     while line := stream.readline(LONGEST_LINE):
         left -= len(line)
         if left < 0:
-            raise ArchiveError(path, f"contains more than {MOST_EXPANSION} times its own size")
+            raise ArchiveError(path, f"unpacks to over {MOST_EXPANSION} times its own size")
         if not line.endswith(b"\n"):
             if len(line) == LONGEST_LINE:
                 raise ArchiveError(path, f"has a line of more than {LONGEST_LINE} bytes")
@@ -123,7 +123,7 @@ def _segments(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
         try:
             segment = SEGMENT.search(line.decode())
         except UnicodeDecodeError as error:
-            message = f"has a line {number} that is not UTF-8"
+            message = f"is not UTF-8 in line {number}"
             raise ArchiveError(path, message) from error
         if segment:
             yield " ".join(segment[1].split()).encode() + b"\n"

@@ -142,8 +142,8 @@ def _receive(download: Download, part: Path) -> None:
                     line.update(done // 1000, f"kB of {download.name}, {rate:.1f} MB/s")
     if total is not None and done < total:
         raise _BrokenOff(
-            f"{download.address} broke off after {done} of {total} bytes; run "
-            "the command again to resume"
+            f"{download.address}: connection lost after {done} of {total} bytes; "
+            "run the command again to resume"
         )
     line.note(f"{download.name}: {done} bytes")
 
@@ -185,7 +185,7 @@ def _open(request: urllib.request.Request, name: str) -> Reply:
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, DownloadError):
             raise
-        raise _BrokenOff(f"{address} broke off: {error!r}") from error
+        raise _BrokenOff(f"{address}: connection lost: {error!r}") from error
 
 
 def _blocks(reply: Reply, address: str) -> Iterator[bytes]:
@@ -194,7 +194,7 @@ def _blocks(reply: Reply, address: str) -> Iterator[bytes]:
             yield block
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenOff(
-            f"{address} broke off ({error!r}); run the command again to resume"
+            f"{address}: connection lost ({error!r}); run the command again to resume"
         ) from error
 
 

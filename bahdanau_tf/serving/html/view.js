@@ -16,7 +16,7 @@ const WORDS = {
     aligned: "{word} was aligned to {others}", attendedTo: "{word} was attended to for {others}",
     nothing: "no word in particular", noAlignment: "This model has no alignment.",
     bestOnly: "The alignment is known for the best translation only.",
-    truncated: "Longer than this model reads or writes: a part is missing.",
+    truncated: "Longer than this model can read or write: part of it is missing.",
   },
   ko: {
     language: "한국어", title: "번역", text: "번역할 글", submit: "번역", shortcut: "또는 Ctrl + Enter",
