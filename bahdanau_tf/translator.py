@@ -18,7 +18,9 @@ from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.serving import Limits, export, round_to_half, write_page
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
+from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.graph import TranslationGraph, part
+from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.sentences import align, score, translate
 
@@ -160,6 +162,7 @@ class Translator:
         *,
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
+        split_sentences: bool = False,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
@@ -173,6 +176,7 @@ class Translator:
         *,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
+        split_sentences: bool = False,
         **options: Any,
     ) -> Translations: ...
 
@@ -184,10 +188,11 @@ class Translator:
         *,
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
+        split_sentences: bool = False,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
-        """Translates sentences.
+        """Translates sentences, or texts of several sentences.
 
         Args:
             sentences: The sentences, of any length and in any order; or one.
@@ -201,6 +206,8 @@ class Translator:
                 sentences, applied after the prefix; ids are those of `target_text`, and
                 `history.rows` counts within a batch. Each tuple of constraints has its own graph,
                 so pass the same objects again.
+            split_sentences: Whether each string is translated sentence by sentence, as models that
+                learned from single sentences need. The first sentence gets the prefix.
             attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
                 `Translation.weights`, edited or not, or a dict from the number of a step, counted
                 from 0, to a row. A row applies to every hypothesis in the beam, so with a
@@ -228,26 +235,23 @@ class Translator:
         if is_one := isinstance(sentences, str | bytes):
             sentences = [sentences]
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
-        elif attention is not None:
-            raise ValueError("Translator.translate: attention is set for a list, wanted one string")
+        if attention is not None and (split_sentences or not is_one):
+            raise ValueError(
+                "Translator.translate: attention is set for a list or with split_sentences, "
+                "wanted one string, which is a sentence"
+            )
         decoding = self.decoding if decoding is None else decoding
         decoding = Decoding.with_options(decoding, options)
-        every = translate(
-            self.graph, sentences, decoding, batch_size, prefixes, constraints, attention
-        )
-        translations = Translations(filter(None, every))
-        return translations[0] if is_one else translations
 
-    def translate_up_to(
-        self,
-        longest: int,
-        sentences: Sequence[str | bytes],
-        batch_size: int = BATCH_SIZE,
-        prefixes: Sequence[str] | None = None,
-    ) -> list[Translation | None]:
-        """Like `translate`, but None for sentences of more tokens than `longest`."""
-        parts = self.graph, sentences, self.decoding, batch_size, prefixes
-        return translate(*parts, longest=longest)
+        def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
+            options = decoding, batch_size, prefixes, constraints, attention
+            return translate(self.graph, sentences, *options)
+
+        if split_sentences:
+            translations = Translations(translate_lines(run, sentences, prefixes))
+        else:
+            translations = run(sentences, prefixes)
+        return translations[0] if is_one else translations
 
     def score(
         self,

@@ -110,12 +110,14 @@ def assert_equal(wanted: list[Any], actual: list[Any]) -> None:
             "unknown": "forbid",
         },
         {"beam_size": 4, "shortlist": True, "n_best": 2, "max_length": 9},
+        {"split_sentences": True, "n_best": 2, "max_length": 9},
     ],
 )
 def test_translations_are_those_of_the_graph(both, options):
     own, runtime = both
-    wanted = own.translate(SENTENCES, **options)
-    assert_equal(wanted, runtime.translate(SENTENCES, batch_size=4, **options))
+    sentences = [*SENTENCES, "a dog. The red cat sleeps! "]
+    wanted = own.translate(sentences, **options)
+    assert_equal(wanted, runtime.translate(sentences, batch_size=4, **options))
 
 
 def test_sentences_are_what_the_graph_takes(both):
@@ -276,7 +278,7 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     texts = [x.line for translation in wanted for x in with_alternatives(translation)]
     lines = done.stdout.removesuffix(scores).split("\n")[:-1]
     assert [line.split(" ||| ")[1] for line in lines] == texts
-    split = [*translate, "--split_long", "--format=json"]
+    split = [*translate, "--split_sentences", "--format=json"]
     rows = []
     for folder in (flags[0], model):
         assert cli.main([*split, folder]) == 0

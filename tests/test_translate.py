@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +19,7 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.long_lines import split_sentences, translate_lines
+from bahdanau_tf.translation.lines import longest_sentence, split_sentences, translate_lines
 
 
 class Shouter:
@@ -46,13 +45,6 @@ class Shouter:
         self.windows.append(len(lines))
         self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
-
-    def translate_up_to(
-        self, longest: int, lines: list[str], batch_size: int, prefixes: list[str] | None
-    ) -> list[Translation | None]:
-        fits = [len(line.split()) <= longest for line in lines]
-        self.prefixes += compress(prefixes or [""] * len(lines), fits)
-        return [self._translate(x) if ok else None for x, ok in zip(lines, fits, strict=True)]
 
     def _translate(self, line: str) -> Translation:
         best, *others = (self._one(line, n) for n in range(self.n_best))
@@ -137,9 +129,8 @@ def test_each_line_has_its_prefix(run, tmp_path):
     prefixes.write_text("P0\n\nP2\nP3\n", "utf-8")
     run("a\nb\nc d. e f. g\nh\n", f"--prefixes={prefixes}", "--window=3")
     assert run.model.prefixes == ["P0", "", "P2", "P3"]
-    flags = ("--max_source_length=2", "--split_long")
-    run("a\nb\nC d. E f. G\nh\n", f"--prefixes={prefixes}", *flags)
-    assert run.model.prefixes == ["P0", "", "P3", "P2", "", ""]  # parts come last
+    run("a\n\nC d. E f. G\nh\n", f"--prefixes={prefixes}", "--split_sentences")
+    assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
 
 
 def test_prefixes_of_a_reversed_target_are_refused_at_once(run, tmp_path, capfd):
@@ -310,9 +301,11 @@ def test_long_lines_are_named_and_translated_whole(run, capsys):
     text = "a b\na b c d\na b. C d e.\n"
     assert run(text, "--max_source_length=3") == ("B A\nD C B A\nE. D C B. A\n")
     err = capsys.readouterr().err
-    assert err == "lines 2-3: longer than --max_source_length=3\n"
+    several = "1 of 3 lines: several sentences; --split_sentences translates each by itself\n"
+    longer = "lines 2-3: longer than --max_source_length=3, may lose words; see --split_sentences\n"
+    assert err == several + longer
     run(text, "--max_source_length=5")
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == several
 
 
 @pytest.fixture
@@ -335,13 +328,11 @@ def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys)
     for place in (folder, folder / "best"):
         run(text, f"--model_dir={place}")
         err = capsys.readouterr().err
-        assert err.startswith("line 2: longer than training sentences (3 tokens)")
-        assert "--split_long" in err
-    output = run(text, f"--model_dir={folder}", "--split_long")
+        assert "line 2: longer than the 3 tokens of training sentences, may lose words" in err
+    output = run(text, f"--model_dir={folder}", "--split_sentences")
     assert output == "B A\nB. A D. C F. E\n"
-    assert "line 2: translated sentence by" in capsys.readouterr().err
     run(text, f"--model_dir={folder}", "--max_source_length=6")
-    assert not capsys.readouterr().err
+    assert "longer" not in capsys.readouterr().err
 
 
 def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
@@ -362,33 +353,24 @@ def test_without_a_max_length_no_line_is_too_long(run, trained, capsys, length):
     (folder / "training.json").write_text("{")
     run("a b c d\n", f"--model_dir={folder}")
     assert not capsys.readouterr().err
-    assert main(["translate", "--split_long", f"--model_dir={folder}"]) == 2
-    assert "--max_source_length" in capsys.readouterr().err
 
 
-def test_long_lines_are_split_with_split_long(run, capsys):
-    output = run(
-        "a b\na b c d\na b. C d e. F g h i.\nA. Z b.\nA b. C d.\n",
-        "--max_source_length=3",
-        "--split_long",
-    )
-    # The line before the last is not too long and stays whole.
-    assert output == ("B A\nD C B A\nB. A E. D C I. H G F\nB. Z A.\nB. A D. C\n")
-    longer = "longer than --max_source_length=3"
-    assert capsys.readouterr().err == (
-        "lines 3, 5: translated sentence by sentence\n"
-        f"line 3: a sentence is {longer} and may lose words\n"
-        f"line 2: {longer}, could not be split and may lose words\n"
-    )
+def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
+    text = "a b\na b c d\n\na b. C d e. F g h i.\nA. Z b.\n \n"
+    whole = "B A\nD C B A\n\nB. A E. D C I. H G F\nB. Z A.\n\n"
+    assert run(text, "--split_sentences") == whole
+    assert not capsys.readouterr().err
+    assert run(text, "--split_sentences", "--max_source_length=3") == whole
+    longer = "a sentence is longer than --max_source_length=3, may lose words"
+    assert capsys.readouterr().err == f"lines 2, 4: {longer}\n"
 
 
 def test_translations_of_the_parts_of_a_line_are_joined():
     """Offsets, alignments, scores and n-best of a line split in three."""
     line = "Où est là. Été. Cut cut d."
     model = Shouter(n_best=2)
-    (whole_line,), (split,), long = translate_lines(model, [line], 1, split=True)
-    assert split == 0
-    assert long == [0]
+    (whole_line,) = translate_lines(model.translate, [line])
+    assert longest_sentence(whole_line) == 3
     source, target = line.encode(), whole_line.text.encode()
     assert [source[a:b].decode() for a, b in whole_line.source_offsets] == (
         whole_line.source_tokens
@@ -412,7 +394,7 @@ def test_translations_of_the_parts_of_a_line_are_joined():
 
 def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
     """Although its last part is finished."""
-    (translation,), _, _ = translate_lines(Shouter(), ["cut a. B b."], 2, split=True)
+    (translation,) = translate_lines(Shouter().translate, ["cut a. B b."])
     assert not translation.finished
     assert len(translation.weights) == len(translation.tokens) == 4
 
@@ -420,7 +402,7 @@ def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
 def test_n_best_of_a_split_line_have_the_best_sums():
     line = "A a. B b. C c."
     model = Shouter(n_best=3)
-    (translation,), _, _ = translate_lines(model, [line], 2, split=True)
+    (translation,) = translate_lines(model.translate, [line])
     scores = [translation.score, *(alternative.score for alternative in translation.alternatives)]
     assert scores == [-6, -7, -7]
     texts = {translation.text, *(alternative.text for alternative in translation.alternatives)}
@@ -435,7 +417,7 @@ def test_a_finished_translation_of_a_part_is_better_than_one_cut_off():
     model.translate = lambda lines, **_: [
         replace(whole, source=line, alternatives=[cut]) for line in lines
     ]
-    (translation,), _, _ = translate_lines(model, ["A b. C d."], 2, split=True)
+    (translation,) = translate_lines(model.translate, ["A b. C d."])
     assert translation.finished
     assert translation.score == 2 * whole.score
     assert translation.score < translation.alternatives[0].score
@@ -447,7 +429,7 @@ def test_no_blank_is_put_after_a_mark_of_japanese():
         Translation(line, "猫だ。", ["猫", "だ。"], target_offsets=[(0, 3), (3, 9)])
         for line in lines
     ]
-    (translation,), _, _ = translate_lines(model, ["A b. C d. "], 0, split=True)
+    (translation,) = translate_lines(model.translate, ["A b. C d. "])
     assert translation.text == "猫だ。猫だ。"
     text = translation.text.encode()
     assert [text[a:b].decode() for a, b in translation.target_offsets] == translation.tokens
@@ -455,7 +437,7 @@ def test_no_blank_is_put_after_a_mark_of_japanese():
 
 def test_parts_may_have_no_attention_and_no_words():
     model = Shouter(attention=False)
-    (translation,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
+    (translation,) = translate_lines(model.translate, ["A b. C d. "])
     assert translation.weights is None
     assert translation.text == "B. A D. C"
 
@@ -465,7 +447,6 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
     source = tmp_path / "source"
     source.write_text("a\n")
     for flags, said in (
-        (["--split_long"], "--max_source_length"),
         (["--max_source_length=0"], "--max_source_length"),
         (["--format=xml"], "--format"),
         (["--alignments", f"--input={source}"], "attention"),
@@ -490,7 +471,6 @@ STREAM = """
 import resource
 import sys
 from dataclasses import replace
-from itertools import compress
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import files

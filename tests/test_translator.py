@@ -33,7 +33,6 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import KEPT, STRINGS
-from bahdanau_tf.translation.long_lines import translate_lines
 from bahdanau_tf.translation.saved import read_model
 
 ODD = [
@@ -139,7 +138,7 @@ class Counting(WordTokenizer):
 
 @pytest.mark.parametrize(("unknown", "prefixes"), [("keep", None), ("replace", ["le", ""])])
 def test_no_sentence_is_tokenized_twice(unknown, prefixes, monkeypatch):
-    """Not for words, offsets, alignments, prefixes, or to find long lines."""
+    """Not for words, offsets, alignments or prefixes."""
     search_eagerly(monkeypatch)
     texts = [
         Counting(Vocabulary([*SPECIAL, *words]), language)
@@ -158,16 +157,33 @@ def test_no_sentence_is_tokenized_twice(unknown, prefixes, monkeypatch):
     assert counts(translator.translate, sentences, prefixes=prefixes) == [2, of_prefixes]
     assert counts(translator.align, sentences, translations) == [2, 2]
     assert counts(translator.score, sentences, translations) == [2, 2]
-    lines = ["A cat sees. The dog sleeps.", "a dog."]  # the first is read in three parts
-    options = {"max_length": 5, "prefixes": prefixes or ()}
-    assert counts(translate_lines, translator, lines, split=True, **options)[0] == 4
-    assert counts(translate_lines, translator, lines, split=False, **options)[0] == 2
+    lines = ["A cat sees. The dog sleeps.", "a dog."]
+    options = {"prefixes": prefixes, "split_sentences": True}
+    assert counts(translator.translate, lines, **options)[0] == 3
 
 
 def test_one_string_gives_one_translation(translator):
     (wanted,) = translator.translate(["the cat sees"], WITH_PREFIXES, prefixes=["le"])
     assert translator.translate("the cat sees", WITH_PREFIXES, prefixes="le") == wanted
     assert translator.translate(b"the cat sees", WITH_PREFIXES, prefixes="le") == wanted
+
+
+def test_a_text_is_translated_sentence_by_sentence(translator):
+    """With the prefix at its start; a text may be bytes that are not UTF-8."""
+    sentences = ["The \ufffd cat sees. ", "A dog sleeps."]
+    first, second = translator.translate(sentences, WITH_PREFIXES, prefixes=["le", ""])
+    for text in ("".join(sentences), b"The \xff cat sees. A dog sleeps."):
+        options = {"prefixes": "le", "split_sentences": True}
+        joined = translator.translate(text, WITH_PREFIXES, **options)
+        assert joined.source == "".join(sentences)
+        assert joined.text == f"{first.text} {second.text}"
+        assert joined.score == pytest.approx(first.score + second.score)
+        assert len(joined.source_tokens) == len(first.source_tokens + second.source_tokens)
+    assert translator.translate(["", "A cat."], split_sentences=True) == translator.translate(
+        ["", "A cat."]
+    )
+    with pytest.raises(ValueError, match="2 sentences, 1 prefixes"):
+        translator.translate(sentences, prefixes=["le"], split_sentences=True)
 
 
 def test_fields_of_decoding_are_keywords_and_results_are_compared_by_value(translator):

@@ -180,13 +180,13 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
 
 def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -> None:
     """Reports how many sentences are longer than those of the training."""
-    from bahdanau_tf.translation.long_lines import trained_limit
+    from bahdanau_tf.translation.lines import trained_limit
 
     limit = trained_limit(folders)
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
-            f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "
-            f"sentences ({limit} tokens), may lose words; see translate --split_long"
+            f"{count:,} of {amount(len(translations), 'sentence')}: longer than the {limit} "
+            "tokens of training sentences, may lose words; see translate --split_sentences"
         )
 
 

@@ -32,10 +32,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +49,11 @@ from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import checksum, found_directory, read_object, write_atomically
 from bahdanau_tf.system.lines import count_lines, read_lines, written
 from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.terminal import LineCounter
+from bahdanau_tf.system.terminal import LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf import runtime
-    from bahdanau_tf.translation import Translation
-    from bahdanau_tf.translation.long_lines import LinesTranslated
+    from bahdanau_tf.translation import Translation, Translations
     from bahdanau_tf.translator import Translator
 
 # Flags that change no line.
@@ -86,8 +86,10 @@ class _Lines(common.Batches):
         "length limit of its training, if known",
         within=Range(1, 10**9),
     )
-    split_long: bool = option(
-        "whether lines longer than --max_source_length are translated sentence by sentence", False
+    split_sentences: bool = option(
+        "whether a line of several sentences is translated sentence by sentence, as models that "
+        "learned from single sentences need; the first gets the prefix",
+        False,
     )
 
 
@@ -187,10 +189,10 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
-    from bahdanau_tf.translation.long_lines import translate_lines
+    from bahdanau_tf.translation.lines import split_sentences
 
     part = _Part.of(flags)
-    limit, too_long = _limit(flags)
+    limit = _limit(flags)
     translator = files.load_either(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
@@ -198,6 +200,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             "word first"
         )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
+    several = 0
     typed = flags.input is None and sys.stdin.isatty()
     quiet = part.output is None and sys.stdout.isatty()
     with (
@@ -213,14 +216,19 @@ def run(flags: absl_flags.FlagValues) -> None:
             sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            result = translate_lines(
-                translator, sources, limit, flags.split_long, flags.batch_size, prefixes
-            )
-            for translation in result.translations:
+            translations = _translated(flags, translator, sources, prefixes)
+            for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
+                for remark in _remarks(flags, translation, *limit):
+                    counter.report(remark, [place])
             output.flush()
-            _report(counter, sources, result, too_long, flags.split_long)
+            several += sum(len(split_sentences(line)) > 1 for line in sources)
             counter.advance(len(window))
+        if several and not flags.split_sentences:
+            counter.note(
+                f"{several:,} of {amount(counter.done, 'line')}: several sentences; "
+                "--split_sentences translates each by itself"
+            )
 
 
 class _Part(NamedTuple):
@@ -248,44 +256,54 @@ class _Part(NamedTuple):
         return files.line_pairs(flags, "input", "prefixes", self.first, self.last)
 
 
-def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
-    """The length in tokens above which lines are reported or split, and the report.
+def _translated(
+    flags: absl_flags.FlagValues,
+    translator: Translator | runtime.Translator,
+    lines: list[str],
+    prefixes: list[str],
+) -> Iterable[Translation]:
+    """The translations of some lines, in order."""
+    from bahdanau_tf.translation.lines import translate_lines
 
-    It is the flag, or the training limit in the folders of the models, or None.
+    def translate(lines: list[str], prefixes: list[str] | None) -> Translations:
+        return translator.translate(lines, batch_size=flags.batch_size, prefixes=prefixes)
+
+    starts = prefixes if any(prefixes) else None
+    if flags.split_sentences:
+        return translate_lines(translate, lines, starts, flags.alignments)
+    return translate(lines, starts)
+
+
+def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
+    """The length in tokens above which lines or sentences are reported, and the report.
+
+    It is the flag, or the training limit in the folders of the models, or infinite.
     """
-    from bahdanau_tf.translation.long_lines import trained_limit
+    from bahdanau_tf.translation.lines import trained_limit
 
-    if (longest := flags.max_source_length) is not None:
-        return longest, f"longer than --max_source_length={longest}"
-    limit = trained_limit(flags.model_dir)
-    if limit is None and flags.split_long:
-        raise ValueError(
-            "--split_long needs --max_source_length: --model_dir does not record the length "
-            "of its training sentences"
-        )
-    hint = "" if flags.split_long else ", may lose words; see --split_long"
-    return limit, f"longer than training sentences ({limit} tokens){hint}"
+    if (limit := flags.max_source_length) is not None:
+        long = f"longer than --max_source_length={limit}"
+    else:
+        limit = trained_limit(flags.model_dir) or math.inf
+        long = f"longer than the {limit} tokens of training sentences"
+    if flags.split_sentences:
+        return limit, f"a sentence is {long}, may lose words"
+    return limit, f"{long}, may lose words; see --split_sentences"
 
 
-def _report(
-    counter: LineCounter, lines: Sequence[str], result: LinesTranslated, long: str, split_long: bool
-) -> None:
-    """Reports lines that were split, too long, cut off, or left empty."""
-    cut = [i for i, t in enumerate(result.translations) if not t.finished]
-    empty = [
-        i
-        for i, (line, t) in enumerate(zip(lines, result.translations, strict=True))
-        if line.strip() and t.finished and not t.text
-    ]
-    whole = [i for i in result.long if i not in result.split]
-    if split_long:
-        parts = [i for i in result.long if i in result.split]
-        counter.report("translated sentence by sentence", result.split)
-        counter.report(f"a sentence is {long} and may lose words", parts)
-        long = f"{long}, could not be split and may lose words"
-    counter.report(long, whole)
-    counter.report("translation cut off at the length limit", cut)
-    counter.report("translation is empty", empty)
+def _remarks(
+    flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str
+) -> Iterator[str]:
+    """What to report of a line: that it is too long, or its translation cut off or empty."""
+    from bahdanau_tf.translation.lines import longest_sentence
+
+    split = flags.split_sentences
+    if (longest_sentence(translation) if split else len(translation.source_tokens)) > limit:
+        yield long
+    if not translation.finished:
+        yield "translation cut off at the length limit"
+    elif translation.source.strip() and not translation.text:
+        yield "translation is empty"
 
 
 def _formatter(

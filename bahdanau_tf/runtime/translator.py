@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,7 +17,8 @@ from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
 from bahdanau_tf.system.files import CARD, RUNTIME, found_directory, read_arrays, read_versioned
-from bahdanau_tf.translation.batches import Sentences, in_batches
+from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
+from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Tokens, Translation, Translations
 
 FORMAT_VERSION = 1
@@ -101,6 +101,7 @@ class Translator:
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: str | None = None,
+        split_sentences: bool = False,
         **options: Any,
     ) -> Translation: ...
 
@@ -112,6 +113,7 @@ class Translator:
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: Sequence[str] | None = None,
+        split_sentences: bool = False,
         **options: Any,
     ) -> Translations: ...
 
@@ -122,6 +124,7 @@ class Translator:
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: str | Sequence[str] | None = None,
+        split_sentences: bool = False,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences, as `bahdanau_tf.Translator.translate` does.
@@ -132,6 +135,7 @@ class Translator:
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence, the text that its translation begins with.
+            split_sentences: Whether each string is translated sentence by sentence.
             **options: Fields of `Decoding`, which override those of `decoding`.
 
         Returns:
@@ -141,39 +145,34 @@ class Translator:
             ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
                 differ, or an option cannot be used here.
         """
-        if isinstance(sentences, str | bytes):
-            options["prefixes"] = [prefixes] if isinstance(prefixes, str) else prefixes
-            return self.translate([sentences], decoding, batch_size, **options)[0]
+        if is_one := isinstance(sentences, str | bytes):
+            sentences = [sentences]
+            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
-        every = self.translate_up_to(None, sentences, batch_size, prefixes, decoding)
-        return Translations(filter(None, every))
-
-    def translate_up_to(
-        self,
-        longest: int | None,
-        sentences: Sequence[str | bytes],
-        batch_size: int = BATCH_SIZE,
-        prefixes: Sequence[str] | None = None,
-        decoding: Decoding | None = None,
-    ) -> list[Translation | None]:
-        """As `translate`, but None for sentences of more tokens than `longest`."""
-        decoding = self.decoding if decoding is None else decoding
         decoding.check_without_tensorflow()
         if decoding.shortlist and self._lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; wanted the export of a "
                 "model with one, which `bahdanau-tf lexicon` learns"
             )
-        columns = {"sentences": sentences}
-        if prefixes is not None:
-            columns["prefixes"] = prefixes
-            if self.target_text.reverse:
-                raise ValueError(
-                    "Translator: target_text is reversed, so the last word of a translation comes "
-                    "first; wanted no prefixes"
-                )
-        work = partial(self._batch, decoding, longest)
-        return in_batches("Translator.translate", columns, work, batch_size)
+        if prefixes is not None and self.target_text.reverse:
+            raise ValueError(
+                "Translator: target_text is reversed, so the last word of a translation comes "
+                "first; wanted no prefixes"
+            )
+
+        def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
+            columns = {"sentences": sentences} | (
+                {} if prefixes is None else {"prefixes": prefixes}
+            )
+            work = partial(self._batch, decoding)
+            return Translations(in_batches("Translator.translate", columns, work, batch_size))
+
+        if split_sentences:
+            translations = Translations(translate_lines(run, sentences, prefixes))
+        else:
+            translations = run(sentences, prefixes)
+        return translations[0] if is_one else translations
 
     def log_probs(self, source: Array, target: Array) -> tuple[Array, Array]:
         """log p(y_i | y_1 .. y_{i-1}, x) of all words y_i after given ones, and α.
@@ -196,22 +195,16 @@ class Translator:
         return log_probs, weights
 
     def _batch(
-        self,
-        decoding: Decoding,
-        longest: int | None,
-        sentences: Sentences,
-        prefixes: Sentences | None = None,
-    ) -> Iterator[Translation | None]:
+        self, decoding: Decoding, sentences: Sentences, prefixes: Sentences | None = None
+    ) -> Iterator[Translation]:
         """The translations of a batch, in order; those of sentences without words are empty."""
-        texts = [*map(_decoded, sentences)]
-        starts = map(_decoded, prefixes or [""] * len(texts))
+        texts = [*map(decoded, sentences)]
+        starts = map(decoded, prefixes or [""] * len(texts))
         rows = [*zip(texts, map(self.source_text.read, texts), starts, strict=True)]
-        fits = [longest is None or len(reading.offsets) <= longest for _, reading, _ in rows]
-        batch = [row for row in compress(rows, fits) if row[1].offsets]
+        batch = [row for row in rows if row[1].offsets]
         translations = iter(self._search(batch, decoding) if batch else ())
-        for (text, reading, _), is_short in zip(rows, fits, strict=True):
-            own = next(translations) if is_short and reading.offsets else Translation(text)
-            yield own if is_short else None
+        for text, reading, _ in rows:
+            yield next(translations) if reading.offsets else Translation(text)
 
     def _search(
         self, batch: Sequence[tuple[str, Reading, str]], decoding: Decoding
@@ -251,10 +244,6 @@ class Translator:
             for x in hypotheses
         )
         return replace(first, alternatives=others)
-
-
-def _decoded(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _session(path: Path, threads: int | None) -> Any:

@@ -231,7 +231,7 @@ def _comparisons(
     def hypotheses(
         decoding: Decoding, prefixes: list[bytes] | None = None
     ) -> list[list[Translation]]:
-        rows = filter(None, translate(served, texts, decoding, prefixes=prefixes))
+        rows = translate(served, texts, decoding, prefixes=prefixes)
         return [[best, *best.alternatives] for best in rows]
 
     cut = served.is_cut(tf.constant(texts)).numpy()

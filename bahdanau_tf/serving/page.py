@@ -23,7 +23,7 @@ from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.long_lines import ABBREVIATIONS, CANDIDATE, NUMBERING
+from bahdanau_tf.translation.lines import ABBREVIATIONS, CANDIDATE, NUMBERING
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy

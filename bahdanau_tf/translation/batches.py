@@ -30,12 +30,9 @@ def in_batches(
     ones as slow as a batch of long ones. So a row of more than `LONG` characters counts as several,
     which also limits memory. So many batches are processed `at_once`, by threads.
 
-    `work` takes a list of strings for each column of a batch, and yields a value for each row. A
-    ValueError with the names of the caller and of its argument, the key of a column, says that a
-    column is not a sequence of strings, or that the columns differ in length.
+    `work` takes a list of strings for each column of a batch, and yields a value for each row.
     """
-    columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
-    check_counts(caller, columns)
+    columns = strings(caller, columns)
     if batch_size < 1:
         raise ValueError(f"{caller}: batch_size is {batch_size}, wanted 1 or more")
     rows = [*zip(*columns.values(), strict=True)]
@@ -74,6 +71,22 @@ def _side_by_side(run: Callable[[S], T], batches: Sequence[S], at_once: int) -> 
         yield from pool.map(run, reversed(batches))  # the longest ones begin
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def decoded(text: str | bytes) -> str:
+    """Decodes UTF-8; invalid bytes become U+FFFD."""
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+
+def strings(caller: str, columns: Mapping[str, Sentences]) -> dict[str, list[str | bytes]]:
+    """The strings of columns, see `_strings`.
+
+    A ValueError with the names of the caller and of its argument, the key of a column, says that a
+    column is not a sequence of strings, or that the columns differ in length.
+    """
+    lists = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
+    check_counts(caller, lists)
+    return lists
 
 
 def _strings(name: str, column: object) -> list[str | bytes]:

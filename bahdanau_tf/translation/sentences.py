@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +19,7 @@ from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.translation.batches import Sentences, in_batches
+from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
 from bahdanau_tf.translation.result import Offsets, Scored, Tokens, Translation, Translations
 
@@ -33,14 +32,14 @@ def translate(
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
     attention: ForcedRows | None = None,
-    longest: int | None = None,
-) -> list[Translation | None]:
-    """As `Translator.translate`; None for a sentence of more tokens than `longest`, if given."""
+) -> Translations:
+    """Translates sentences; as `Translator.translate`."""
     columns = {"sentences": sentences}
     if prefixes is not None:
         columns["prefixes"] = prefixes
-    work = partial(_translate_batch, graph, decoding, tuple(constraints), longest, attention)
-    return in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
+    work = partial(_translate_batch, graph, decoding, tuple(constraints), attention)
+    rows = in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
+    return Translations(rows)
 
 
 def score(
@@ -77,7 +76,7 @@ def _score_batch(
     for row, length in enumerate(np.count_nonzero(ids, axis=1)):
         yield Scored(
             log_prob=float(log_probs[row].sum()),
-            tokens=[_decoded(token) for token in tokens[row, : length - 1]],
+            tokens=[decoded(token) for token in tokens[row, : length - 1]],
             token_log_probs=log_probs[row, :length],
         )
 
@@ -100,26 +99,15 @@ def _translate_batch(
     graph: TranslationGraph,
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
-    longest: int | None,
     attention: ForcedRows | None,
     sentences: Sentences,
     prefixes: Sentences | None = None,
-) -> Iterator[Translation | None]:
+) -> Iterator[Translation]:
     source, reading = graph.function("read", graph.read, STRINGS)(tf.constant(sentences))
     tokens = [*_tokens(graph.source_text, sentences, reading)]
-    fits = [longest is None or len(own.tokens) <= longest for own in tokens]
-    if not all(fits):
-        source = tf.nest.map_structure(lambda ids: tf.boolean_mask(ids, fits), source)
-        reading = Reading(*(tf.ragged.boolean_mask(rows, fits) for rows in reading))
-        tokens, sentences = [*compress(tokens, fits)], [*compress(sentences, fits)]
-        prefixes = None if prefixes is None else [*compress(prefixes, fits)]
-    translations: Iterator[Translation] = iter(())
-    if tokens:
-        rows = None if attention is None else forced_rows(graph.model, attention, tokens[0].places)
-        result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
-        translations = _translations(graph, tokens, result, [sentences, prefixes or ()])
-    for is_translated in fits:
-        yield next(translations) if is_translated else None
+    rows = None if attention is None else forced_rows(graph.model, attention, tokens[0].places)
+    result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
+    return _translations(graph, tokens, result, [sentences, prefixes or ()])
 
 
 def _search(
@@ -185,7 +173,7 @@ def _translation(
 ) -> Translation:
     """A hypothesis; the arrays of `result` have no axes B and N."""
     return source.translated(
-        Tokens.cut(_decoded(text), offsets, target.reverse),
+        Tokens.cut(decoded(text), offsets, target.reverse),
         None if result.weights is None else result.weights[: int(result.lengths)],
         score=float(result.scores),
         log_prob=float(result.log_probs),
@@ -200,8 +188,8 @@ def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = [*range(len(pieces))][:: -1 if text.reverse else 1]
         yield Tokens(
-            sentence if isinstance(sentence, str) else _decoded(sentence),
-            [_decoded(pieces[place]) for place in places],
+            decoded(sentence),
+            [decoded(pieces[place]) for place in places],
             [(starts[place], ends[place]) for place in places],
             [*places, len(pieces)],
         )
@@ -216,8 +204,3 @@ def _places(
         starts = replaced_offsets(data, starts)
         ends = replaced_offsets(data, ends)
     return starts.to_list(), ends.to_list()
-
-
-def _decoded(string: bytes) -> str:
-    """Decodes UTF-8; invalid bytes become U+FFFD."""
-    return string.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-// Splits a line into sentences, by the rules of `bahdanau_tf.translation.long_lines` in the settings.
+// Splits a line into sentences, by the rules of `bahdanau_tf.translation.lines` in the settings.
 
 export function sentencesOf(line, { ends, abbreviations, numbering }) {
   const isEnd = (before, mark, after) => {

@@ -1,0 +1,181 @@
+"""Lines of several sentences: splits them, and joins the translations of their sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from bahdanau_tf.system.files import RUNTIME, read_object
+from bahdanau_tf.text.languages import LANGUAGES
+from bahdanau_tf.translation.batches import Sentences, decoded, strings
+from bahdanau_tf.translation.result import Offsets, Translation
+
+
+def trained_limit(folders: Sequence[str]) -> int | None:
+    """The length in tokens of the longest sentences all models have seen; None if unknown."""
+    if len(folders) == 1 and (path := Path(folders[0], RUNTIME)).is_file():
+        length = read_object(path).get("max_length")
+        return length if type(length) is int and length > 0 else None
+    from bahdanau_tf.translation.saved import trained_length  # with TensorFlow
+
+    return min(filter(None, map(trained_length, folders)), default=None)
+
+
+def translate_lines(
+    translate: Callable[..., Sequence[Translation]],
+    lines: Sentences,
+    prefixes: Sentences | None = None,
+    with_weights: bool = True,
+) -> Iterator[Translation]:
+    """Translates lines sentence by sentence, by `translate` of a translator.
+
+    The translation of each line starts with its text in `prefixes`. Without weights, which are a
+    matrix for each line, lines of many sentences take less memory.
+    """
+    starts = {} if prefixes is None else {"prefixes": prefixes}
+    columns = strings("Translator.translate", {"sentences": lines, **starts})
+    rows = [split_sentences(line) or [line] for line in map(decoded, columns["sentences"])]
+    if prefixes is not None:
+        pairs = zip(columns["prefixes"], rows, strict=True)
+        prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
+    done = iter(translate([*chain(*rows)], prefixes=prefixes))
+    for row in rows:
+        yield _joined([*islice(done, len(row))], with_weights)
+
+
+def longest_sentence(line: Translation) -> int:
+    """The number of source tokens of the longest sentence of a line."""
+    edges = [0, *accumulate(len(x.encode()) for x in split_sentences(line.source))]
+    counts, _ = np.histogram([start for start, _ in line.source_offsets], edges)
+    return int(counts.max(initial=0))
+
+
+def _joined(sentences: Sequence[Translation], with_weights: bool) -> Translation:
+    """Joins the translations of a line's sentences, with their alternatives.
+
+    The n best of the line are those with the largest sums of scores, the finished ones first, as in
+    search.
+    """
+    if len(sentences) == 1:
+        return sentences[0]
+    n_best: list[tuple[bool, float, tuple[Translation, ...]]] = [(True, 0.0, ())]
+    for best in sentences:
+        own = [best, *best.alternatives]
+        pairs = [
+            (finished and x.finished, score + x.score, (*parts, x))
+            for finished, score, parts in n_best
+            for x in own
+        ]
+        pairs.sort(key=lambda pair: pair[:2], reverse=True)
+        n_best = pairs[: max(len(n_best), len(own))]
+    first, *others = (_in_a_row(parts, with_weights) for _, _, parts in n_best)
+    return replace(first, alternatives=others)
+
+
+def _in_a_row(parts: Sequence[Translation], with_weights: bool) -> Translation:
+    """One translation of several sentences, made of those of each."""
+    text, read, written = "", 0, 0  # bytes
+    source_offsets: Offsets = []
+    target_offsets: Offsets = []
+    for part in parts:
+        if text and part.text and not text.endswith(tuple(_WIDE_MARKS)):
+            text, written = f"{text} ", written + 1
+        source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
+        target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
+        text += part.text
+        read += len(part.source.encode())
+        written += len(part.text.encode())
+    finished = all(part.finished for part in parts)
+    return Translation(
+        source="".join(part.source for part in parts),
+        text=text,
+        tokens=[x for part in parts for x in part.tokens],
+        score=sum(part.score for part in parts),
+        log_prob=sum(part.log_prob for part in parts),
+        finished=finished,
+        source_tokens=[x for part in parts for x in part.source_tokens],
+        source_offsets=source_offsets,
+        target_offsets=target_offsets,
+        weights=_stacked(parts, finished) if with_weights else None,
+    )
+
+
+def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
+    """Joins soft alignments as blocks of one matrix.
+
+    The weights at each sentence's end symbol move to that of the line, which has a row if all are
+    finished.
+    """
+    blocks = [(x.weights[: len(x.tokens)], x.weights[-1]) for x in parts if x.weights is not None]
+    if not blocks:
+        return None
+    heights, widths = zip(*((len(rows), len(end) - 1) for rows, end in blocks), strict=True)
+    weights = np.zeros([sum(heights) + finished, sum(widths) + 1], np.float32)
+    row = column = 0
+    for rows, end in blocks:
+        until, last = row + len(rows), column + len(end) - 1
+        weights[row:until, column:last] = rows[:, :-1]
+        weights[row:until, -1] = rows[:, -1]
+        row, column = until, last
+    if finished:
+        weights[-1, -len(end) :] = end
+    return weights
+
+
+# A missed end does less harm than a wrong one, so the abbreviations of all languages count in
+# every language.
+ABBREVIATIONS = frozenset(" ".join(rules.abbreviations for rules in LANGUAGES.values()).split())
+NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
+_MARKS = ".!?…‥؟।"  # they end a sentence only before a space
+_WIDE_MARKS = "。！？｡"  # they end a sentence before anything
+CANDIDATE = re.compile(
+    # Marks within these brackets do not end a sentence of the line.
+    "「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|"
+    # From the first of several marks; else a long row takes time squared.
+    rf"(?<![{re.escape(_MARKS)}])(?P<mark>[{re.escape(_MARKS)}]+)"
+    r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
+    rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
+)
+_LOOK_BACK = 40  # characters before a mark that are examined
+
+
+def split_sentences(text: str) -> list[str]:
+    """Splits a text after each sentence.
+
+    A sentence ends with a mark such as . ! ? … before a space, or with 。！？. It does not end
+    before a lower-case letter, after an abbreviation or an initial, or within 「」. Joined, the
+    sentences are `text`.
+
+    Example:
+        >>> split_sentences("Mr. Li left. Did he?")
+        ['Mr. Li left. ', 'Did he?']
+    """
+    sentences = []
+    start = 0
+    for match in CANDIDATE.finditer(text):
+        before = text[max(start, match.start() - _LOOK_BACK) : match.start()]
+        after = text[match.end() : match.end() + 1]
+        if match["wide"] or (match["mark"] and _is_end(before, match["mark"], after)):
+            sentences.append(text[start : match.end()])
+            start = match.end()
+    return [*sentences, text[start:]] if start < len(text) else sentences
+
+
+def _is_end(before: str, mark: str, after: str) -> bool:
+    """Whether a mark ends a sentence, given the text before and after it."""
+    has_words = any(character.isalnum() for character in before)
+    if not has_words or after.islower() or (after and after in _MARKS):
+        return False
+    if mark != ".":
+        return True
+    word = re.split(r"[\s(\[{\"'“‘«’]", before)[-1]
+    initial = len(word) == 1 and word.isupper()
+    acronym = "." in word and not word[-1].isdecimal()
+    item = before.strip().isdecimal()  # "1. Introduction"
+    numbered = word in NUMBERING and after.isdecimal()
+    return not (initial or acronym or item or numbered or word in ABBREVIATIONS)
