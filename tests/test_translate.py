@@ -328,7 +328,7 @@ def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys)
     for place in (folder, folder / "best"):
         run(text, f"--model_dir={place}")
         err = capsys.readouterr().err
-        assert "line 2: longer than the 3 tokens of training sentences, may lose words" in err
+        assert "line 2: longer than training sentences (3 tokens), may lose words" in err
     output = run(text, f"--model_dir={folder}", "--split_sentences")
     assert output == "B A\nB. A D. C F. E\n"
     run(text, f"--model_dir={folder}", "--max_source_length=6")
@@ -361,7 +361,7 @@ def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
     assert run(text, "--split_sentences") == whole
     assert not capsys.readouterr().err
     assert run(text, "--split_sentences", "--max_source_length=3") == whole
-    longer = "a sentence is longer than --max_source_length=3, may lose words"
+    longer = "a sentence is longer than --max_source_length=3 and may lose words"
     assert capsys.readouterr().err == f"lines 2, 4: {longer}\n"
 
 

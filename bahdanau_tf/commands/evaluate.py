@@ -185,8 +185,8 @@ def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -
     limit = trained_limit(folders)
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
-            f"{count:,} of {amount(len(translations), 'sentence')}: longer than the {limit} "
-            "tokens of training sentences, may lose words; see translate --split_sentences"
+            f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "
+            f"sentences ({limit} tokens), may lose words; see translate --split_sentences"
         )
 
 

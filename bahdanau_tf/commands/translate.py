@@ -285,9 +285,9 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
         long = f"longer than --max_source_length={limit}"
     else:
         limit = trained_limit(flags.model_dir) or math.inf
-        long = f"longer than the {limit} tokens of training sentences"
+        long = f"longer than training sentences ({limit} tokens)"
     if flags.split_sentences:
-        return limit, f"a sentence is {long}, may lose words"
+        return limit, f"a sentence is {long} and may lose words"
     return limit, f"{long}, may lose words; see --split_sentences"
 
 

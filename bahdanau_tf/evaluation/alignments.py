@@ -280,9 +280,9 @@ def read_gold(
                 )
             (possible if {*item} & {*"?pP"} else sure)[pair].add((i, j))
     links = [*filter(None, map(set.union, sure, possible))]
-    first = [any(link[side] == 0 for own in links for link in own) for side in (0, 1)]
-    fewest = MANY if any(first) else SOME
-    for name, is_linked in zip(("source", "target"), first, strict=True):
+    starts = [any(link[side] == 0 for own in links for link in own) for side in (0, 1)]
+    fewest = MANY if any(starts) else SOME
+    for name, is_linked in zip(("source", "target"), starts, strict=True):
         if len(links) >= fewest and not is_linked:
             hint = f"if {name} words are counted from 1, subtract 1"
             warnings.warn(f"{path}: no first {name} word has a link; {hint}", stacklevel=2)
