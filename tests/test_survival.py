@@ -208,7 +208,7 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
     assert "deterministic, with --threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
     monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 4)
-    with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):
+    with pytest.raises(ValueError, match=r"3 threads, .* now there are 4.*=3,"):
         train(restarted(), files, exact, tmp_path / "exact")
 
 

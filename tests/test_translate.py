@@ -361,7 +361,7 @@ def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
     assert run(text, "--split_sentences") == whole
     assert not capsys.readouterr().err
     assert run(text, "--split_sentences", "--max_source_length=3") == whole
-    longer = "a sentence is longer than --max_source_length=3, may lose words"
+    longer = "a sentence is longer than --max_source_length=3 and may lose words"
     assert capsys.readouterr().err == f"lines 2, 4: {longer}\n"
 
 

@@ -287,7 +287,7 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
         limit = trained_limit(flags.model_dir) or math.inf
         long = f"longer than training sentences ({limit} tokens)"
     if flags.split_sentences:
-        return limit, f"a sentence is {long}, may lose words"
+        return limit, f"a sentence is {long} and may lose words"
     return limit, f"{long}, may lose words; see --split_sentences"
 
 
