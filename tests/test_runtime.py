@@ -304,7 +304,7 @@ def test_what_it_cannot_do_is_refused(both, options, message, tmp_path, capfd):
 
 
 def test_the_other_loader_is_named(exported, tmp_path):
-    with pytest.raises(ValueError, match=r"bahdanau_tf\.runtime\.Translator\.load"):
+    with pytest.raises(ValueError, match=r"bahdanau_tf\.runtime\.Translator\.load take it"):
         Translator.load(exported)
     for name in ("tatoeba-en-fr", tmp_path):
         with pytest.raises(ValueError, match=rf"`bahdanau-tf export .*--model_dir={name} "):
