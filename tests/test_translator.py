@@ -354,7 +354,7 @@ def test_save_replaces_nothing_but_a_translator(tmp_path, translator, there):
     path.parent.mkdir(parents=True)
     path.write_text("kept")
     for folder in (tmp_path / "model", path):
-        with pytest.raises(ValueError, match=f"Translator.save: {folder} is"):
+        with pytest.raises(ValueError, match=f"Translator.save: {folder} exists and holds no translator"):
             translator.save(folder)
     assert path.read_text() == "kept"
     (tmp_path / "model" / "training.json").write_text("{}")
@@ -550,7 +550,7 @@ def flipped(data: bytes, place: int) -> bytes:
 )
 def test_a_missing_file_is_named(damaged, name):
     (damaged / name).unlink()
-    with pytest.raises(ValueError, match=f"{damaged / name} is missing"):
+    with pytest.raises(ValueError, match=f"{damaged / name}.* is missing"):
         Translator.load(damaged)
 
 
