@@ -140,13 +140,13 @@ def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator
         raise ValueError(f"{flag}: {error}") from None
 
 
-def json_line(translation: Translation, alignments: bool) -> str:
-    """A translation with its alternatives and, if wanted, its alignment."""
+def json_line(translation: Translation, alignments: bool, alternatives: bool = False) -> str:
+    """A translation, if wanted with its alignment and its alternatives, if it has any."""
     values = {"source": translation.source, **_hypothesis(translation, alignments)}
     if alignments:
         values["source_tokens"] = translation.source_tokens
         values["source_offsets"] = translation.source_offsets
-    if translation.alternatives:
+    if alternatives:
         values["alternatives"] = [_hypothesis(x, alignments) for x in translation.alternatives]
     return json.dumps(values, ensure_ascii=False) + "\n"
 

@@ -319,7 +319,7 @@ def _formatter(
 
     def to_lines(number: int, translation: Translation) -> Iterator[str]:
         if flags.format == "json":
-            yield files.json_line(translation, flags.alignments)
+            yield files.json_line(translation, flags.alignments, flags.n_best > 1)
             return
         for hypothesis in (translation, *translation.alternatives):
             links = (hypothesis.pharaoh,) if flags.alignments else ()
