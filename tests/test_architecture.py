@@ -35,7 +35,7 @@ FLOORS = (
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
 FILES_AT_MOST = 146
-LINES = 34_630
+LINES = 34_631
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

@@ -151,7 +151,8 @@ def test_the_faster_step_is_measured(seconds, faster):
         return update
 
     plain, compiled = step("plain", seconds[0]), step("compiled", seconds[1])
-    steps = plain, compiled, StaticShapes(rows=2, width=4)
+    shapes = StaticShapes(rows=2, width=4)
+    steps = plain, lambda *batch: compiled(*shapes.padded(batch)), shapes
     measured = step_module.FasterStep(*steps, notes.append, clock=lambda: now[0])
     for number in range(30):
         length = 3 + number % 5  # two lengths that are compiled

@@ -222,9 +222,10 @@ def run(flags: absl_flags.FlagValues) -> None:
                 for remark in _remarks(flags, translation, *limit):
                     counter.report(remark, [place])
             output.flush()
-            several += sum(len(split_sentences(line)) > 1 for line in sources)
+            if not flags.split_sentences:
+                several += sum(len(split_sentences(line)) > 1 for line in sources)
             counter.advance(len(window))
-        if several and not flags.split_sentences:
+        if several:
             counter.note(
                 f"{several:,} of {amount(counter.done, 'line')}: several sentences; "
                 "--split_sentences translates each by itself"

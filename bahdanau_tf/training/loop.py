@@ -199,9 +199,9 @@ class _Training:
         self.shapes = shapes = steps.static_shapes(recipe, model)
         if shapes:
             compiled = steps.compiled_step(model, scaled, loss, self.product_dtype)
-            self.update = lambda *batch: compiled(*shapes.padded(batch))
+            self.update = padded = lambda *batch: compiled(*shapes.padded(batch))
             if recipe.jit_compile == "auto":
-                self.update = steps.FasterStep(plain, compiled, shapes, lambda x: self.run.note(x))
+                self.update = steps.FasterStep(plain, padded, shapes, lambda x: self.run.note(x))
         state = State()
         checkpoints = Checkpoints(
             model_dir / "checkpoints",

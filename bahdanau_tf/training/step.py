@@ -22,6 +22,7 @@ from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, has_gpu, operations_at_once, threads
+from bahdanau_tf.system.files import reason
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
@@ -199,7 +200,7 @@ class FasterStep:
     """A plain and a compiled update in turn, until one has proved faster on this device.
 
     The first plain update, and the first compiled one of each length, make graphs: no time counts.
-    If a compiled one fails, the plain one takes its place.
+    If a compiled one fails, the plain one takes its place. Both get batches that are not padded.
     """
 
     TIMED = 5  # updates by each, which are compared by the medians of their rates
@@ -212,7 +213,7 @@ class FasterStep:
         report: Callable[[str], None],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._steps = {"plain": plain, "compiled": lambda *batch: compiled(*shapes.padded(batch))}
+        self._steps = {"plain": plain, "compiled": compiled}
         self._rates: dict[str, list[float]] = {"plain": [], "compiled": []}  # words a second
         self._shapes, self._report, self._clock = shapes, report, clock
         self._made: set[object] = set()
@@ -226,8 +227,7 @@ class FasterStep:
             if name == "plain":
                 raise
             self._faster = "plain"
-            message = error.message.strip().partition("\n")[0]
-            self._report(f"XLA does not compile the update: {message}")
+            self._report(f"XLA does not compile the update: {reason(error)}")
             return self._steps["plain"](*batch)
 
     def _time(self, name: str, batch: Batch) -> tf.Tensor:
