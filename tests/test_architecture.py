@@ -30,12 +30,12 @@ FLOORS = (
     ("commands",),
     ("__main__",),
 )
-# How large the package may be. A change that needs more takes away elsewhere. Without the runtime
-# for ONNX, the lines are under 31,710.
+# How large the package may be. Files and lines are round limits, some 5 % above what is there:
+# a change that needs more than that air takes away elsewhere, or says why in docs/decisions.md.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 72  # of one room by another
-FILES_AT_MOST = 146
-LINES = 34_631
+FILES_AT_MOST = 150
+LINES = 36_000
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
