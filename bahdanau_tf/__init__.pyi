@@ -78,7 +78,6 @@ from bahdanau_tf.options import Decoding as Decoding, Recipe as Recipe
 from bahdanau_tf.plotting import (
     plot_alignment as plot_alignment,
     plot_trace as plot_trace,
-    set_language as set_language,
     view_traces as view_traces,
 )
 from bahdanau_tf.search import (
@@ -86,6 +85,7 @@ from bahdanau_tf.search import (
     greedy_search as greedy_search,
     sample as sample,
 )
+from bahdanau_tf.system.language import set_language as set_language
 from bahdanau_tf.text import (
     Dictionary as Dictionary,
     SubwordTokenizer as SubwordTokenizer,

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import said
+from bahdanau_tf.system.language import said
 
 __all__ = ["Verdict", "check", "names"]
 

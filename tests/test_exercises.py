@@ -7,7 +7,7 @@ import pytest
 from notebooks import FOLDER, read_notebook, source
 
 from bahdanau_tf import exercises
-from bahdanau_tf.plotting.language import in_language
+from bahdanau_tf.system.language import in_language
 
 CELLS = {cell["id"]: source(cell) for cell in read_notebook(FOLDER / "10_exercises.ipynb")["cells"]}
 

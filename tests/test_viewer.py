@@ -20,7 +20,7 @@ from comparisons import offsets_of
 from hypothesis import strategies
 
 from bahdanau_tf import BeamTree, Trace, Translation, set_language, view_traces
-from bahdanau_tf.plotting.language import _texts, said
+from bahdanau_tf.system.language import _texts, said
 from bahdanau_tf.tracing import Candidate, Continuation, Gate, Step
 from bahdanau_tf.translation import Translations
 from bahdanau_tf.translation.view import parts_of, shares_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import in_language, said
+from bahdanau_tf.system.language import in_language, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

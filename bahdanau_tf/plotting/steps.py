@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import in_language, said
 from bahdanau_tf.plotting.paper import END, STYLES, heading, labels, new_figure, save, set_fonts
+from bahdanau_tf.system.language import in_language, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ the same, unless the scores of the competing hypotheses are equal in this sense.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving import requests
 from bahdanau_tf.serving.export import TEXT_OPS, has_serving_api, operations, read_warmup
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of
@@ -228,20 +227,18 @@ def _comparisons(
     # One draw is not the first of many; of a beam, others may be as good.
     single = replace(many, n_best=1) if many.sampling else many
 
-    def hypotheses(
-        decoding: Decoding, prefixes: list[bytes] | None = None
-    ) -> list[list[Translation]]:
-        rows = translate(served, texts, decoding, prefixes=prefixes)
+    def hypotheses(rows: Iterable[Translation]) -> list[list[Translation]]:
         return [[best, *best.alternatives] for best in rows]
 
     cut = served.is_cut(tf.constant(texts)).numpy()
     ids_cut = served.read_ids(tf.constant(texts))[1].numpy()  # where no word is copied
     read = served.target_text.read_words(tf.constant(targets))
     target_cut, word_cut = read.cut.numpy(), read.word_cut.numpy()
-    best = hypotheses(many)
-    first = hypotheses(single) if single != many else best
+    best = hypotheses(translate(served, texts, many))
+    first = hypotheses(translate(served, texts, single)) if single != many else best
+    greedy = hypotheses(translate(served, texts, many.greedy()))
     comparisons: dict[str, Callable[[Outputs], Iterator[str]]] = {
-        "greedy": partial(translations, wanted=hypotheses(many.greedy()), cut=cut),
+        "greedy": partial(translations, wanted=greedy, cut=cut),
         "n_best": partial(n_best, wanted=best, cut=cut),
         "score": partial(scores, wanted=score(served, texts, targets), cut=ids_cut | target_cut),
         "serving_default": partial(translations, wanted=first, cut=cut),
@@ -249,9 +246,9 @@ def _comparisons(
     if served.model.has_alignment:
         comparisons["align"] = partial(align, wanted=first, cut=cut, texts=texts)
     if not served.target_text.reverse:
-        comparisons["complete"] = partial(
-            translations, wanted=hypotheses(single, targets), cut=cut | target_cut | word_cut
-        )
+        completed = hypotheses(translate(served, texts, single, prefixes=targets))
+        cut = cut | target_cut | word_cut
+        comparisons["complete"] = partial(translations, wanted=completed, cut=cut)
     return comparisons
 
 

@@ -42,12 +42,11 @@ import tensorflow as tf
 from bahdanau_tf.layers.readout import OutputColumns, OutputWeights
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import Output, TranslationModel
-from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
 from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
-from bahdanau_tf.text.tokenizer import Reading, Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Translated, TranslationGraph
 from bahdanau_tf.translation.graph import Sources, padded
 
@@ -97,13 +96,18 @@ class _Served:
 
     def greedy(self, text: tf.Tensor) -> Outputs:
         source, cut, words = self.read(text)
-        return _first(self._plain(source, words, self.graph.decoding.greedy()), cut)
+        best_words = self.graph.decoding.greedy()
+        with self.model.loaded():
+            translated = self.graph.translate(source, best_words, words, with_weights=False)
+        return _first(translated, cut)
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
         source, cut, words = self.read(text)
         start, start_cut, word_cut = self.graph.target_text.read_words(prefix)
-        translated = self._plain(source, words, replace(self.graph.decoding, n_best=1), start)
+        single = replace(self.graph.decoding, n_best=1)
+        with self.model.loaded():
+            translated = self.graph.translate(source, single, words, start, with_weights=False)
         return _first(translated, cut | start_cut | word_cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
@@ -175,17 +179,6 @@ class _Served:
         if self.graph.decoding.sampling:
             return n_best  # a graph for each: other numbers, other draws
         return tf.constant(n_best)
-
-    def _plain(
-        self,
-        source: Sources,
-        words: tf.RaggedTensor | None,
-        decoding: Decoding,
-        prefix: Reading | None = None,
-    ) -> Translated:
-        """One translation without its alignment."""
-        with self.model.loaded():
-            return self.graph.translate(source, decoding, words, prefix, with_weights=False)
 
     def _weights(self, translated: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""

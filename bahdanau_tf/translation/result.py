@@ -12,7 +12,7 @@ import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.plotting.language import in_language
+from bahdanau_tf.system.language import in_language
 from bahdanau_tf.translation.view import alignment_html, table_html
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.language import said
 from bahdanau_tf.plotting.paper import END
 from bahdanau_tf.plotting.steps import Drawn
+from bahdanau_tf.system.language import said
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation.result import Translation

@@ -1,4 +1,4 @@
-"""The language of all drawings and of the exercises: English, Korean or Japanese."""
+"""The language of drawings, exercises and the progress of training: English, Korean or Japanese."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _here: ContextVar[str | None] = ContextVar("language", default=None)  # by `in_l
 @functools.cache
 def _texts() -> dict[str, dict[str, str]]:
     """For each language its texts by the English ones: the columns of texts.tsv."""
-    table = files("bahdanau_tf.plotting").joinpath("texts.tsv").read_text("utf-8")
+    table = files("bahdanau_tf.system").joinpath("texts.tsv").read_text("utf-8")
     languages, *rows = (line.split("\t") for line in table.rstrip("\n").split("\n"))
     rows = [[cell.replace("\\n", "\n") for cell in row] for row in rows]
     return {name: {row[0]: row[i] for row in rows} for i, name in enumerate(languages)}
