@@ -11,7 +11,14 @@ import tensorflow as tf
 from comparisons import write_lines
 from toys import english, french, toy_translator
 
-from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
+from bahdanau_tf import (
+    Decoding,
+    RNNEncDec,
+    SubwordTokenizer,
+    Translation,
+    Translator,
+    plot_alignment,
+)
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import hard_links, parse_pharaoh, write_pharaoh
@@ -70,12 +77,13 @@ def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
             weights[:, :-1] = weights[:, :-1][:, ::-1]
         np.testing.assert_allclose(pair.weights, weights, atol=1e-5)
         assert pair.score == pair.log_prob == pytest.approx(log_prob, abs=1e-4)
-        for text, tokens, offsets in (
-            (source, pair.source_tokens, pair.source_offsets),
-            (target, pair.tokens, pair.target_offsets),
+        for text, tokens, offsets, spans in (
+            (source, pair.source_tokens, pair.source_offsets, pair.source_spans),
+            (target, pair.tokens, pair.target_offsets, pair.target_spans),
         ):
             assert offsets == sorted(offsets)
             assert [text.encode()[start:end].decode() for start, end in offsets] == tokens
+            assert [text[start:end] for start, end in spans] == tokens
         assert pair.weights.shape == (len(pair.tokens) + 1, len(pair.source_tokens) + 1)
 
 
@@ -116,6 +124,21 @@ def test_subwords_are_aligned(tmp_path):
     rows = np.stack([parts[:y].mean(0), parts[y:].mean(0)])
     wanted = np.stack([rows[:, :x].sum(1), rows[:, x:].sum(1)], 1)
     np.testing.assert_allclose(alignment.word_weights, wanted, atol=1e-6)
+
+
+def test_tokens_inside_a_character_belong_to_its_word():
+    """As byte sub-words: here the space before a character of three bytes, and its first one."""
+    pair = Translation(
+        "a \u732b",
+        "\u00e9",
+        ["\u00e9"],
+        source_tokens=["a", " \ufffd", "\ufffd\ufffd"],
+        source_offsets=[(0, 1), (1, 3), (3, 5)],
+        target_offsets=[(0, 2)],
+        weights=np.array([[0.5, 0.25, 0.125, 0.125]]),
+    )
+    assert (pair.source_spans, pair.target_spans) == ([(0, 1), (1, 3), (2, 3)], [(0, 1)])
+    assert pair.word_weights.tolist() == [[0.5, 0.375]]
 
 
 @pytest.mark.parametrize("name", ["translator", "reversing"])

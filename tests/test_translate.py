@@ -203,6 +203,8 @@ def test_json_lines_are_written(run):
     assert second_object["alignment"] == [[0, 1], [1, 0]]
     assert second_object["source_tokens"] == ["é", "b"]
     assert second_object["source_offsets"] == [[0, 2], [3, 4]]
+    assert second_object["source_spans"] == [[0, 1], [2, 3]]
+    assert second_object["target_spans"] == [[0, 1], [2, 3]]
     assert second_object["tokens"] == ["B", "É"]
     assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 

@@ -356,11 +356,11 @@ def test_any_text_is_shown_completely(source, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "offsets", "end", "parts"),
+    ("text", "spans", "end", "parts"),
     [
-        ("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4, [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]),
-        # The bytes of a character, as byte subwords may split it.
-        ("猫a", [(0, 1), (1, 3), (3, 4)], 3, [(0, 1, (0, 1)), (1, 2, (2,))]),
+        ("ﬁ x", [(0, 1), (0, 1), (2, 3)], 4, [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]),
+        # A character that byte subwords split.
+        ("猫a", [(0, 1), (0, 1), (1, 2)], 3, [(0, 1, (0, 1)), (1, 2, (2,))]),
         # Spaces are not part of a subword; one at the end is not the end symbol.
         ("a cat ", [(0, 1), (1, 6)], 2, [(0, 1, (0,)), (2, 5, (1,))]),
         ("a  b", [(0, 1), (1, 3), (3, 4)], 3, [(0, 1, (0,)), (3, 4, (1, 2))]),
@@ -369,12 +369,12 @@ def test_any_text_is_shown_completely(source, text):
         ("a b", [(2, 3), (0, 1)], 2, [(0, 1, (1,)), (2, 3, (0,))]),
     ],
 )
-def test_parts_are_tokens_with_characters_of_their_own(text, offsets, end, parts):
-    assert parts_of(text, offsets, end) == parts
+def test_parts_are_tokens_with_characters_of_their_own(text, spans, end, parts):
+    assert parts_of(text, spans, end) == parts
 
 
 def test_shares_of_joined_tokens_are_their_mean():
-    parts = parts_of("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4)
+    parts = parts_of("ﬁ x", [(0, 1), (0, 1), (2, 3)], 4)
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
     both = parts_of("ab", [(0, 2), (1, 2)], 2)
     np.testing.assert_allclose(shares_of(weights, both, parts), [[0.5, 0.25, 0.25]])

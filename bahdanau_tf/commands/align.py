@@ -6,7 +6,7 @@ written to --output or standard output as source-target token numbers from 0,
 as in 0-0 1-2 (Pharaoh's format); a pair with an empty side gets an empty line.
 
 Tokens are those of the model: words and punctuation, or sub-words. --format=json writes one object
-per line, with the tokens, their byte offsets in the texts and the soft alignment, like `translate
+per line, with the tokens, where they begin and end, and the soft alignment, like `translate
 --format=json --alignments`.
 
 --gold=FILE judges links instead: it prints error rate (AER), precision and recall against links

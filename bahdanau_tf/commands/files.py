@@ -144,15 +144,16 @@ def json_line(translation: Translation, alignments: bool, alternatives: bool = F
     """A translation, if wanted with its alignment and its alternatives, if it has any."""
     values = {"source": translation.source, **_hypothesis(translation, alignments)}
     if alignments:
-        values["source_tokens"] = translation.source_tokens
-        values["source_offsets"] = translation.source_offsets
+        names = ("source_tokens", "source_offsets", "source_spans")
+        values |= {name: getattr(translation, name) for name in names}
     if alternatives:
         values["alternatives"] = [_hypothesis(x, alignments) for x in translation.alternatives]
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
 def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
-    names = ["text", "score", "log_prob", "finished", *["tokens", "target_offsets"] * alignments]
+    names = ["text", "score", "log_prob", "finished"]
+    names += ["tokens", "target_offsets", "target_spans"] * alignments
     values = {name: getattr(translation, name) for name in names}
     if alignments:
         weights = translation.weights

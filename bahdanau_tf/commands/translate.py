@@ -10,8 +10,9 @@ each line, --format=json writes an object with source, text, score, log_prob, fi
 --n_best, alternatives.
 
 --alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
-in 0-0 1-2; in JSON also the tokens, their byte offsets, and the soft alignment: a row for each
-target token and a column for each source token, both including the end symbol.
+in 0-0 1-2; in JSON also the tokens, where they begin and end, and the soft alignment: a row for
+each target token and a column for each source token, both including the end symbol. source_spans
+and target_spans count characters, source_offsets and target_offsets bytes of UTF-8.
 
 Where ||| separates fields, a ||| in a translation is written as &#124;&#124;&#124;, as in Moses;
 rescore undoes this.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
@@ -37,8 +39,9 @@ class Translation:
         finished: Whether the end symbol was reached within the length limit.
         source_tokens: Source tokens as they are in `source`, in its order, without the end symbol.
         source_offsets: For each source token (start, end), byte offsets in `source` encoded as
-            UTF-8.
-        target_offsets: For each target token (start, end), byte offsets in `text` encoded as UTF-8.
+            UTF-8, as in exports; `source_spans` has those in characters.
+        target_offsets: For each target token (start, end), byte offsets in `text` encoded as UTF-8;
+            `target_spans` has those in characters.
         weights: Soft alignment α, float32 [T_y, T_x]; the last column, and the last row of a
             finished translation, belong to the end symbols. None for a model without attention.
         alternatives: The other translations of an n-best list, best first.
@@ -72,6 +75,20 @@ class Translation:
 
     def __hash__(self) -> int:
         return hash((self.source, self.text, self.score))
+
+    @property
+    def source_spans(self) -> Offsets:
+        """For each source token (start, end), so that it is `source[start:end]`.
+
+        They count characters, as Python's strings do. If a token is a part of a character, as
+        sub-words of bytes may be, its span is the whole character.
+        """
+        return _in_characters(self.source, self.source_offsets)
+
+    @property
+    def target_spans(self) -> Offsets:
+        """For each target token (start, end), so that it is `text[start:end]`."""
+        return _in_characters(self.text, self.target_offsets)
 
     @property
     def line(self) -> str:
@@ -132,8 +149,8 @@ class Translation:
         Raises:
             ValueError: The model has no attention.
         """
-        rows = _token_words(self.text, self.tokens, self.target_offsets)
-        columns = _token_words(self.source, self.source_tokens, self.source_offsets)
+        rows = _token_words(self.text, self.target_spans)
+        columns = _token_words(self.source, self.source_spans)
         means = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
         words: np.ndarray = means @ self._alpha() @ columns.T
         return words
@@ -251,15 +268,17 @@ class Scored(NamedTuple):
         return hash((self.log_prob, *self.tokens))
 
 
-def _token_words(
-    text: str, tokens: Sequence[str], offsets: Sequence[tuple[int, int]]
-) -> np.ndarray:
+def _in_characters(text: str, offsets: Offsets) -> Offsets:
+    """Offsets in bytes of UTF-8 as offsets in characters; one inside a character moves outwards."""
+    starts = [0, *accumulate(len(x.encode("utf-8", "replace")) for x in text)]
+    return [(bisect_right(starts, a) - 1, bisect_left(starts, b)) for a, b in offsets]
+
+
+def _token_words(text: str, spans: Offsets) -> np.ndarray:
     """Which tokens a word between spaces consists of, 1 or 0, float [words, tokens]."""
-    starts = [len(text[: word.start()].encode()) for word in re.finditer(r"\S+", text)]
+    starts = [word.start() for word in re.finditer(r"\S+", text)]
     # A sub-word may begin with the space before its word.
-    places = [
-        end - len(token.lstrip().encode()) for token, (_, end) in zip(tokens, offsets, strict=True)
-    ]
+    places = [end - len(text[start:end].lstrip()) for start, end in spans]
     words = np.searchsorted(starts, places, side="right") - 1
     return np.equal.outer(np.arange(len(starts)), words).astype(float)
 

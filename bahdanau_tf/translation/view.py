@@ -8,11 +8,9 @@ no ids. Colours are those of the page around it, light or dark.
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -55,8 +53,8 @@ def alignment_html(translation: Translation) -> Drawn:
         return _page(source, target, note, "")
     weights = np.asarray(translation.weights, np.float32)
     rows, columns = weights.shape
-    sources = parts_of(translation.source, translation.source_offsets, columns)
-    targets = parts_of(translation.text, translation.target_offsets, rows)
+    sources = parts_of(translation.source, translation.source_spans, columns)
+    targets = parts_of(translation.text, translation.target_spans, rows)
     shares = shares_of(weights, targets, sources)
     source_words = _words(translation.source, sources, len(translation.source_offsets))
     target_words = _words(translation.text, targets, len(translation.target_offsets))
@@ -96,25 +94,20 @@ def table_html(translations: Sequence[Translation]) -> Drawn:
     )
 
 
-def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[Part]:
+def parts_of(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[Part]:
     """Divides a text into the parts that can be pointed at, from left to right.
 
-    Tokens, whose offsets are bytes of the UTF-8 text, are one part if they share characters, as
-    sub-words may; a space alone is joined to what follows. Of `count` rows or columns of the
-    weights, those beyond the tokens are end symbols, without characters, after the text.
+    Tokens are one part if they share characters, as sub-words may; a space alone is joined to what
+    follows. Of `count` rows or columns of the weights, those beyond the tokens are end symbols,
+    without characters, after the text.
     """
-    sizes = [len(character.encode("utf-8", "replace")) for character in text]
-    at = [0, *accumulate(sizes)]
-    ends = [(at[-1], at[-1])] * (count - len(offsets))
-    places = [
-        _without_spaces(text, bisect_right(at, start) - 1, bisect_left(at, end))
-        for start, end in [*offsets, *ends]
-    ]
+    ends = [(len(text), len(text))] * (count - len(spans))
+    places = [_without_spaces(text, *span) for span in [*spans, *ends]]
     parts: list[Part] = []
     for token in sorted(range(count), key=places.__getitem__):
         start, end = places[token]
         last = parts[-1] if parts else Part(-1, -1, ())
-        begins_here = start == last.start and token < len(offsets)
+        begins_here = start == last.start and token < len(spans)
         if start < last.end or begins_here:
             end = max(end, last.end)
             parts[-1] = Part(last.start, end, (*last.tokens, token))
