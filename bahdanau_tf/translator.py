@@ -55,6 +55,8 @@ class Translator:
     Raises:
         ValueError: The model is not a `TranslationModel`, a vocabulary and the model's embedding
             differ in size, or the lexicon does not fit the model.
+        RuntimeError: The process was forked from one that had a translator; it would wait for
+            TensorFlow's threads without end. Use `multiprocessing.get_context("spawn")`.
 
     Example:
 

@@ -9,7 +9,9 @@ import itertools
 import json
 import os
 import pickle
+import re
 import shutil
+import signal
 import zipfile
 from typing import Any
 
@@ -224,6 +226,26 @@ def test_scores_are_compared_by_value(translator):
     assert first != second
     assert third in [second, first]
     assert len({first, second, third}) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize(
+    "use", [lambda x: x.translate("a dog"), lambda _: Translator.from_preset("tatoeba-en-fr")]
+)
+def test_a_fork_does_not_wait_for_threads_that_it_lacks(translator, use):
+    translator.translate("the cat")
+    reader, writer = os.pipe()
+    if not os.fork():
+        signal.alarm(10)
+        try:
+            use(translator)
+        except RuntimeError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as said:
+        assert re.search(r"^Translator: .* forked .*\"spawn\".*runtime.Translator", said.read())
+    os.wait()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import time
@@ -100,6 +101,24 @@ def use_threads(count: int | None = None) -> None:
                 f"use_threads: threads is {count}, but TensorFlow is already running "
                 "with other threads, wanted a new process"
             ) from None
+
+
+def check_not_forked() -> None:
+    """Raises a RuntimeError in a fork of a process that has called this.
+
+    A fork lacks TensorFlow's threads, so an operation would wait for them without end.
+    """
+    if os.getpid() != _first_process():
+        raise RuntimeError(
+            "Translator: this process was forked from one that uses TensorFlow, whose threads a "
+            'fork lacks; wanted a process of multiprocessing.get_context("spawn"), or '
+            "bahdanau_tf.runtime.Translator.load in each process"
+        )
+
+
+@functools.cache
+def _first_process() -> int:
+    return os.getpid()
 
 
 def threads() -> int:

@@ -20,6 +20,7 @@ from bahdanau_tf.search.beam import Watch, beam_search, sample, sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
 from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
 from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor reads it, too
+from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
@@ -81,6 +82,7 @@ class TranslationGraph(tf.Module):
         lexicon: Lexicon | None = None,
     ) -> None:
         super().__init__()
+        check_not_forked()
         if not isinstance(model, TranslationModel):
             raise ValueError(
                 f"Translator: model is {type(model).__name__}, wanted a "
@@ -127,6 +129,7 @@ class TranslationGraph(tf.Module):
         here, not when called: TensorFlow warns of functions that differ only in their options as of
         one that is traced again and again.
         """
+        check_not_forked()
         with _making:
             if key not in self._functions:
                 with uncollected():

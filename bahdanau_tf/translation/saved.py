@@ -24,6 +24,7 @@ from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.system import files
+from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.text import Dictionary, load_text
 from bahdanau_tf.translation.graph import TranslationGraph
 from bahdanau_tf.translation.shortlist import Lexicon
@@ -110,6 +111,7 @@ def write_translator(
 
 def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...], str]:
     """Reads the arguments of a `Translator`, and its card; see `Translator.load`."""
+    check_not_forked()  # before TensorFlow runs, to load the model
     folder = Path(directory)
     if not (folder / DESCRIPTION).is_file():
         folder = best_folder(folder)
