@@ -201,6 +201,7 @@ def test_any_cell_and_any_score_give_alignments():
     [
         ("attention", keras.layers.AdditiveAttention(), "attention is Add.*, wanted a subclass"),
         ("attention", "additive", "attention is 'additive', wanted a layer or the name"),
+        ("attention", "Attention", "attention is 'Attention', wanted a layer or the name"),
         ("attention", layers.BahdanauAttention, "the class BahdanauAttention itself, not an inst"),
         ("encoder", keras.layers.Bidirectional(keras.layers.GRU(4)), "wanted an encoder such as"),
         ("encoder", layers.BidirectionalEncoder, "the class BidirectionalEncoder itself, not"),

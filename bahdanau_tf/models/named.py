@@ -136,6 +136,13 @@ def _class(field: str, name: str) -> type:
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
             f"{last!r}{did_you_mean(last, classes)}; wanted a class of {LAYERS} or module.Class"
         )
+    is_registered = keras.saving.get_registered_name(owner) != owner.__name__
+    if owner.__module__.startswith("bahdanau_tf.") and not is_registered:
+        example = {"attention": "GeneralAttention", "cell": "LSTMCell"}[field]
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, a base class; wanted a class such as {example}, "
+            "or one of your own as module.Class"
+        )
     return owner
 
 

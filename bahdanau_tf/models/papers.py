@@ -135,7 +135,8 @@ class RNNSearch(_OriginalModel):
 
 def _attention_class(name: str) -> type[Attention]:
     kind = getattr(layers, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, (Attention, FixedContext))):
+    kinds = Attention, FixedContext
+    if not (isinstance(kind, type) and issubclass(kind, kinds)) or kind is Attention:
         raise ValueError(
             f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
             "package, such as 'GeneralAttention'"
