@@ -97,6 +97,8 @@ def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
     loaded = tf.saved_model.load(str(tmp_path))
     logits = loaded.serve(inputs)
     np.testing.assert_allclose(logits, ensemble(inputs), rtol=1e-4)
+    _, names = loaded.signatures["serving_default"].structured_input_signature
+    assert names.keys() == {"source", "source_1", "target"}
 
 
 def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:

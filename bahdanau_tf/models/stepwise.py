@@ -218,11 +218,16 @@ class StepwiseModel(keras.Model):
         input_signature: Sequence[Nest] | None = None,
         **kw: Any,
     ) -> None:
-        """`keras.Model.export`; the default signature is that of `call`."""
-        ids = tf.TensorSpec([None, None], tf.int32)
+        """`keras.Model.export`; the default signature is that of `call`.
+
+        Its inputs are named source and target; several sources source, source_1, and so on.
+        """
+        source, target = (
+            tf.TensorSpec([None, None], tf.int32, name) for name in ("source", "target")
+        )
         many = getattr(self, "source_vocabulary_size", None)
-        source = (ids,) * len(many) if isinstance(many, tuple) else ids
-        signature = input_signature or [{"source": source, "target": ids}]
+        sources = (source,) * len(many) if isinstance(many, tuple) else source
+        signature = input_signature or [{"source": sources, "target": target}]
         super().export(filepath, *args, input_signature=signature, **kw)
 
     def quantize(self, *args: object, **kwargs: object) -> None:
