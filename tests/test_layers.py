@@ -621,6 +621,19 @@ def test_arguments_that_no_layer_takes_are_refused(owner, arguments, said):
         owner(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("kind", "inputs", "method"),
+    [
+        (layers.Readout, np.ones([2, 1, 2]), "activation"),
+        (layers.Bridge, np.ones([1, 4, 2, 3]), "call"),
+    ],
+)
+def test_a_part_of_ones_own_without_a_method_names_it(kind, inputs, method):
+    part = type("Mine", (kind,), {})(3, 2)
+    with pytest.raises(NotImplementedError, match=rf"Mine: there is no {method}\("):
+        part(*inputs)
+
+
 READ = (None, 5), (None, 3), None  # by a readout
 
 

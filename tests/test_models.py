@@ -726,7 +726,7 @@ def test_readout_dropout_scales_the_kept_units() -> None:
 @pytest.mark.parametrize("name", ["paper", "encdec", "seq2seq-lstm"])
 def test_summary_shows_every_shape(name: str) -> None:
     model, lines = example(name), []
-    model.summary(print_fn=lambda line, **_: lines.append(line))
+    model.summary(expand_nested=True, print_fn=lambda line, **_: lines.append(line))
     text = "\n".join(lines)
     assert "?" not in text
     batch = batch_of(SOURCE, FULL_TARGET)
@@ -748,6 +748,8 @@ def test_keras_export_needs_no_signature(tmp_path: Path) -> None:
     batch = batch_of(SOURCE, TARGET)
     loaded = tf.saved_model.load(str(tmp_path))
     close(loaded.serve(batch), model(batch).numpy(), 1e-6)
+    served = loaded.signatures["serving_default"](**batch)
+    close(served["output_0"], model(batch).numpy(), 1e-6)
 
 
 def test_ids_that_are_floats_are_not_rounded() -> None:

@@ -111,7 +111,7 @@ class LayeredReadout(TanhReadout):
         super().__init__(*args, **kwargs)
         self.dense = keras.layers.Dense(self.units, activation="tanh")
 
-    def _activation(self, preactivation):
+    def activation(self, preactivation):
         return self.dense(preactivation)
 
 
@@ -455,6 +455,8 @@ def test_a_folder_from_elsewhere_runs_no_module(model_dir, tmp_path):
         ("--attention=named_parts.number", "named_parts has no class 'number'"),
         ("--attention=GenralAttention", "did you mean GeneralAttention"),
         ("--attention=", "wanted a class of bahdanau_tf"),
+        ("--attention=Attention", "'Attention', a base class; wanted a class such as General"),
+        ("--cell=bahdanau_tf.RecurrentCell", "a base class; wanted a class such as LSTMCell"),
         ("--attention=named_parts.Plain", "--attention is Plain, wanted a"),
         ("--cell=named_parts.General", "--cell is General, wanted a cell"),
         ("--cell=keras.layers.Dense", "--cell is Dense, wanted a cell"),

@@ -370,8 +370,8 @@ def test_parts_of_ones_own_that_compute_otherwise_are_not_split(tmp_path):
     """What a subclass overrides is shown as it is, or left out."""
 
     class Least(MaxoutReadout):
-        def _activation(self, preactivation):
-            return -super()._activation(-preactivation)
+        def activation(self, preactivation):
+            return -super().activation(-preactivation)
 
     class Uniform(layers.Attention):
         def project(self, annotations):

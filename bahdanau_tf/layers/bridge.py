@@ -24,6 +24,8 @@ class Bridge(ConfiguredLayer):
     Call arguments:
         encoded: `Encoded`.
 
+    A subclass defines `build(encoded_shape)` and `call(encoded)`.
+
     Returns:
         The initial states, a tuple of float [B, n], and the first input, float [B, m].
     """
@@ -59,7 +61,10 @@ class Bridge(ConfiguredLayer):
         self.start_vector = self.new_weight("start_vector", shape, self.kernel_initializer)
 
     def _states(self, encoded: Encoded) -> States:
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: there is no call(encoded), wanted a method that returns the "
+            "initial states and the first input"
+        )
 
     def _first_input(self, encoded: Encoded) -> tf.Tensor:
         """The learned vector, repeated for the batch: float [B, m]."""

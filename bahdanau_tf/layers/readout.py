@@ -78,7 +78,7 @@ class Readout(weights.ConfiguredLayer):
     """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
-        t_i  = φ(t~_i)    the subclass' function
+        t_i  = φ(t~_i)    `activation`, which a subclass defines
         p(y_i) = softmax(t_i W_o + b_y)
 
     W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel` is W_o (or W_2)
@@ -107,7 +107,7 @@ class Readout(weights.ConfiguredLayer):
             decoder has, or with `tied` the widths differ.
     """
 
-    pieces = 1  # pre-activations of a unit
+    pieces = 1  # pre-activations of a unit; a subclass may need more, as maxout does
 
     def __init__(
         self,
@@ -192,8 +192,12 @@ class Readout(weights.ConfiguredLayer):
         self.bias = self._bias("bias", wide)
         return units
 
-    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
-        raise NotImplementedError
+    def activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+        """φ, which a subclass defines: float [..., `pieces` · l] -> [..., l]."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: there is no activation(preactivation), wanted a method that "
+            "returns the hidden layer, φ of its pre-activations"
+        )
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """C_o c_i, the context's term: float [..., c] -> [..., t]."""
@@ -211,7 +215,7 @@ class Readout(weights.ConfiguredLayer):
             total += weights.linear(previous, self.previous_kernel)
         if self.context_kernel is not None:
             total += context_term
-        return self._activation(total)
+        return self.activation(total)
 
     def features(self, hidden: tf.Tensor) -> tf.Tensor:
         """The input of the last product: t_i W_1, or t_i; float [..., f]."""
@@ -291,7 +295,7 @@ class MaxoutReadout(Readout):
 
     pieces = 2
 
-    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+    def activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         return pair_maximum(preactivation)
 
 
@@ -304,7 +308,7 @@ class TanhReadout(Readout):
     Args, call arguments, returns: see `Readout`.
     """
 
-    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+    def activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         return tf.tanh(preactivation)
 
 

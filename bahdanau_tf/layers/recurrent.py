@@ -245,7 +245,8 @@ class _RecurrentEncoder(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.layers = size(type(self).__name__, "layers", layers)
+        # Not `layers`, which `summary` takes for a list of layers.
+        self.depth = size(type(self).__name__, "layers", layers)
         cell = as_cell(type(self).__name__, cell)
         self.cell_config = apart(keras.saving.serialize_keras_object(cell))
         self.units: int = cell.units
@@ -254,7 +255,7 @@ class _RecurrentEncoder(ConfiguredLayer):
         self.residual = residual
         self.supports_masking = True
         start: dict[str, Any] = {"state_dropout": state_dropout, "dtype": self.dtype_policy}
-        for layer, reverse in itertools.product(range(self.layers), self.directions):
+        for layer, reverse in itertools.product(range(self.depth), self.directions):
             # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
             # Keras layers that are in a list.
             name = _name(layer, reverse)
@@ -265,7 +266,7 @@ class _RecurrentEncoder(ConfiguredLayer):
         """For each layer, the bottom one first, the list of its directions."""
         return [
             [getattr(self, _name(layer, reverse)) for reverse in self.directions]
-            for layer in range(self.layers)
+            for layer in range(self.depth)
         ]
 
     @property
@@ -276,7 +277,7 @@ class _RecurrentEncoder(ConfiguredLayer):
     @property
     def output_shape(self) -> tuple[int | None, ...]:
         """Shape of the annotations, for `summary`."""
-        return None, None, self.annotation_size
+        return None, None, self.encoded_shape().annotations[-1]
 
     def compute_mask(self, embedded: tf.Tensor, mask: Mask = None) -> tuple[Mask]:
         """The annotations, the first of `Encoded`, have the inputs' mask."""
@@ -285,7 +286,7 @@ class _RecurrentEncoder(ConfiguredLayer):
     def encoded_shape(self) -> Encoded:
         """The shapes of what `call` returns."""
         states = tuple((None, size) for size in self.state_sizes)
-        layers = (states,) * self.layers
+        layers = (states,) * self.depth
         return Encoded(
             annotations=(None, None, self.annotation_size),
             forward_states=layers,
@@ -326,7 +327,7 @@ class _RecurrentEncoder(ConfiguredLayer):
         return {
             **super().get_config(),
             "cell": self.cell_config,
-            "layers": self.layers,
+            "layers": self.depth,
             "state_dropout": self.state_dropout,
             "residual": self.residual,
         }

@@ -81,7 +81,7 @@ def check_model(
                 f"{writer} cannot write the {name} {type(part).__name__}, wanted {wanted.__name__}"
             )
     for name, value, only in (
-        ("layers", model.encoder.layers, 1),
+        ("layers", model.encoder.depth, 1),
         ("terms", model.readout.terms, ("state", "previous", "context")),
         ("dtype", model.compute_dtype, "float32"),
     ):
