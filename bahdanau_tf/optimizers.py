@@ -22,7 +22,7 @@ import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
 if TYPE_CHECKING:
-    from typing import Unpack  # new in Python 3.11
+    from typing_extensions import Unpack
 
 Variable: TypeAlias = "keras.Variable | tf.Variable"
 

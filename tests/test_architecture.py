@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import keywords
 import pytest
 
 import bahdanau_tf
@@ -182,6 +183,10 @@ def test_no_call_breaks_served_graphs_or_splits_lines_elsewhere() -> None:
         if getattr(node.value, "value", None) is not False
     ]
     assert not calls
+
+
+def test_keywords_for_type_checkers_are_the_fields_of_the_dataclasses() -> None:
+    assert keywords.is_written(), "run tests/keywords.py"
 
 
 def test_public_names_are_sorted_and_listed() -> None:

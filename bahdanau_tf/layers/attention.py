@@ -9,7 +9,7 @@ hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -19,13 +19,16 @@ from bahdanau_tf.layers.recurrent import Encoded, Mask, as_mask
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 
 class _Context(weights.ConfiguredLayer):
     """What a decoder reads of the source at every step."""
 
     has_alignment: bool
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Unpack[weights.KerasOptions]) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
@@ -318,7 +321,7 @@ class BahdanauAttention(Attention):
         use_bias: bool = False,
         kernel_initializer: weights.Initializer = None,
         energy_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.units = units = size("BahdanauAttention", "units", units)
@@ -411,7 +414,9 @@ class GeneralAttention(Attention):
         Luong et al. 2015, arXiv 1508.04025, section 3.1.
     """
 
-    def __init__(self, kernel_initializer: weights.Initializer = None, **kwargs: Any) -> None:
+    def __init__(
+        self, kernel_initializer: weights.Initializer = None, **kwargs: Unpack[weights.KerasOptions]
+    ) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = weights.for_kernel(kernel_initializer)
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.recurrent import Encoded
-from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, for_kernel, linear
+from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
+    Initializer,
+    KerasOptions,
+    for_kernel,
+    linear,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Bridge(ConfiguredLayer):
@@ -35,7 +44,7 @@ class Bridge(ConfiguredLayer):
         state_size: int | Sequence[int],
         embedding_dim: int,
         kernel_initializer: Initializer = None,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.state_size = state_size

@@ -14,7 +14,7 @@ the gates, before `step`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -23,6 +23,9 @@ from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.gru import gru_step, kernel_parts
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 States = tuple[tf.Tensor, ...]
 
@@ -107,7 +110,7 @@ class RecurrentCell(Cell):
         kernel_initializer: weights.Initializer = None,
         recurrent_initializer: weights.Initializer = "orthogonal",
         bias_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.units = size(type(self).__name__, "units", units)
@@ -193,7 +196,7 @@ class GRUCell(RecurrentCell):
         kernel_initializer: weights.Initializer = None,
         recurrent_initializer: weights.Initializer = "orthogonal",
         bias_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         initializers = kernel_initializer, recurrent_initializer, bias_initializer
         super().__init__(units, *initializers, **kwargs)
@@ -309,7 +312,7 @@ class KerasCell(Cell):
 
     context_as_input = True
 
-    def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
+    def __init__(self, cell: keras.layers.Layer, **kwargs: Unpack[weights.KerasOptions]) -> None:
         cell = weights.deserialized(cell)
         if not is_keras_cell(cell):
             raise ValueError(
@@ -385,7 +388,9 @@ class StackedCells(Cell):
         states: States of the top cell, ..., of the bottom cell.
     """
 
-    def __init__(self, cells: Sequence[keras.layers.Layer], **kwargs: Any) -> None:
+    def __init__(
+        self, cells: Sequence[keras.layers.Layer], **kwargs: Unpack[weights.KerasOptions]
+    ) -> None:
         super().__init__(**kwargs)
         if not cells:
             raise ValueError("StackedCells: cells is empty, wanted one or more")

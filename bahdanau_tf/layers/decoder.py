@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import keras
 import tensorflow as tf
@@ -13,6 +13,9 @@ from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedCont
 from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.gru import Weights, attention_recurrence, gru_recurrence, previous_states
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Glimpse(NamedTuple):
@@ -110,7 +113,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         step_order: str = "original",
         state_dropout: float = 0.0,
         kernel_initializer: weights.Initializer = None,
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         name = type(self).__name__
@@ -424,7 +427,7 @@ class ConditionalDecoder(AttentionDecoder):
         cell: keras.layers.Layer,
         attention: Attention | FixedContext | None = None,
         state_dropout: float = 0.0,
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(cell, attention, "conditional", state_dropout, **kwargs)
         if self.attention is None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, for_kernel, initial
+from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
+    Initializer,
+    KerasOptions,
+    for_kernel,
+    initial,
+)
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @tf.custom_gradient
@@ -63,7 +72,7 @@ class WordEmbedding(ConfiguredLayer):
         use_bias: bool = False,
         embeddings_initializer: Initializer = None,
         mask_zero: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.autocast = False  # in half precision ids would be rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
@@ -12,6 +12,9 @@ import tensorflow as tf
 from bahdanau_tf.layers import weights
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(eq=False)
@@ -118,7 +121,7 @@ class Readout(weights.ConfiguredLayer):
         tied: bool = False,
         kernel_initializer: weights.Initializer = None,
         bias_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -336,7 +339,7 @@ class LinearReadout(Readout):
         tied: bool = False,
         kernel_initializer: weights.Initializer = None,
         bias_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         # The width follows from the terms, once they are known.
         initializers = kernel_initializer, bias_initializer

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import GRUCell, States, apart, as_cell, new_cell
 from bahdanau_tf.layers.gru import gru_recurrence
-from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
+from bahdanau_tf.layers.weights import ConfiguredLayer, KerasOptions, build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Mask: TypeAlias = "tf.Tensor | None"  # bool [B, T], True on real positions; None if all are
 Arrays = list[tf.TensorArray]
@@ -143,7 +146,7 @@ class Recurrent(ConfiguredLayer):
         cell: keras.layers.Layer,
         reverse: bool = False,
         state_dropout: float = 0.0,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.cell = as_cell(type(self).__name__, cell)
@@ -242,7 +245,7 @@ class _RecurrentEncoder(ConfiguredLayer):
         layers: int = 1,
         state_dropout: float = 0.0,
         residual: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         # Not `layers`, which `summary` takes for a list of layers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
@@ -13,6 +13,9 @@ from bahdanau_tf.layers.attention import Attention, BahdanauAttention, Memory, a
 from bahdanau_tf.layers.recurrent import Mask
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -52,7 +55,7 @@ class LocationAttention(BahdanauAttention):
         use_bias: bool = True,
         kernel_initializer: weights.Initializer = None,
         energy_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(units, use_bias, kernel_initializer, energy_initializer, **kwargs)
         self.filters = size("LocationAttention", "filters", filters)
@@ -128,7 +131,7 @@ class MonotonicAttention(Attention):
         content: Attention | None = None,
         kernel_initializer: weights.Initializer = None,
         bias_initializer: weights.Initializer = "zeros",
-        **kwargs: Any,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.units = size("MonotonicAttention", "units", units)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import keras
 import tensorflow as tf
@@ -17,6 +17,16 @@ Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
 # In the forms that Keras accepts: an object, its name, its config; None for a default.
 Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
+
+
+class KerasOptions(TypedDict, total=False):
+    """The arguments of every layer of Keras, and here."""
+
+    name: str | None
+    dtype: str | keras.DTypePolicy | None
+    trainable: bool
+    autocast: bool
+    activity_regularizer: keras.regularizers.Regularizer | str | None
 
 
 class _ConstructorSignature:

@@ -147,7 +147,8 @@ def with_options_shown(constructor: _F) -> _F:
         for name, parameter in inspect.signature(Architecture).parameters.items()
         if name not in own.parameters and parameter.default is not parameter.empty
     ]
-    shown = own.replace(parameters=[*arguments, *options, rest.replace(name="kwargs")])
+    rest = rest.replace(name="kwargs", annotation="Unpack[KerasOptions]")
+    shown = own.replace(parameters=[*arguments, *options, rest])
     constructor.__signature__ = shown  # type: ignore[attr-defined]
     return constructor
 
@@ -166,7 +167,7 @@ def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
     return {key: config[key] for key in config if key not in _FORMER}
 
 
-def divided(arguments: Arguments) -> tuple[Arguments, Arguments]:
+def divided(arguments: Mapping[str, Any]) -> tuple[Arguments, Arguments]:
     """Splits the arguments of a model: of `Architecture`, and of Keras."""
     common = {field.name for field in fields(Architecture)}
     return (

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.weights import KerasOptions
 from bahdanau_tf.models.stepwise import Alignment, Output, StepwiseModel, TranslationModel
 from bahdanau_tf.system.tensors import Nest
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 AVERAGES = ("probability", "log_probability")
 
@@ -46,7 +50,7 @@ class Ensemble(StepwiseModel):
         members: Sequence[TranslationModel],
         average: str = "probability",
         sources: Sequence[int] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         sources = [0] * len(members) if sources is None else list(sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 import numpy as np
@@ -16,11 +16,16 @@ from bahdanau_tf.layers.bridge import BackwardBridge, CopyBridge, ForwardBridge
 from bahdanau_tf.layers.cells import LSTMCell, StackedCells
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
-from bahdanau_tf.layers.weights import accepted, serialized
+from bahdanau_tf.layers.weights import KerasOptions, accepted, serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.architecture import SIZES, divided, with_options_shown
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.system.ranges import size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from bahdanau_tf.options.keywords import PartOptions
 
 _M = TypeVar("_M", bound="_OriginalModel")
 
@@ -121,7 +126,7 @@ class RNNSearch(_OriginalModel):
         maxout_units: int = 500,
         *,
         attention: Attention | FixedContext | str | None = None,
-        **options: Any,
+        **options: Unpack[PartOptions],
     ) -> None:
         arguments = {"attention_units": attention_units, "attention": serialized(attention)}
         if attention is None or isinstance(attention, str):
@@ -189,7 +194,7 @@ class RNNEncDec(_OriginalModel):
         maxout_units: int = 500,
         *,
         use_context: bool = True,
-        **options: Any,
+        **options: Unpack[PartOptions],
     ) -> None:
         context = FixedContext(dtype=options.get("dtype")) if use_context else None
         sizes = source_vocabulary_size, target_vocabulary_size, units, embedding_dim, maxout_units
@@ -257,7 +262,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         embedding_dropout: float = 0.0,
         state_dropout: float = 0.0,
         readout_dropout: float = 0.0,
-        **kwargs: Any,
+        **kwargs: Unpack[KerasOptions],
     ) -> None:
         layers = size("Seq2SeqLSTM", "layers", layers)
         if unknown := sorted(divided(kwargs)[0]):

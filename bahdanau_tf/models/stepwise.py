@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.recurrent import unroll
-from bahdanau_tf.layers.weights import rows_at
+from bahdanau_tf.layers.weights import KerasOptions, rows_at
 from bahdanau_tf.system.tensors import Nest, Shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # `OutputWeights` or what has the same method `logits`; of an ensemble a tuple of those of its
 # members.
@@ -137,7 +140,7 @@ class StepwiseModel(keras.Model):
 
     start_id = PAD_ID
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Unpack[KerasOptions]) -> None:
         super().__init__(**kwargs)
         # Otherwise `compile` would use XLA on a GPU, which compiles again for each of the many
         # shapes of batches of sentences.

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -40,6 +40,11 @@ from bahdanau_tf.training.run import TrainingResult
 from bahdanau_tf.training.step import cores_at_once
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from bahdanau_tf.options.keywords import FitOptions
 
 Text: TypeAlias = "str | os.PathLike[str] | Iterable[str]"
 Pairs: TypeAlias = "Iterable[tuple[str, str]]"
@@ -87,7 +92,8 @@ def fit(
     tensorboard: bool = False,
     threads: int | None = None,
     modules: Sequence[str] = (),
-    **options: Any,
+    init_from: str | os.PathLike[str] | None = None,
+    **options: Unpack[FitOptions],
 ) -> Translator:
     """Trains a model that translates, as the command `bahdanau-tf train` does.
 
@@ -113,9 +119,10 @@ def fit(
         threads: Number of cores to use, if TensorFlow has not run yet; default: all.
         modules: Modules of your own with classes that the training in `model_dir` names; they are
             run, so name only those that you trust.
+        init_from: The folder or the name of a trained model to train further.
         **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
-            `dev_pairs`, the number of pairs to hold out; `init_from`, the folder or the name of a
-            trained model to train further, and `added_words`, the number of words to add to it.
+            `dev_pairs`, the number of pairs to hold out; `added_words`, the number of words to add
+            to the model of `init_from`.
 
     Returns:
         The translator with the best model. Its `history` is a `History`.
@@ -140,8 +147,8 @@ def fit(
     keywords |= {"model_dir": model_dir, "recipe": recipe, "tensorboard": tensorboard}
     _check_keywords(keywords | {"threads": threads, "modules": modules})
     check_callbacks("fit", callbacks)
-    if minutes is not None:
-        options["minutes"] = minutes
+    own = {"minutes": minutes, "init_from": init_from}
+    user_options = {**options, **{name: value for name, value in own.items() if value is not None}}
     for module in modules:
         imported(module, f"modules is {module!r}")
     kept = ""
@@ -152,7 +159,7 @@ def fit(
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
         folder = Path(temporary, "model") if model_dir is None else Path(model_dir)
         texts = _texts(folder, source, target, dev)
-        request = _request(texts, folder, recipe, options, modules)
+        request = _request(texts, folder, recipe, user_options, modules)
         request.check()
         resume = f"fit(model_dir={str(folder)!r}) resumes this training"
         try:
