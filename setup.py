@@ -49,7 +49,7 @@ setup(
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
     package_data={
         "bahdanau_tf": [
-            *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "*/*.tsv", "*/*/*.json"),
+            *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "**/*.tsv", "*/*/*.json"),
             *("options/*.pyi", "serving/html/*"),
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]

@@ -16,16 +16,21 @@ The notebook `10_exercises` states what each function is to compute, and has an 
 
 from __future__ import annotations
 
-import math
+import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from importlib.resources import files
+from reprlib import repr as in_short
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.system.language import said
+from bahdanau_tf.system.language import in_use, said
 
 __all__ = ["Verdict", "check", "names"]
+
+_solved: set[str] = set()  # the exercises whose last verdict was a tick
 
 
 class Verdict(NamedTuple):
@@ -46,13 +51,26 @@ class _Exercise(NamedTuple):
 
     Attributes:
         answer: Computes it as the paper does.
-        cases: Arguments to try, one tuple after another.
-        mistakes: Typical wrong functions, by what a learner should read of them.
+        cases: Arguments to try, one tuple after another; mistakes that differ, differ on these.
     """
 
     answer: Callable[..., Any]
     cases: Sequence[tuple[Any, ...]]
-    mistakes: dict[str, Callable[..., Any]]
+
+
+class _Watched(np.ndarray[Any, Any]):
+    """An array whose product names the shapes that do not fit, where NumPy names two sizes."""
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: Any, *inputs: Any, out: Any = (), **kwargs: Any
+    ) -> Any:
+        arrays, kept = ([np.asarray(x) for x in several] for several in (inputs, out))
+        try:
+            result = getattr(ufunc, method)(*arrays, out=tuple(kept) or None, **kwargs)
+        except ValueError as error:
+            shapes = " ".join(str(x.shape) for x in arrays)
+            raise ValueError(f"shapes {shapes} not aligned") from error
+        return result.view(_Watched) if isinstance(result, np.ndarray) else result
 
 
 def names() -> list[str]:
@@ -68,7 +86,8 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
         function: Your function, of NumPy arrays.
 
     Returns:
-        A `Verdict`, whose message names the mistake if it is a common one.
+        A `Verdict`. Its message names the mistake if it is a common one, and otherwise says how
+        the results differ; it counts the exercises that are right.
 
     Raises:
         ValueError: There is no such exercise, or `function` cannot be called.
@@ -77,72 +96,181 @@ def check(name: str, function: Callable[..., Any]) -> Verdict:
         raise ValueError(f"check: name is {name!r}, wanted one of {', '.join(_EXERCISES)}")
     if not callable(function):
         raise ValueError(f"check: function is {function!r}, wanted your function")
-    for case in _EXERCISES[name].cases:
-        if message := _wrong(_EXERCISES[name], case, function):
-            return Verdict(False, f"{name}: {message}")
-    return Verdict(True, said("{name} is right.").format(name=name))
+    exercise = f"{names().index(name) + 1}. {name}"
+    if message := _wrong(_EXERCISES[name], function):
+        _solved.discard(name)
+        return Verdict(False, f"✗ {exercise}: {message}")
+    _solved.add(name)
+    text = said("✓ {exercise} is right ({solved} of {all}).")
+    return Verdict(True, text.format(exercise=exercise, solved=len(_solved), all=len(_EXERCISES)))
 
 
-def _array(result: Any) -> Any:
-    """What a function returned: numbers, or pairs in an order of their own if they are a set."""
-    pairs = sorted(result) if isinstance(result, set | frozenset) else result
-    return np.asarray(pairs, np.float64)
+def _wrong(exercise: _Exercise, function: Callable[..., Any]) -> str:
+    """What is wrong with a function; "" if nothing is."""
+
+    def results(of: Callable[..., Any]) -> list[Any]:
+        return [_result(of, case, exercise.answer is _links) for case in exercise.cases]
+
+    mine, answer = results(function), results(exercise.answer)
+    first = next((n for n, x in enumerate(mine) if not _equal(x, answer[n])), None)
+    if first is None or isinstance(mine[first], str):
+        return "" if first is None else mine[first]
+    # A mistake is named if it explains all results that are numbers.
+    numbers = [n for n, x in enumerate(mine) if not isinstance(x, str)]
+    for mistake, hints in _mistakes(exercise):
+        theirs = results(mistake)
+        if all(_equal(mine[n], theirs[n]) for n in numbers):
+            return hints[in_use()]
+    if exercise.answer is _links:
+        return _set_difference(mine[first], answer[first])
+    message = _relation([mine[n] for n in numbers], [answer[n] for n in numbers])
+    return message or _place(exercise.cases[first], mine[first], answer[first])
 
 
-def _wrong(exercise: _Exercise, case: tuple[Any, ...], function: Callable[..., Any]) -> str:
-    """What is wrong with a function, by its result for a case; "" if nothing is."""
-    # Copies, so that a function that changes its arguments changes nothing here.
-    arguments = [x.copy() if isinstance(x, np.ndarray) else x for x in case]
+def _mistakes(exercise: _Exercise) -> list[tuple[Callable[..., Any], dict[str, str]]]:
+    """Typical wrong functions, each with what a learner should read of it in each language.
+
+    They are the rows of exercises.tsv, whose column `code` has expressions of the arguments.
+    """
+    table = files("bahdanau_tf").joinpath("exercises.tsv").read_text("utf-8")
+    header, *rows = (line.split("\t") for line in table.rstrip("\n").split("\n"))
+    texts = [dict(zip(header, row, strict=True)) for row in rows]
+    arguments = ", ".join(inspect.getfullargspec(exercise.answer).args)
+    return [
+        (eval(f"lambda {arguments}: {code}", globals()), row)
+        for row in texts
+        if exercise is _EXERCISES[row["exercise"]]
+        for code in row["code"].split("; ")
+    ]
+
+
+def _result(function: Callable[..., Any], case: tuple[Any, ...], is_set: bool) -> Any:
+    """The array that a function returns, in an order of its own for a set; or what went wrong."""
     try:
         with np.errstate(all="ignore"):
-            value = function(*arguments)
+            value = function(*_copies(case))
     except Exception as error:  # of any kind, since it is a learner's
-        return said("the function raised {error}").format(error=f"{type(error).__name__}: {error}")
+        return _raised(error, function, case)
     if value is None:
         return said("the function returned nothing. Does it end with `return`?")
     try:
-        result = _array(value)
+        items = [*value] if isinstance(value, set | frozenset) else value
+        result = np.asarray(items, np.float64)
     except (TypeError, ValueError):
-        return said("the function returned {value}, wanted numbers.").format(value=repr(value))
-    return _difference(exercise, case, result)
+        return said("the function returned {value}, wanted numbers.").format(value=in_short(value))
+    if not np.isfinite(result).all():
+        return said(
+            "the result has NaN or infinity. Did exp overflow, or is there a division by 0 or the "
+            "logarithm of 0?"
+        )
+    return np.unique(result, axis=0) if is_set and result.ndim == 2 else result
 
 
-def _difference(exercise: _Exercise, case: tuple[Any, ...], result: Any) -> str:
-    """How a result differs from the answer's; "" if it does not."""
-    if np.isnan(result).any():
-        return said("the result has NaN, not a number: did exp overflow, or is 0 divided by 0?")
-    wanted = _array(exercise.answer(*case))
-    if _equal(result, wanted):
-        return ""
-    for hint, mistake in exercise.mistakes.items():
-        with np.errstate(all="ignore"):
-            if _equal(result, _array(mistake(*case))):
-                return said(hint)
-    if result.shape != wanted.shape:
-        text = said("the result has shape {shape}, wanted {wanted}.")
-        return text.format(shape=result.shape, wanted=wanted.shape)
-    place = np.unravel_index(np.argmax(~np.isclose(result, wanted, 1e-4, 1e-6)), result.shape)
-    numbers = {"value": f"{result[place]:.4f}", "wanted": f"{wanted[place]:.4f}"}
-    if not place:
-        return said("you have {value}, wanted {wanted}.").format(**numbers)
-    text = said("you have {value} at {place}, wanted {wanted}.")
-    return text.format(place=[int(x) for x in place], **numbers)
+def _copies(case: tuple[Any, ...], kind: type[Any] = np.ndarray) -> list[Any]:
+    """Arguments that a function may change."""
+    return [x.copy().view(kind) if isinstance(x, np.ndarray) else x for x in case]
+
+
+def _raised(error: Exception, function: Callable[..., Any], case: tuple[Any, ...]) -> str:
+    """A sentence about an error, with the shapes if it is NumPy's."""
+    message = str(error)
+    if message.startswith("matmul: "):
+        try:
+            function(*_copies(case, _Watched))
+        except Exception as again:
+            message = str(again)
+    for pattern, text in _ERRORS.items():
+        if match := re.search(pattern, message):
+            shapes = (re.sub(r",(?=\d)", ", ", x).replace(") (", "), (") for x in match.groups())
+            return said(text).format(*shapes)
+    return said("the function raised {error}").format(error=f"{type(error).__name__}: {error}")
 
 
 def _equal(first: Any, second: Any) -> bool:
-    """Whether both have the same shape, and the same numbers within float32's rounding."""
-    return first.shape == second.shape and np.allclose(first, second, 1e-4, 1e-6)
+    """Whether both are numbers, of the same shape, the same within float32's rounding."""
+    if isinstance(first, str) or isinstance(second, str) or first.shape != second.shape:
+        return False
+    return np.allclose(first, second, 1e-4, 1e-6)
 
 
-def _score(s: Any, h: Any, w: Any, u: Any, v: Any) -> Any:
+def _relation(mine: Sequence[Any], answer: Sequence[Any]) -> str:
+    """How all results differ from the answers in the same way; "" if they do not."""
+    pairs = [*zip(mine, answer, strict=True)]
+    if all(x.size == y.size and _equal(x.ravel(), y.ravel()) for x, y in pairs) or all(
+        _equal(x.T, y) for x, y in pairs
+    ):
+        shape, wanted = next((x.shape, y.shape) for x, y in pairs if x.shape != y.shape)
+        text = said("the numbers are right, but not their shape: it is {shape}, wanted {wanted}.")
+        return text.format(shape=shape, wanted=wanted)
+    if any(x.shape != y.shape for x, y in pairs):
+        return ""
+    if all(x.ndim and _equal(*(np.array(sorted(z.tolist())) for z in (x, y))) for x, y in pairs):
+        return said("everything is there, but not in the right order.")
+    first, second = (np.concatenate([np.ravel(x) for x in several]) for several in (mine, answer))
+    with np.errstate(all="ignore"):
+        for text, same in (
+            ("each number is {value} times the one wanted.", first / second),
+            ("each number differs from the one wanted by {value}.", first - second),
+        ):
+            if same.size > 2 and same[0] and np.allclose(same, same[0], 1e-4, 1e-6):
+                return said(text).format(value=f"{same[0]:.4g}")
+    return ""
+
+
+def _place(case: tuple[Any, ...], mine: Any, answer: Any) -> str:
+    """Where a result differs from the answer."""
+    if mine.shape != answer.shape:
+        shapes = (str(x.shape) if x.ndim else said("(), a single number") for x in (mine, answer))
+        text = said("the result has shape {shape}, wanted shape {wanted}.")
+        return text.format(**dict(zip(("shape", "wanted"), shapes, strict=True)))
+    if not mine.ndim:
+        arguments = ", ".join(np.array2string(np.asarray(x), precision=3) for x in case)
+        text = said("you have {value}, wanted {wanted}, for {arguments}.")
+        return text.format(value=f"{mine:.6g}", wanted=f"{answer:.6g}", arguments=arguments)
+    wrong = [n for n, pair in enumerate(zip(mine, answer, strict=True)) if not _equal(*pair)]
+    value, wanted = (_shown(x[wrong[0]]) for x in (mine, answer))
+    text = said("{wrong} of {all} wrong. The first, at index {place}, is {value}, wanted {wanted}.")
+    return text.format(wrong=len(wrong), all=len(mine), place=wrong[0], value=value, wanted=wanted)
+
+
+def _set_difference(mine: Any, answer: Any) -> str:
+    """Which pairs of a set are missing, and which are too many."""
+    if mine.size and mine.shape[1:] != answer.shape[1:]:
+        return _place((), mine, answer)
+    first, second = ({_shown(x) for x in several} for several in (mine, answer))
+    missing, extra = (
+        ", ".join(sorted(x)) or said("none") for x in (second - first, first - second)
+    )
+    return said("missing: {missing}. Too many: {extra}.").format(missing=missing, extra=extra)
+
+
+def _shown(x: Any) -> str:
+    """A number, or a pair of them."""
+    return f"({', '.join(map(_shown, x))})" if x.ndim else f"{x:.6g}"
+
+
+_Function = Callable[[Any], Any]
+
+
+def _sigmoid(x: Any) -> Any:
+    """σ(x) = 1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def _softmax(e: Any) -> Any:
+    """exp(e_j) / Σ_k exp(e_k)."""
+    powers = np.exp(e - e.max())
+    return powers / powers.sum()
+
+
+def _score(s: Any, h: Any, w: Any, u: Any, v: Any, *, bend: _Function = np.tanh) -> Any:
     """e_j = v_a^T tanh(W_a s + U_a h_j), appendix A.1.2."""
-    return np.tanh(w @ s + h @ u.T) @ v
+    return bend(w @ s + h @ u.T) @ v
 
 
 def _weights(e: Any, mask: Any) -> Any:
     """α_j = exp(e_j) / Σ_k exp(e_k) over the words, eq. 6; 0 at padding."""
-    powers = np.exp(e - e[mask].max()) * mask
-    return powers / powers.sum()
+    return _softmax(np.where(mask, e, -np.inf))
 
 
 def _context(alpha: Any, h: Any) -> Any:
@@ -151,16 +279,22 @@ def _context(alpha: Any, h: Any) -> Any:
 
 
 def _gated_unit(
-    x: Any, s: Any, w: Any, u: Any, *, swap: bool = False, reset: str = "before"
+    x: Any,
+    s: Any,
+    w: Any,
+    u: Any,
+    *,
+    gate: _Function = _sigmoid,
+    bend: _Function = np.tanh,
+    seen: Callable[..., Any] = lambda u, r, s: u @ (r * s),
+    mix: Callable[..., Any] = lambda z, s, new: (1 - z) * s + z * new,
 ) -> Any:
     """s_i = (1 - z) s_{i-1} + z tanh(W x + U (r s_{i-1})), appendix A.1.1.
 
     `w` and `u` hold the matrices of z, r and the candidate.
     """
-    z, r = (1 / (1 + np.exp(-(w[n] @ x + u[n] @ s))) for n in (0, 1))
-    seen = {"before": u[2] @ (r * s), "after": r * (u[2] @ s), "never": u[2] @ s}[reset]
-    candidate = np.tanh(w[2] @ x + seen)
-    return z * s + (1 - z) * candidate if swap else (1 - z) * s + z * candidate
+    z, r = (gate(w[n] @ x + u[n] @ s) for n in (0, 1))
+    return mix(z, s, bend(w[2] @ x + seen(u[2], r, s)))
 
 
 def _maxout(t: Any) -> Any:
@@ -170,27 +304,32 @@ def _maxout(t: Any) -> Any:
 
 def _beam_step(so_far: Any, log_p: Any, k: int) -> Any:
     """(hypothesis, word) of the k best continuations, best first."""
-    order = np.argsort(-(so_far[:, None] + log_p), axis=None)
-    return [divmod(int(n), log_p.shape[1]) for n in order[:k]]
+    return _best(so_far[:, None] + log_p, k)
+
+
+def _best(total: Any, k: int, words: int = 0) -> Any:
+    """(row, column) of the k largest numbers, of rows of so many."""
+    return [divmod(int(n), words or total.shape[1]) for n in np.argsort(-total, axis=None)[:k]]
 
 
 def _bleu(
-    hypothesis: str,
-    reference: str,
+    c: str,
+    r: str,
     *,
-    clip: bool = True,
-    mean: Callable[[Any], Any] = lambda p: np.exp(np.log(p).mean()),
-    brevity: Callable[[int, int], float] = lambda c, r: min(1.0, math.exp(1 - r / c)),
+    longest: int = 4,
+    split: Callable[[str], Sequence[str]] = str.split,
+    hits: Callable[..., Any] = lambda ours, theirs: (ours & theirs).total(),
+    of: Callable[..., Any] = lambda ours, theirs, words: ours.total(),
+    mean: _Function = lambda p: p.prod() ** (1 / len(p)),
+    brevity: _Function = lambda ratio: min(1.0, np.exp(1 - ratio)),
 ) -> float:
     """100 min(1, exp(1 - r/c)) (p_1 p_2 p_3 p_4)^(1/4), Papineni et al. 2002."""
-    words, wanted = hypothesis.split(), reference.split()
+    words, wanted = split(c), split(r)
     precisions = []
-    for n in range(1, 5):
-        of_both = (Counter(zip(*(x[i:] for i in range(n)))) for x in (words, wanted))  # noqa: B905
-        counts, allowed = of_both
-        hits = (min(c, allowed[g]) if clip else c * (g in allowed) for g, c in counts.items())
-        precisions.append(sum(hits) / counts.total())
-    return float(100 * brevity(len(words), len(wanted)) * mean(np.array(precisions)))
+    for n in range(1, longest + 1):
+        grams = [Counter(zip(*(x[i:] for i in range(n)))) for x in (words, wanted)]  # noqa: B905
+        precisions.append(hits(*grams) / of(*grams, len(words)))
+    return float(100 * brevity(len(wanted) / len(words)) * mean(np.array(precisions)))
 
 
 def _links(alpha: Any) -> Any:
@@ -203,160 +342,69 @@ def _distances(length: int) -> Any:
     return [(length + j) - (length - 1 - j) for j in range(length)]
 
 
-def _leak(e: Any, length: int) -> float:
+def _leak(e: Any, length: int) -> Any:
     """Σ_j α_j over the padding, if the softmax has no mask."""
-    powers = np.exp(e - e.max())
-    return float(powers[length:].sum() / powers.sum())
+    return _softmax(e)[length:].sum()
 
 
-_normal = np.random.default_rng(2015).standard_normal
+# What a learner should read of an error, by a pattern of its message and what the groups matched.
+_ERRORS = {
+    r"shapes (.*\(\).*) not aligned": "`@` multiplies matrices and vectors, but of the shapes {}, "
+    "() is that of a single number. `*` multiplies elementwise.",
+    r"shapes (\(.*?\)) (?:and )?(\(.*?\)) not aligned": "`@` does not fit the shapes {} and {}: "
+    "the last size on the left must be the first on the right. Transpose a matrix (`.T`) or change "
+    "the order.",
+    r"broadcast together with shapes (.*\S)": "the shapes {} do not fit elementwise: from the "
+    "right, sizes must be equal or 1. `x[:, None]` makes a column of `x`.",
+    r"index (\S+) is out of bounds for axis \d+ with size (\d+)": "there is no index {}: the size "
+    "is {}, and indices count from 0.",
+    r"axis (\S+) is out of bounds for array of dimension (\d+)": "there is no axis {}: the number "
+    "of axes is {}, and they count from 0.",
+    r"only (?:length-1|0-dim\S+) arrays": "an array stands where Python takes a single number: "
+    "`np.exp` takes arrays, `math.exp` does not.",
+    r"truth value of an array": "`if`, `and` and `max(a, b)` take single numbers; for arrays there "
+    "are `np.where`, `&` and `np.maximum`.",
+}
+_random = np.random.default_rng(2015)
+_normal = _random.standard_normal
 _BLEU = [
     ("the cat sat on the mat today", "the cat sat on the mat"),
     ("the cat sat on the the mat", "the cat sat on the mat here"),
     ("the cat sat on the mat", "the cat sat on the mat of the queen"),
 ]
-_BEAM = np.log([[0.5, 0.3, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1]])
-_ALPHA = np.array([[0.2, 0.7, 0.0, 0.1], [0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8]])
-_EXERCISES: dict[str, _Exercise] = {
-    "score": _Exercise(
-        _score,
-        [(_normal(4), _normal((5, 6)), _normal((3, 4)), _normal((3, 6)), _normal(3))],
-        {
-            "tanh is missing.": lambda s, h, w, u, v: (w @ s + h @ u.T) @ v,
-            "tanh comes before the product with v, not after it.": (
-                lambda s, h, w, u, v: np.tanh((w @ s + h @ u.T) @ v)
-            ),
-            "the state s is missing, so every step would have the same scores.": (
-                lambda s, h, w, u, v: _score(0 * s, h, w, u, v)
-            ),
-        },
-    ),
-    "weights": _Exercise(
-        _weights,
-        [
-            (_normal(5), np.array([True, True, True, False, False])),
-            (np.array([1000.0, 999.0, 1001.0]), np.array([True, True, False])),
-        ],
-        {
-            "padding has weight, too: use the mask.": lambda e, mask: _weights(e, mask | True),
-            "the weights do not sum to 1: use the mask before you divide by the sum.": (
-                lambda e, mask: _weights(e, mask | True) * mask
-            ),
-            "an energy of 0 still has a share, since exp(0) = 1; wanted -inf at padding.": (
-                lambda e, mask: _weights(e * mask, mask | True)
-            ),
-        },
-    ),
-    "context": _Exercise(
-        _context,
-        [(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), _normal((5, 6)))],
-        {
-            "that is the mean of the annotations: weight each with its α.": lambda _, h: h.mean(0),
-            "that is the annotation with the largest weight; the sum is over all.": (
-                lambda alpha, h: h[alpha.argmax()]
-            ),
-            "the weighted annotations still have to be added up, over the words.": (
-                lambda alpha, h: alpha[:, None] * h
-            ),
-        },
-    ),
-    "gated_unit": _Exercise(
-        _gated_unit,
-        [(_normal(3), _normal(4), _normal((3, 4, 3)), _normal((3, 4, 4)))],
-        {
-            "z and 1 - z are exchanged: that is Keras' convention. In the paper z is the share of "
-            "the new state.": lambda *case: _gated_unit(*case, swap=True),
-            "r must reset s before the product with U: r ∘ (U s) is another unit, cuDNN's.": (
-                lambda *case: _gated_unit(*case, reset="after")
-            ),
-            "the reset gate r is not used.": lambda *case: _gated_unit(*case, reset="never"),
-        },
-    ),
-    "maxout": _Exercise(
-        _maxout,
-        [(_normal(8),)],
-        {
-            "pairs are neighbours, t~_1 and t~_2, not one of each half.": (
-                lambda t: np.maximum(*np.split(t, 2))
-            ),
-            "pairs must not overlap: there are half as many results as numbers.": (
-                lambda t: np.maximum(t[:-1], t[1:])
-            ),
-            "that is the sum of each pair, wanted the larger one.": (
-                lambda t: t.reshape(-1, 2).sum(1)
-            ),
-        },
-    ),
-    "beam_step": _Exercise(
-        _beam_step,
-        [(np.array([-0.1, -1.0, -2.5]), _BEAM, 3)],
-        {
-            "add the log-probability of the hypothesis so far to that of its next word.": (
-                lambda so_far, log_p, k: _beam_step(0 * so_far, log_p, k)
-            ),
-            "that is the best word of each hypothesis; the k best of all may share one.": (
-                lambda so_far, log_p, k: [(n, log_p[n].argmax()) for n in range(len(so_far))][:k]
-            ),
-            "those are the k worst: sort from the largest down.": (
-                lambda so_far, log_p, k: _beam_step(-so_far, -log_p, k)
-            ),
-        },
-    ),
-    "bleu": _Exercise(
-        _bleu,
-        _BLEU,
-        {
-            "an n-gram counts at most as often as the reference has it: clip the counts.": (
-                lambda *case: _bleu(*case, clip=False)
-            ),
-            "the brevity penalty is missing.": lambda *case: _bleu(*case, brevity=lambda c, r: 1),
-            "the brevity penalty is the wrong way round: it is for translations that are too "
-            "short.": lambda *case: _bleu(*case, brevity=lambda c, r: min(1, math.exp(1 - c / r))),
-            "that is the arithmetic mean of the precisions, wanted the geometric one.": (
-                lambda *case: _bleu(*case, mean=np.mean)
-            ),
-        },
-    ),
+_UNIT = [
+    (_normal(n), _normal(m), _normal((3, m, n)), _normal((3, m, m))) for n, m in ((3, 4), (2, 5))
+]
+_SCORE = [
+    (_normal(n), _normal((words, 6)), _normal((3, n)), _normal((3, 6)), _normal(3))
+    for n, words in ((4, 5), (5, 2))
+]
+_MASKED = [
+    (_normal(5), np.array([True, True, True, False, False])),
+    (_normal(4), np.array([True, True, False, False])),
+    (np.array([1000.0, 999.0, 1001.0]), np.array([True, True, False])),
+]
+_BEAMS = [
+    (np.array(so_far), np.log(_random.dirichlet([1] * words, len(so_far))), k)
+    for so_far, words, k in (
+        ([-0.1, -0.5, -1.1], 4, 5),
+        ([-1.3, -0.2], 5, 4),
+        ([-0.9, -0.1, -0.3, -0.6], 6, 8),
+    )
+]
+_EXERCISES = {
+    "score": _Exercise(_score, _SCORE),
+    "weights": _Exercise(_weights, _MASKED),
+    "context": _Exercise(_context, [(_random.dirichlet([1] * n), _normal((n, 6))) for n in (5, 2)]),
+    "gated_unit": _Exercise(_gated_unit, _UNIT),
+    "maxout": _Exercise(_maxout, [(_normal(8),), (_normal(10),)]),
+    "beam_step": _Exercise(_beam_step, _BEAMS),
+    "bleu": _Exercise(_bleu, _BLEU),
     "alignment": _Exercise(
-        _links,
-        [(_ALPHA,)],
-        {
-            "each pair is (source word, target word), not the other way round.": (
-                lambda alpha: {(i, j) for j, i in _links(alpha)}
-            ),
-            "rows are target words: choose the largest weight of each row, not of each column.": (
-                lambda alpha: {(j, column.argmax()) for j, column in enumerate(alpha[:-1, :-1].T)}
-            ),
-            "the end symbols, in the last row and column, do not count as words.": (
-                lambda alpha: {(row.argmax(), i) for i, row in enumerate(alpha)}
-            ),
-        },
+        _links, [(_random.dirichlet([1] * n, rows),) for n, rows in ((4, 3), (5, 7), (6, 6))]
     ),
-    "reversing": _Exercise(
-        _distances,
-        [(5,), (8,)],
-        {
-            "that is without reversing, where every word waits equally long.": lambda n: [n] * n,
-            "one step too few: the first target word is written one step after the source is "
-            "read.": lambda n: [2 * j for j in range(n)],
-            "the source is reversed: its first word is read last, so it waits shortest.": (
-                lambda n: _distances(n)[::-1]
-            ),
-        },
-    ),
+    "reversing": _Exercise(_distances, [(5,), (8,)]),
     "no_mask": _Exercise(
-        _leak,
-        [(_normal(7), 4), (np.array([4.0, 3.0, 0.0, 0.0, 0.0, 0.0]), 2)],
-        {
-            "that is the weight of the words, wanted that of the padding.": (
-                lambda e, n: 1 - _leak(e, n)
-            ),
-            "that is how much of the row is padding; weights depend on the energies.": (
-                lambda e, n: 1 - n / len(e)
-            ),
-            "divide by the sum over all, not over the words alone.": (
-                lambda e, n: np.exp(e[n:]).sum() / np.exp(e[:n]).sum()
-            ),
-        },
+        _leak, [(_normal(7), 4), (_normal(5), 2), (np.array([4.0, 3.0, 0.0, 0.0, 0.0, 0.0]), 2)]
     ),
 }

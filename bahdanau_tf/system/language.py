@@ -57,6 +57,11 @@ def in_language(user: str, language: str | None) -> Iterator[None]:
         _here.reset(token)
 
 
+def in_use() -> str:
+    """The language of texts here: "en", "ko" or "ja"."""
+    return _here.get() or _used
+
+
 def said(english: str) -> str:
     """The text in the language in use; itself if there is none."""
-    return _texts()[_here.get() or _used].get(english, english)
+    return _texts()[in_use()].get(english, english)
