@@ -220,7 +220,7 @@ def _relation(mine: Sequence[Any], answer: Sequence[Any]) -> str:
 def _place(case: tuple[Any, ...], mine: Any, answer: Any) -> str:
     """Where a result differs from the answer."""
     if mine.shape != answer.shape:
-        shapes = (str(x.shape) if x.ndim else said("(), a single number") for x in (mine, answer))
+        shapes = (str(x.shape) if x.ndim else said("() (a single number)") for x in (mine, answer))
         text = said("the result has shape {shape}, wanted shape {wanted}.")
         return text.format(**dict(zip(("shape", "wanted"), shapes, strict=True)))
     if not mine.ndim:

@@ -104,7 +104,7 @@ score | `@` does not fit the shapes (3, 6) and (5, 6): | np.tanh(w @ s + u @ h) 
 score | `@` does not fit the shapes (3, 6) and (5, 6): | np.dot(u, h)
 score | the shapes (3,), (3, 5) do not fit elementwise | np.tanh(w @ s + u @ h.T) @ v
 score | takes arrays, `math.exp` does not | [math.tanh(w @ s + u @ x) for x in h]
-score | the result has shape (), a single number, wanted shape (5,) | v @ np.tanh(w @ s + u @ h[0])
+score | the result has shape () (a single number), wanted shape (5,) | v @ np.tanh(w @ s + u @ h[0])
 weights | padding has weight | softmax(e)
 weights | mask before you | np.where(mask, softmax(e), 0)
 weights | exp(0) = 1 | softmax(np.where(mask, e, 0))
@@ -256,6 +256,26 @@ def test_a_typical_mistake_is_named(name, hint, code):
     assert english <= {name, "inf", "clipping", "precision", "brevity", "penalty", "shape", "gram"}
 
 
+# Right, but written in other ways than the answers.
+RIGHT = {
+    "score": lambda s, h, w, u, v: [float(v @ np.tanh(w @ s + u @ x)) for x in h],
+    "weights": lambda e, mask: softmax(np.where(mask, e - e.max(), -1e9)).astype("float32"),
+    "context": lambda alpha, h: (alpha[:, None] * h).sum(0),
+    "gated_unit": lambda x, s, w, u: gated(x, s, w, u, seen="r * u[2] @ s"),
+    "maxout": lambda t: np.maximum(t[::2], t[1::2]),
+    "beam_step": lambda so_far, log_p, k: np.array(best(so_far[:, None] + log_p, k)),
+    "bleu": bleu,
+    "alignment": lambda alpha: sorted(links(alpha), key=lambda pair: pair[1]),
+    "reversing": lambda length: range(1, 2 * length, 2),
+    "no_mask": lambda e, length: 1 - softmax(e)[:length].sum(),
+}
+
+
+@pytest.mark.parametrize("name", exercises.names())
+def test_other_right_functions_are_right(name):
+    assert exercises.check(name, RIGHT[name]).is_right
+
+
 def test_every_mistake_of_the_table_has_a_row():
     table = (Path(exercises.__file__).parent / "exercises.tsv").read_text("utf-8")
     for line in table.rstrip("\n").split("\n")[1:]:
@@ -280,7 +300,6 @@ def test_other_mistakes_are_shown_without_a_traceback():
         assert not verdict
         for value in re.findall(r"\d[\d.]*\d|Zero\w+", verdict.message):
             assert all(value in message for message in others)
-    assert exercises.check("context", lambda alpha, h: (alpha[:, None] * h).sum(0)).is_right
     for bad in (("conetxt", len), ("context", 3)):
         with pytest.raises(ValueError, match="check: "):
             exercises.check(*bad)
