@@ -5,7 +5,7 @@
 
 It sends odd requests to all signatures, then 1,000 sentences from eight clients. The exit status
 is 1 if an odd request is not answered as wanted, if a translation differs from that of a
-`Translator`, or if Triton joins no requests.
+`Translator`, if Triton joins no requests, or if `triton.py` outlives it.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ CLIENTS = 8
 CAT = b"The cat sleeps. "
 ODD = [b"", b" ", b"\0", b"A\0cat", b"\xff\xfe A \x80 cat \xc3", CAT * 625, CAT * 62_500]
 SHAPES = [[], [1], [0, 1], [33, 1], [1, 2], [100_000, 1]]
+MALFORMED = [b"{", b"{}", b"null", b'{"inputs": [{"name": "text"}]}', b"[" * 100_000]
 REFUSED = [np.int32([[1]]), *(np.full(shape, CAT, object) for shape in SHAPES)]
 
 
@@ -68,6 +70,26 @@ def check_odd_requests(client: Client, name: str, function: Signature) -> None:
     for rows in REFUSED:
         if client.infer(name, rows):
             raise ValueError(f"{name}: {rows.dtype} {rows.shape} is answered, wanted an error")
+
+
+def is_refused(port: int, body: bytes) -> bool:
+    """Whether Triton refuses a request over HTTP; raises a ConnectionError if it has ended."""
+    try:
+        url = f"http://127.0.0.1:{port}/v2/models/serving_default/infer"
+        urllib.request.urlopen(url, body, timeout=60).close()
+    except urllib.error.HTTPError as error:
+        return error.code in (400, 500)
+    return False
+
+
+def check_deep_json(port: int, server: subprocess.Popen) -> None:
+    """The deepest JSON ends Triton; a ValueError says that triton.py then does not fail, too."""
+    try:
+        survives = is_refused(port, b"[" * 150_000)
+    except ConnectionError:
+        survives = server.wait(60) == 1
+    if not survives:
+        raise ValueError("JSON of 150,000 levels: wanted an error, or the exit status 1")
 
 
 def check_load(transport: str, ports: dict[str, int], wanted: dict[str, str]) -> None:
@@ -111,8 +133,11 @@ def check(folder: Path, wanted: dict[str, str]) -> None:
             for transport in ("http", "grpc"):
                 check_odd_requests(Client(transport, ports), name, function)
             print(f"{name}: odd requests are answered as in Python, or refused", flush=True)
+        if not all(is_refused(ports["http"], body) for body in MALFORMED):
+            raise ValueError("malformed JSON is answered, wanted an error")
         for transport in ("http", "grpc"):
             check_load(transport, ports, wanted)
+        check_deep_json(ports["http"], server)
     finally:
         server.terminate()
         server.wait()

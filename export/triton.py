@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ DELAY = 5000  # microseconds that a request waits for others, as there
 
 
 def main() -> None:
-    """Serves until SIGINT or SIGTERM."""
+    """Serves until SIGINT or SIGTERM; if Triton ends by itself, the exit status is 1."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, help="what `bahdanau-tf export` printed")
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 for all interfaces")
@@ -39,7 +40,14 @@ def main() -> None:
         parser.error(f"{error}: pip install nvidia-pytriton, and the package")
     except (ImportError, OSError, ValueError) as error:
         parser.error(str(error))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    asked: list[int] = []  # the signals that came
+
+    def end(number: int, _: object) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
     batcher = DynamicBatcher(max_queue_delay_microseconds=DELAY)
     config = ModelConfig(max_batch_size=LARGEST_BATCH, batcher=batcher)
     with Triton(
@@ -58,6 +66,8 @@ def main() -> None:
             )
         print("Triton serves", ", ".join(functions), flush=True)
         server.serve()
+    if not asked:
+        sys.exit("triton.py: Triton has ended by itself")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import importlib
 import sys
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGTERM
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +24,11 @@ ODD = [*LONG, b"\0", b"a\0dog", b"\xff\xfe a \x80 dog \xc3"]
 
 
 class Triton(dict[str, Any]):
-    """Keeps what is bound, in place of a server."""
+    """Keeps what is bound, in place of a server, and ends at SIGTERM, or by itself."""
+
+    def __init__(self, ends_itself: bool) -> None:
+        super().__init__()
+        self.ends_itself, self.handlers = ends_itself, dict[int, Any]()
 
     def __enter__(self) -> "Triton":
         return self
@@ -34,12 +40,17 @@ class Triton(dict[str, Any]):
         self[name] = function, inputs, outputs
 
     def serve(self) -> None:
-        """Serves nothing."""
+        with suppress(KeyboardInterrupt):  # as pytriton does
+            if not self.ends_itself:
+                self.handlers[SIGTERM](SIGTERM, None)
 
 
-def serve(patch: pytest.MonkeyPatch, folder: Path, has_pytriton: bool = True) -> Triton:
+def serve(
+    patch: pytest.MonkeyPatch, folder: Path, has_pytriton: bool = True, ends_itself: bool = False
+) -> Triton:
     """Runs `triton.py` with a stand-in for pytriton, if that is installed at all."""
-    server = Triton()
+    server = Triton(ends_itself)
+    patch.setattr("signal.signal", server.handlers.__setitem__)
     classes = ("DynamicBatcher", "ModelConfig", "Tensor", "TritonConfig")
     pytriton = SimpleNamespace(
         batch=lambda function: function,
@@ -69,7 +80,6 @@ def served(request, own, tmp_path_factory) -> Triton:
     else:
         folder = own.export(folder, max_source_length=20, max_target_length=9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("signal.signal", lambda *_: None)
         return serve(patch, folder)
 
 
@@ -133,3 +143,13 @@ def test_mistakes_are_said_in_a_sentence(has_pytriton, complaint, tmp_path, monk
     with pytest.raises(SystemExit, match="2"):
         serve(monkeypatch, tmp_path, has_pytriton)
     assert complaint in capsys.readouterr().err
+
+
+def test_a_server_that_ends_by_itself_is_a_failure(tmp_path, monkeypatch):
+    """So that whoever watches `triton.py` starts it again."""
+    (tmp_path / "runtime.json").touch()
+    monkeypatch.syspath_prepend(KIT)
+    monkeypatch.setattr(importlib.import_module("signatures"), "_of_onnx", lambda folder: {})
+    serve(monkeypatch, tmp_path)
+    with pytest.raises(SystemExit, match="Triton has ended by itself"):
+        serve(monkeypatch, tmp_path, ends_itself=True)
