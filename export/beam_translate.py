@@ -3,7 +3,7 @@ r"""Translates text in shards by an export, on any runner of Apache Beam.
     python export/beam_translate.py --model=served/1 --input="text/*.en" \
         --output=translated --direct_num_workers=2
 
-It needs `pip install "bahdanau_tf[beam]"`. Each file of the input is a shard: the output folder
+It needs `pip install apache-beam`. Each file of the input is a shard: the output folder
 gets a file of the same name, line for line, and a report, reports/NAME.json, with the numbers of
 the lines that failed (these are empty) and of those that were cut. Neither file exists before it is
 complete. A second run translates the shards that are missing, and those whose text or model has
@@ -35,7 +35,7 @@ from typing import Any
 try:
     import apache_beam as beam
 except ModuleNotFoundError as error:
-    needs = 'beam_translate needs Apache Beam: pip install "bahdanau_tf[beam]"'
+    needs = "beam_translate needs Apache Beam: pip install apache-beam"
     if __name__ == "__main__":
         sys.exit(needs)
     raise ImportError(needs) from error

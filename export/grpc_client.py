@@ -3,7 +3,7 @@
     python export/grpc_client.py --plaintext "A man sleeps."
     python export/grpc_client.py --address translate.example.org:443 < text
 
-It needs `pip install "bahdanau_tf[serving]"`. The connection is encrypted and certificates are
+It needs `pip install tensorflow-serving-api`. The connection is encrypted and certificates are
 verified, unless `plaintext` is set, for example for a server on the same machine.
 """
 
@@ -21,7 +21,7 @@ try:
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 except ModuleNotFoundError as error:
-    needs = f'grpc_client needs {error.name}: pip install "bahdanau_tf[serving]"'
+    needs = f"grpc_client needs {error.name}: pip install tensorflow-serving-api"
     if __name__ == "__main__":
         sys.exit(needs)
     raise ImportError(needs) from error
@@ -134,6 +134,11 @@ class GrpcClient:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                 raise ServingError(
                     f"{self.address}: no answer within {self.timeout:g} s"
+                ) from error
+            if "WRONG_VERSION_NUMBER" in (error.details() or ""):  # OpenSSL's words
+                raise ServingError(
+                    f"{self.address} does not answer in TLS, wanted a server that does, or "
+                    "--plaintext (in Python plaintext=True)"
                 ) from error
             kind = TryAgain if error.code() in BUSY else ServingError
             raise kind(f"{self.address}: {error.code().name} {error.details()}") from error

@@ -4,12 +4,18 @@ import { start } from "./view.js";
 
 const MODEL = "v1/models/translator";
 const TIMEOUT = 60_000; // milliseconds
+const LONGEST = 10_000; // characters of a sentence, at most 60,000 bytes in JSON: see nginx.conf
+const PAUSE = 1000; // milliseconds, if there are too many requests
 const ABSENT = -1e8; // a smaller score marks an entry without a translation
 
 let signatures; // a promise of the names of the model's signatures
 
 async function fetchJson(path, options = {}) {
   const reply = await fetch(path, options);
+  if (reply.status === 429) {
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    return fetchJson(path, options);
+  }
   const body = await reply.text();
   let value;
   try {
@@ -39,10 +45,11 @@ async function predict(signature, text, signal) {
 
 async function replyTo(text, signal) {
   signatures ??= signatureNames();
+  const begin = text.slice(0, LONGEST).toWellFormed();
   const hasAlignment = (await signatures).includes("align");
   const [best, aligned] = await Promise.all([
-    predict("n_best", text, signal),
-    hasAlignment ? predict("align", text, signal) : undefined,
+    predict("n_best", begin, signal),
+    hasAlignment ? predict("align", begin, signal) : undefined,
   ]);
   const translations = best.translations
     // Exports of earlier versions lack the output `finished`.
@@ -60,7 +67,7 @@ async function replyTo(text, signal) {
     offsets: aligned?.source_offsets,
     translations,
     hasAlignment,
-    truncated: best.truncated || Boolean(aligned?.truncated),
+    truncated: begin !== text || best.truncated || Boolean(aligned?.truncated),
   };
 }
 

@@ -264,9 +264,16 @@ def test_grpc_client_reports_an_unreachable_server():
         assert "UNAVAILABLE" in error_of(client)
 
 
+def test_grpc_client_advises_plaintext_for_a_plain_server(grpc_address, model):
+    with kit("grpc_client").GrpcClient(grpc_address, attempts=1) as client:
+        assert "does not answer in TLS" in (message := error_of(client))
+        assert "plaintext=True" in message
+    assert model.calls == []
+
+
 def test_grpc_client_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "grpc", None)  # as if it were missing
-    with pytest.raises(SystemExit, match=r"grpc: pip.*bahdanau_tf\[serving\]"):
+    with pytest.raises(SystemExit, match="grpc: pip install tensorflow-serving-api"):
         runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__")
 
 
@@ -726,7 +733,7 @@ def test_check_with_docker_reports_what_is_missing(tmp_path, docker, flags, comp
 def test_beam_translate_names_the_extra_without_beam(monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     script = str(KIT / "beam_translate.py")
-    needs = r'Apache Beam: pip install "bahdanau_tf\[beam\]"'
+    needs = "Apache Beam: pip install apache-beam"
     with pytest.raises(SystemExit, match=needs):
         runpy.run_path(script, run_name="__main__")
     with pytest.raises(ImportError, match=needs):
@@ -876,20 +883,19 @@ def test_compose_file_for_gpus_changes_only_the_model_server():
 
 
 @contextlib.contextmanager
-def nginx(folder: Path, upstream: str, *changes: tuple[str, str]) -> Iterator[str]:
-    """Runs nginx with export/nginx.conf on a free port, for another server."""
+def nginx(
+    folder: Path, conf: str, upstream: tuple[str, str], *changes: tuple[str, str]
+) -> Iterator[str]:
+    """Runs nginx with a file of export/ on a free port, for another server than there."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if program is None:
         pytest.skip("needs nginx")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    text = (KIT / "nginx.conf").read_text("utf-8")
+    text = (KIT / conf).read_text("utf-8")
     for old, new in (
         ("listen 8080;", f"listen 127.0.0.1:{port};"),
-        ("/usr/share/nginx/html", str(KIT.parent / "bahdanau_tf" / "serving" / "html")),
-        ("/usr/share/nginx/kit", str(KIT)),
-        ("translator:8501", upstream.removeprefix("http://")),
-        ("mime.types", "/etc/nginx/mime.types"),
+        (upstream[0], upstream[1].removeprefix("http://")),
         ("http {", f"pid {folder}/pid;\nhttp {{"),
         *changes,
     ):
@@ -920,8 +926,21 @@ def nginx(folder: Path, upstream: str, *changes: tuple[str, str]) -> Iterator[st
         process.stderr.close()
 
 
+def demo(folder: Path, rest: str, *changes: tuple[str, str]) -> contextlib.AbstractContextManager:
+    """Runs nginx with the page, before a server at the address `rest`."""
+    return nginx(
+        folder,
+        "nginx.conf",
+        ("translator:8501", rest),
+        ("/usr/share/nginx/html", str(KIT.parent / "bahdanau_tf" / "serving" / "html")),
+        ("/usr/share/nginx/kit", str(KIT)),
+        ("mime.types", "/etc/nginx/mime.types"),
+        *changes,
+    )
+
+
 def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
-    with nginx(tmp_path, rest) as url:
+    with demo(tmp_path, rest) as url:
         assert post(url, '{"inputs": ["a b"]}')[1]["outputs"] == {
             "translation": ["B A"],
             "score": [-1.25],
@@ -961,7 +980,7 @@ def test_web_server_forwards_no_list_within_a_list(rest, model, tmp_path):
         "[]" * 30_000 + "[[",
     ]
     # The limits are another test's.
-    with nginx(tmp_path, rest, ("burst=20", "burst=1000")) as url:
+    with demo(tmp_path, rest, ("burst=20", "burst=1000")) as url:
         for body in flat:
             assert post(url, body)[0] == 200
         assert len(model.calls) == len(flat)
@@ -972,9 +991,50 @@ def test_web_server_forwards_no_list_within_a_list(rest, model, tmp_path):
         assert (status, list(reply)) == (413, ["error"])
 
 
+def test_web_server_forwards_no_deep_json_to_triton(tmp_path):
+    """JSON of 150,000 levels ends Triton, packed or not."""
+    bodies = []
+
+    class Triton(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert not {"content-encoding", "inference-header-content-length"} & {*self.headers}
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Triton)
+    with (
+        serving(server) as triton,
+        nginx(tmp_path, "nginx_triton.conf", ("127.0.0.1:8000", triton)) as url,
+    ):
+
+        def status(body: str, path: str = "v2/models/n_best/infer") -> int:
+            headers = {"Content-Encoding": "gzip", "Inference-Header-Content-Length": "9"}
+            request = urllib.request.Request(f"{url}/{path}", body.encode(), headers)
+            try:
+                with urllib.request.urlopen(request) as reply:
+                    return reply.status
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        rows = json.dumps({"inputs": [{"data": [["[{" * 500 + '\\"[고']] * 32, "shape": [32, 1]}]})
+        for body in ("[" * 100, rows):
+            assert status(body) == 200
+            assert bodies.pop() == body.encode()
+        for body in ("[" * 101, "[" * 60_000, '{"":' * 12_000, '"' + "[" * 101):
+            assert status(body) == 200
+            assert bodies.pop() == b'{"inputs": []}'
+        assert status("[" * 2**17) == 413
+        assert status("{}", "v2/repository/index") == 404
+        assert not bodies
+
+
 def test_web_server_limits_requests_of_one_address(rest, model, tmp_path):
     body = '{"inputs": ["a"]}'
-    with nginx(tmp_path, rest) as url, ThreadPoolExecutor(8) as pool:
+    with demo(tmp_path, rest) as url, ThreadPoolExecutor(8) as pool:
         model.may_answer.clear()
         running = [pool.submit(post, url, body) for _ in range(8)]
         while len(model.calls) < 8:
@@ -988,7 +1048,7 @@ def test_web_server_limits_requests_of_one_address(rest, model, tmp_path):
 
 
 def test_web_server_says_little_and_protects_its_errors(rest, tmp_path):
-    with nginx(tmp_path, rest) as url:
+    with demo(tmp_path, rest) as url:
         for path in ("/", "/playground.js", "/nothing", "/v1/models/translator:predict"):
             try:
                 headers = urllib.request.urlopen(url + path).headers
@@ -1212,6 +1272,24 @@ def test_page_says_that_alignment_or_text_is_missing(shown, model):
 
 
 @pytest.mark.slow
+def test_page_translates_a_text_sentence_by_sentence(page, rest, model, tmp_path):
+    """Also if there are more than nginx lets through at once, and what is too long for it."""
+    sentences = [f"Word {n}." for n in range(12)]
+    long = json.dumps(f"{' '.join(sentences)}\nFour\n{chr(1) * 20_000}")
+    with demo(tmp_path, rest) as url:
+        page.open(f"{url}/#a")
+        page.wait_for("!document.querySelector('#result').hidden")
+        model.calls.clear()
+        page.evaluate(f"document.querySelector('#text').value = {long}")
+        page.evaluate("document.querySelector('form').requestSubmit()")
+        page.wait_for("document.querySelector('#status').textContent == ''")
+    calls = [row for signature, (row,) in model.calls if signature == "align"]
+    assert calls == [x.encode() for x in (*sentences, "Four", "\1" * 10_000)]
+    assert "part of it is missing" in text_of(page, "#note")
+    assert text_of(page, "#source").startswith("Word 0.")
+
+
+@pytest.mark.slow
 def test_page_shows_errors_of_the_server(page, rest, model):
     model.refusals = [3, 3]
     page.open(f"{rest}/index.html#a")
@@ -1239,7 +1317,7 @@ def test_page_shows_the_last_text_requested(shown, model):
 @pytest.mark.slow
 def test_page_works_under_the_web_servers_content_security_policy(page, rest, tmp_path):
     """The page works with the headers that nginx sends."""
-    with nginx(tmp_path, rest) as url:
+    with demo(tmp_path, rest) as url:
         page.problems.clear()
         page.open(f"{url}/#a%20b")
         page.wait_for("!document.querySelector('#result').hidden")

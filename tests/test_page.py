@@ -20,8 +20,8 @@ from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, Lexicon, RNNSearch, SubwordTokenizer, Translator
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.serving.page import SCRIPTS, joined, page_of
-from bahdanau_tf.translation.lines import split_sentences
+from bahdanau_tf.serving.page import SCRIPTS, joined, page_of, read
+from bahdanau_tf.translation.lines import ABBREVIATIONS, CANDIDATE, NUMBERING, split_sentences
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
@@ -56,7 +56,7 @@ const results = [];
 for (const text of texts) {
   let pauses = 0;
   const { ids, offsets } = translator.source.read(text);
-  const sentences = sentencesOf(text, contents.settings);
+  const sentences = sentencesOf(text);
   results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
     : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
 }
@@ -101,6 +101,14 @@ def odd_rows(count: int) -> list[str]:
         length = random.randint(1, 30)
         rows.append("".join(random.choice(random.choice(chosen)) for _ in range(length)))
     return rows
+
+
+def test_the_page_splits_by_the_rules_of_the_package():
+    script = re.sub(r'" \+\s*"|`,\s*String\.raw`', "", read("sentences.js"))
+    ends = CANDIDATE.pattern.replace("(?P<", "(?<").replace(r"\s", r"[^\S\ufeff]")
+    assert f"String.raw`{ends}`" in script
+    for words in (ABBREVIATIONS, NUMBERING):
+        assert f'"{" ".join(sorted(words))}"' in script
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -220,7 +228,9 @@ def test_the_page_loads_nothing_and_writes_no_html():
 
 
 def test_what_the_page_lacks_is_refused(tmp_path, capfd):
-    with pytest.raises(ValueError, match="cannot write the tokenizer WordTokenizer, wanted Subw"):
+    with pytest.raises(
+        ValueError, match="tokenizer is WordTokenizer, wanted SubwordTokenizer in a page"
+    ):
         page_of(toy_translator(english(), french()).graph)
     own = translator(BPE)
     own.decoding = Decoding(no_repeated_ngrams=2)

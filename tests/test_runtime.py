@@ -162,17 +162,26 @@ def test_prefixes(both, shortlist):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: toy_translator(english(), french()), "tokenizer WordTokenizer"),
-        (lambda: toy_translator(english(), french(), model_class=RNNEncDec), "encoder Uni"),
-        (lambda: translator(cell=LSTMCell(6)), "cell LSTMCell"),
-        (lambda: translator(attention="GeneralAttention"), "attention GeneralAttention"),
-        (lambda: translator(readout=TanhReadout(290, 3)), "readout TanhReadout"),
+        (lambda: toy_translator(english(), french()), "tokenizer is WordTokenizer"),
+        (lambda: toy_translator(english(), french(), model_class=RNNEncDec), "encoder is Uni"),
+        (lambda: translator(cell=LSTMCell(6)), "cell is LSTMCell"),
+        (lambda: translator(attention="GeneralAttention"), "attention is GeneralAttention"),
+        (lambda: translator(readout=TanhReadout(290, 3)), "readout is TanhReadout"),
     ],
 )
 def test_what_cannot_be_written_is_refused_first(make, message, tmp_path):
-    with pytest.raises(ValueError, match=f"--format=onnx cannot write the {message}"):
+    with pytest.raises(ValueError, match=f"^--format=onnx: {message}"):
         onnx.export_runtime(make().graph, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_command_says_once_what_it_cannot_write(tmp_path, capsys):
+    translator(attention="GeneralAttention").save(tmp_path / "own")
+    model, part = f"--model_dir={tmp_path / 'own'}", "attention is GeneralAttention, wanted Bah"
+    assert cli.main(["export", model, "--format=onnx", f"--export_dir={tmp_path / 'new'}"]) == 2
+    assert f"bahdanau-tf: export: --format=onnx: {part}" in capsys.readouterr().err
+    assert cli.main(["page", model, f"--output={tmp_path / 'page.html'}"]) == 2
+    assert f"bahdanau-tf: page: {part}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [lambda kernel: kernel, lambda kernel: kernel * np.nan])

@@ -21,7 +21,7 @@ from bahdanau_tf import __all__ as PUBLIC, __version__
 from bahdanau_tf.commands.flags import Group, check_ranges, require, required
 from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.training import RECIPES, recipe_names
+from bahdanau_tf.options.training import RECIPES, pretrained_names, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.imports import imported, is_shortage
@@ -93,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
-    complete_if_asked(COMMANDS, defined_flags, _arguments, {"recipe": recipe_names()})
+    names = {"recipe": recipe_names()}, pretrained_names()
+    complete_if_asked(COMMANDS, defined_flags, _arguments, *names)
     name, *rest = argv
     if name in ("--help", "-h", "help"):
         return _say(usage(COMMANDS), sys.stdout, 0)
@@ -142,7 +143,7 @@ def _run(name: str, arguments: list[str]) -> int:
             return 0  # the reader of our output has closed it, as `head` does
         if flags.is_parsed() and flags.traceback:
             _say(traceback.format_exc(), sys.stderr, 2)
-        return _fail(f"{name}: {_by_flag(error, flags)}")
+        return _fail(f"{name}: {_by_flag(error, flags).removeprefix(f'{name}: ')}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
     finally:
@@ -187,6 +188,8 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"out of memory or disk space; smaller sizes need less. {why}"
     message = str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{message}: pip install {error.name.partition('.')[0]}"
     name, _, rest = message.partition(": ")
     if name == "model_dir" and rest:
         return f"--{message}"

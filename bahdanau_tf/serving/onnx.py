@@ -51,7 +51,7 @@ Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
 
 
 def check_model(
-    graph: TranslationGraph, writer: str = "export: --format=onnx", place: str = "ONNX Runtime"
+    graph: TranslationGraph, writer: str = "--format=onnx", place: str = "ONNX Runtime"
 ) -> None:
     """Raises a ValueError unless the model has the parts that can be written, and sub-words."""
     graph.decoding.check_without_tensorflow(place)
@@ -78,7 +78,7 @@ def check_model(
         is_part = isinstance(part, wanted)
         if not is_part or (type(part) is not wanted and wanted is not EncoderDecoder):
             raise ValueError(
-                f"{writer} cannot write the {name} {type(part).__name__}, wanted {wanted.__name__}"
+                f"{writer}: {name} is {type(part).__name__}, wanted {wanted.__name__} in {place}"
             )
     for name, value, only in (
         ("layers", model.encoder.depth, 1),
@@ -86,7 +86,7 @@ def check_model(
         ("dtype", model.compute_dtype, "float32"),
     ):
         if value != only:
-            raise ValueError(f"{writer} cannot write {name} {value!r}, wanted {only!r}")
+            raise ValueError(f"{writer}: {name} is {value!r}, wanted {only!r} in {place}")
 
 
 class _Graph:
@@ -449,13 +449,13 @@ def export_runtime(
     check_model(graph)
     if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
         raise ValueError(
-            f"export: --format=onnx needs {' and '.join(missing)}: pip install 'bahdanau_tf[onnx]'"
+            f"--format=onnx needs {' and '.join(missing)}: pip install {' '.join(missing)}"
         )
     folder = Path(directory)
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if present and (files.RUNTIME not in present or not present <= _WRITTEN):
         raise ValueError(
-            f"export: --export_dir is {folder}, which has other files, wanted a new folder, or one "
+            f"--export_dir is {folder}, which has other files, wanted a new folder, or one "
             "that --format=onnx wrote, to replace"
         )
     options = {

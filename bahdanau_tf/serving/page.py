@@ -23,7 +23,6 @@ from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.lines import ABBREVIATIONS, CANDIDATE, NUMBERING
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
@@ -121,9 +120,6 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
     settings = {
         "card": card,
-        "ends": CANDIDATE.pattern.replace("(?P<", "(?<").replace(r"\s", r"[^\S\ufeff]"),
-        "abbreviations": sorted(ABBREVIATIONS),
-        "numbering": sorted(NUMBERING),
         "step_order": model.decoder.step_order,
         "decoding": vars(decoding),
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},

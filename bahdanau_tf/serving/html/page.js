@@ -2,7 +2,6 @@
 
 import { unpacked } from "./model.js";
 import { Translator } from "./translator.js";
-import { sentencesOf } from "./sentences.js";
 import { start } from "./view.js";
 
 const WORK = 12; // milliseconds of work before the page may draw and react
@@ -38,8 +37,5 @@ const replies = {}; // to sentences, which stay as they are while others are wri
 start(
   async (text, search, signal) => (replies[`${search} ${text}`] ??=
     await translator.translate(text, contents.settings.searches[search], pauses(signal))),
-  {
-    searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card),
-    split: (text) => text.split(/(?<=\n)(?=.*\S)/).flatMap((x) => sentencesOf(x, contents.settings)),
-  },
+  { searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card) },
 );

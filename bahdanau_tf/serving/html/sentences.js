@@ -1,17 +1,32 @@
-// Splits a line into sentences, by the rules of `bahdanau_tf.translation.lines` in the settings.
+// Splits a line into sentences, by the rules of `bahdanau_tf.translation.lines`; a test compares
+// these constants with those there.
 
-export function sentencesOf(line, { ends, abbreviations, numbering }) {
+const ENDS = RegExp([
+  String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,
+  String.raw`(?<![\.!\?…‥؟।])(?<mark>[\.!\?…‥؟।]+)`,
+  String.raw`[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=[^\S\ufeff])[^\S\ufeff]+|`,
+  String.raw`(?<wide>[。！？｡]+)[^\S\ufeff]*`,
+].join(""), "g");
+const ABBREVIATIONS = (
+  "A Abs Art Aug B Bd C Capt Co Col Corp D Dez Dr Dra Dña E Exma Exmo F Feb Fr G Gen Gov H Hon Hr " +
+  "Hrsg I Inc J Jan Jh Jr K L Lt Ltd M MM Me Messrs Mgr Mio Mlle Mme Mr Mrd Mrs Ms N Nov Nr O Okt P " +
+  "Prof Q R Rep Rev S Sen Sept Sgt Sr Sra Srta St Str T Tel U Ud Uds V W X Y Z bzw ca cf env etc " +
+  "evtl ggf inkl pág usw vgl vol vs zzgl"
+).split(" ");
+const NUMBERING = "Art No Nos art fig p pp".split(" ");
+
+export function sentencesOf(line) {
   const isEnd = (before, mark, after) => {
     if (!/[\p{L}\p{N}]/u.test(before) || /^[\p{Lowercase}.!?…‥؟।]/u.test(after)) return false;
     if (mark !== ".") return true;
     const word = before.split(/[^\S\ufeff]|[([{"'“‘«’]/).at(-1);
-    const isShort = /^\p{Uppercase}$|\..*\P{Nd}$/u.test(word) || abbreviations.includes(word);
-    const isNumbered = numbering.includes(word) && /^\p{Nd}/u.test(after);
+    const isShort = /^\p{Uppercase}$|\..*\P{Nd}$/u.test(word) || ABBREVIATIONS.includes(word);
+    const isNumbered = NUMBERING.includes(word) && /^\p{Nd}/u.test(after);
     return !(isShort || isNumbered || /^[^\S\ufeff]*\p{Nd}+[^\S\ufeff]*$/u.test(before)); // "1. Introduction"
   };
   const sentences = [];
   let start = 0;
-  for (const { 0: { length }, index, groups: { mark, wide } } of line.matchAll(RegExp(ends, "g"))) {
+  for (const { 0: { length }, index, groups: { mark, wide } } of line.matchAll(ENDS)) {
     const before = line.slice(Math.max(start, index - 40), index), end = index + length;
     if (!wide && !(mark && isEnd(before, mark, line.slice(end)))) continue;
     sentences.push(line.slice(start, end));

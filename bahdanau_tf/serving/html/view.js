@@ -2,6 +2,8 @@
 // `export/` and the page that translates by itself start it with functions of their own. The
 // address may contain a text: index.html#the%20text.
 
+import { sentencesOf } from "./sentences.js";
+
 const LEAST_SHARE = 0.05; // smaller shares are not shown
 const PATIENCE = 300; // milliseconds after a key, before a text is translated as it is written
 
@@ -202,14 +204,14 @@ let request; // the AbortController of the current request
 let timer; // of the text that is being written
 
 // Translates and shows a text, sentence by sentence.
-async function run(translate, split) {
+async function run(translate) {
   clearTimeout(timer);
   request?.abort();
   const { signal } = (request = new AbortController());
   // Half a surrogate pair becomes U+FFFD, as in UTF-8.
   const text = $("text").value.toWellFormed();
   history.replaceState(null, "", `#${encodeURIComponent(text)}`);
-  const pieces = split(text.trim()).filter(Boolean);
+  const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(sentencesOf);
   const all = pieces.length;
   $("error").hidden = true;
   if (!all) $("result").hidden = true;
@@ -260,9 +262,9 @@ function setLanguage(language) {
 // Starts a page. `translate(text, search, signal)` promises `{offsets, translations, hasAlignment,
 // truncated}`: the offsets of the text's tokens, and for each translation `{text, score, finished,
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
-// user chooses, a text is translated as it is written; `split(text)` are sentences, `card` a text.
-export function start(translate, { searches = [], card = "", split = (text) => [text] } = {}) {
-  const translateAll = () => run(translate, split);
+// user chooses, a text is translated as it is written; `card` is a text.
+export function start(translate, { searches = [], card = "" } = {}) {
+  const translateAll = () => run(translate);
   const options = (values) => values.map((value) => element("option", { value }));
   $("language").append(...options(Object.keys(WORDS)));
   for (const option of $("language").options) option.textContent = WORDS[option.value].language;
