@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -351,6 +352,14 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
     messages = capsys.readouterr().err
     assert "50/60 sentences, " in messages or "25/60 sentences, " in messages
     assert f"{output}.part has 50 translations\n" in messages
+
+
+def test_a_missing_package_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)  # as if it were missing
+    (tmp_path / "text").write_text("one\n")
+    flags = [f"--{name}={tmp_path / 'text'}" for name in ("hypotheses", "reference")]
+    assert main(["evaluate", *flags]) == 2
+    assert capsys.readouterr().err.endswith(": pip install sacrebleu\n")
 
 
 @pytest.mark.parametrize("tokenize", ["ja-mecab", "ko-mecab"])

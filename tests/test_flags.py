@@ -796,6 +796,10 @@ def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
         ("bahdanau-tf train --recipe rnnenc", {"rnnencdec-30", "rnnencdec-50"}),
         ("bahdanau-tf translate --flagf", {"--flagfile "}),
         ("bahdanau-tf data l", {"list "}),
+        ("bahdanau-tf translate --model_dir tat", {"tatoeba-en-fr "}),
+        ("bahdanau-tf translate --model_dir /us", {"/usr/"}),
+        ("bahdanau-tf train --init_from tat", {"tatoeba-en-fr "}),
+        ("bahdanau-tf train --model_dir tat", {""}),  # it is written
         ("bahdanau-tf data get mult", {"multi30k "}),
     ],
 )

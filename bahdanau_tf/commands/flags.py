@@ -243,7 +243,9 @@ class Average(OptionGroup):
 @dataclass(frozen=True)
 class _Folders(OptionGroup):
     model_dir: tuple[str, ...] | None = option(
-        "folder of a trained model; several, separated by commas, are an ensemble", required=True
+        f"folder of a trained model, or {' or '.join(training.pretrained_names())}, which comes "
+        "with the package; several, separated by commas, are an ensemble",
+        required=True,
     )
 
 

@@ -112,15 +112,23 @@ def complete_if_asked(
     flags_of: Callable[[str], absl_flags.FlagValues],
     arguments_of: Callable[[str], Sequence[Sequence[str]]],
     choices: Mapping[str, Sequence[str]],
+    models: Sequence[str],
 ) -> None:
     """Answers a shell's request for completion and exits; else does nothing.
 
     `arguments_of` returns the choices of each argument of a subcommand that is not a
-    flag; `choices` has the values of flags that are not enumerations.
+    flag; `choices` has the values of flags that are not enumerations. `models` are the
+    names that a command takes in place of the folder of a trained model.
     """
     if "_ARGCOMPLETE" not in os.environ:
         return
     import argcomplete
+    from argcomplete.completers import DirectoriesCompleter
+
+    folders = DirectoriesCompleter()
+
+    def trained(prefix: str, **_: object) -> list[str]:
+        return [*(name for name in models if name.startswith(prefix)), *folders(prefix)]
 
     parser = argparse.ArgumentParser("bahdanau-tf", add_help=False)
     subparsers = parser.add_subparsers()
@@ -131,8 +139,12 @@ def complete_if_asked(
             names = [f"--{name}", f"--no{name}"] if flags[name].boolean else [f"--{name}"]
             words = getattr(flags[name].parser, "enum_values", None) or choices.get(name)
             takes: Any = {"action": "store_true"} if flags[name].boolean else {"choices": words}
+            # Where there is --init_from, --model_dir is written.
+            is_read = name == "init_from" or (name == "model_dir" and "init_from" not in flags)
             for flag in names:
-                subparser.add_argument(flag, **takes)
+                argument: Any = subparser.add_argument(flag, **takes)
+                if is_read:
+                    argument.completer = trained
         for place, words in enumerate(arguments_of(command)):
             subparser.add_argument(f"argument {place}", choices=words)
     argcomplete.autocomplete(parser, always_complete_options="long")

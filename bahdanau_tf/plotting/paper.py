@@ -33,7 +33,7 @@ def check_matplotlib(user: str) -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"{user} needs matplotlib: pip install 'bahdanau_tf[plot]'") from error
+        raise ImportError(f"{user} needs matplotlib: pip install matplotlib") from error
 
 
 def new_figure(function: str, width: float, height: float) -> Figure:

@@ -284,6 +284,6 @@ def _facts(version: Path, answers: Answers, rows: int, served: LimitedGraph) -> 
         f"Warm-up records: {records}, replayed."
         if has_serving_api()
         else "Warm-up records: none, as tensorflow-serving-api is not "
-        "installed (pip install 'bahdanau_tf[serving]')."
+        "installed (pip install tensorflow-serving-api)."
     )
     return facts
