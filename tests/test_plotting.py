@@ -120,13 +120,11 @@ def test_any_text_is_drawn(tmp_path):
 
 def test_characters_that_no_font_has_are_told_in_a_sentence(monkeypatch, tmp_path):
     """In one, without those of matplotlib for each character."""
-    paper._fonts.cache_clear()
     monkeypatch.setattr(paper, "_installed", lambda: iter(()))
     path = tmp_path / "alignment.png"
     with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as warnings:
         plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]], path)
     assert len(warnings) == 1
-    paper._fonts.cache_clear()
 
 
 def test_a_font_that_has_the_characters_is_found(monkeypatch):
@@ -140,16 +138,26 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
     assert any("Ж" in paper._glyphs(fonts[name]) for name in others)
 
 
+def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(monkeypatch):
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    fonts = font_manager.fontManager
+    late = next(f.fname for f in fonts.ttflist if f.fname.endswith("STIXGeneral.ttf"))
+    monkeypatch.setattr(fonts, "ttflist", [f for f in fonts.ttflist if f.name == "DejaVu Sans"])
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [late, __file__])
+    assert paper._fonts("a\u1d84") == ([*matplotlib.rcParams["font.family"], "STIXGeneral"], "")
+
+
 @pytest.mark.parametrize(("lacks", "label"), [("", "문장 길이"), ("문", "Sentence length")])
 def test_a_heading_is_in_the_language_that_a_font_can_draw(monkeypatch, lacks, label):
-    """Without a Korean font, as in Colab, boxes would say less than English."""
-    monkeypatch.setattr(paper, "_fonts", lambda own, written: (list(own), lacks))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Without a Korean font, as in Colab, boxes would say less than English; a warning says it."""
+    monkeypatch.setattr(paper, "_fonts", lambda text: (["DejaVu Sans"], lacks))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         figure = plotting.plot_bleu_by_length({}, language="ko")
         trace = Trace("", ["a", "b"], "original", "", [step("le", 1)])
         panels = plotting.plot_trace(trace, language="ko").axes
     assert figure.axes[0].get_xlabel() == label
+    assert any("headings" in str(each.message) for each in told) == bool(lacks)
     assert any("확률" in panel.get_title("left") for panel in panels) == (not lacks)
 
 

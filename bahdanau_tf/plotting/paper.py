@@ -7,6 +7,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,6 +26,10 @@ _FONTS = (
     *("Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "NanumGothic", "IPAexGothic"),
     *("WenQuanYi Zen Hei", "Apple SD Gothic Neo", "Hiragino Sans", "PingFang SC"),
     *("Malgun Gothic", "Yu Gothic", "Microsoft YaHei"),
+)
+_INSTALL = (
+    "install one (for Chinese, Japanese and Korean, the package fonts-noto-cjk on Colab, Debian "
+    "and Ubuntu) and draw again"
 )
 
 
@@ -54,41 +59,39 @@ def set_fonts(axes: Axes) -> None:
 
     Warns if no installed font has a character.
     """
-    import matplotlib
     from matplotlib.text import Text
 
     texts = [text for text in axes.findobj(Text) if isinstance(text, Text)]
     written = "".join(text.get_text() for text in texts)
-    fonts, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(written))
+    fonts, missing = _fonts(written)
     if missing:
         warnings.warn(
-            f"plot: no installed font has {missing}, so boxes are drawn instead: "
-            "install one (for Chinese, Japanese and Korean, the package fonts-noto-cjk on "
-            "Colab, Debian and Ubuntu), delete matplotlib's font list in "
-            f"{matplotlib.get_cachedir()}, and restart Python",
-            stacklevel=3,
+            f"plot: no installed font has {missing}, so boxes are drawn: {_INSTALL}", stacklevel=3
         )
     for text in texts:
         text.set(family=fonts, parse_math=False)
 
 
 def heading(english: str) -> str:
-    """The text in the language in use; in English if no installed font has its characters."""
-    import matplotlib
-
+    """The text in the language in use; in English, with a warning, if no font can draw it."""
     text = said(english)
-    _, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(text))
+    _, missing = _fonts(text)
+    if missing:
+        told = (
+            f"plot: no installed font has the headings' letters, so they are in English: {_INSTALL}"
+        )
+        warnings.warn(told, stacklevel=1)  # once for all of them
     return english if missing else text
 
 
-@functools.lru_cache
-def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str], str]:
-    """The families `own` and as few others as are needed, and the characters that no font has."""
+def _fonts(text: str) -> tuple[list[str], str]:
+    """matplotlib's families and as few others as are needed, and characters that no font has."""
+    import matplotlib
     from matplotlib import font_manager
 
-    families = [*own]
+    families = [*matplotlib.rcParams["font.family"]]
     properties = font_manager.FontProperties(family=families)
-    missing = {x for x in characters if unicodedata.category(x)[0] not in "CZ"}
+    missing = {x for x in text if unicodedata.category(x)[0] not in "CZ"}
     missing -= _glyphs(font_manager.findfont(properties))
     for name, path in _installed():
         if not missing:
@@ -100,7 +103,21 @@ def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str],
 
 
 def _installed() -> Iterator[tuple[str, str]]:
-    """Name and file of all installed fonts, those of `_FONTS` first."""
+    """Name and file of all installed fonts, those of `_FONTS` first.
+
+    Those that matplotlib knows come before those that were installed since it made its list.
+    """
+    from matplotlib import font_manager
+
+    yield from _listed()
+    listed = font_manager.fontManager
+    for path in {*font_manager.findSystemFonts()} - {font.fname for font in listed.ttflist}:
+        with suppress(OSError, RuntimeError):  # not a font
+            listed.addfont(path)
+    yield from _listed()
+
+
+def _listed() -> Iterator[tuple[str, str]]:
     from matplotlib import font_manager
 
     fonts = {
@@ -114,6 +131,7 @@ def _installed() -> Iterator[tuple[str, str]]:
     yield from (preferred | fonts).items()
 
 
+@functools.lru_cache
 def _glyphs(path: str) -> set[str]:
     """The characters that a font file can draw."""
     from matplotlib import font_manager
