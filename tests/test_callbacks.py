@@ -20,6 +20,7 @@ from letters import RECIPE, log_of, restarted, weights
 
 from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.system.language import in_language
 from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.callbacks import averaged
 from bahdanau_tf.training.dev import Evaluation
@@ -68,6 +69,19 @@ def test_calls_are_those_of_fit(files, tmp_path):
     assert ours.model is translator.model
     for name in ("epochs", "steps"):
         assert ours.params[name] == theirs.params[name]
+
+
+@pytest.mark.parametrize("language", ["ko", "ja"])
+def test_tables_and_progress_are_in_the_language_set(files, tmp_path, capsys, language):
+    """A letter of Korean or Japanese takes two columns of a terminal."""
+    with in_language("test", language):
+        train(restarted(), files, SEVENS, tmp_path)
+    shown = re.sub(".*diverging.*", "", capsys.readouterr().err)  # advice
+    assert {*re.findall("[A-Za-z]+", shown)} <= {"MB", "BLEU", "a"}  # as 13a
+    table = [line for line in shown.splitlines() if line.startswith("  ")]
+    wide = "[\u3000-\uffff]"
+    assert len(table) == 4
+    assert len({len(re.sub(wide, "xx", row)) for row in table}) == 1
 
 
 def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):

@@ -151,13 +151,13 @@ def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(monke
 def test_a_heading_is_in_the_language_that_a_font_can_draw(monkeypatch, lacks, label):
     """Without a Korean font, as in Colab, boxes would say less than English; a warning says it."""
     monkeypatch.setattr(paper, "_fonts", lambda text: (["DejaVu Sans"], lacks))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         figure = plotting.plot_bleu_by_length({}, language="ko")
         trace = Trace("", ["a", "b"], "original", "", [step("le", 1)])
         panels = plotting.plot_trace(trace, language="ko").axes
     assert figure.axes[0].get_xlabel() == label
-    assert any("headings" in str(each.message) for each in told) == bool(lacks)
+    assert any("headings" in str(each.message) for each in warned) == bool(lacks)
     assert any("확률" in panel.get_title("left") for panel in panels) == (not lacks)
 
 

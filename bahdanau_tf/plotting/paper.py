@@ -77,10 +77,10 @@ def heading(english: str) -> str:
     text = said(english)
     _, missing = _fonts(text)
     if missing:
-        told = (
+        message = (
             f"plot: no installed font has the headings' letters, so they are in English: {_INSTALL}"
         )
-        warnings.warn(told, stacklevel=1)  # once for all of them
+        warnings.warn(message, stacklevel=1)  # once for all of them
     return english if missing else text
 
 

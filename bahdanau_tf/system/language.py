@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import locale
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
 
 _used = "en"  # by `set_language`
+_PLACE = re.compile(r"\\\{(\w*)\\\}")  # {} or {name}, escaped
 _here: ContextVar[str | None] = ContextVar("language", default=None)  # by `in_language`
 
 
@@ -25,8 +27,9 @@ def _texts() -> dict[str, dict[str, str]]:
 def set_language(language: str | None = None) -> None:
     """Sets the language of all drawings (views, tables, traces, trees, figures) and `exercises`.
 
-    A drawing's own `language` takes precedence. It is English until this is called, whatever the
-    locale, so that a notebook draws the same everywhere.
+    The tables and the progress of a training follow it, too; reasons for options, advice and errors
+    stay in English. A drawing's own `language` takes precedence. It is English until this is
+    called, whatever the locale, so that a notebook draws the same everywhere.
 
     Args:
         language: "en", "ko" or "ja"; None for the locale's, or English if that is another one.
@@ -65,3 +68,26 @@ def in_use() -> str:
 def said(english: str) -> str:
     """The text in the language in use; itself if there is none."""
     return _texts()[in_use()].get(english, english)
+
+
+def localized(message: str) -> str:
+    """A finished message in the language in use; itself if no text with places is like it."""
+    for pattern, text in _messages(in_use()):
+        if match := pattern.fullmatch(message):
+            return text.format(*match.groups(), **match.groupdict())
+    return message
+
+
+@functools.cache
+def _messages(language: str) -> list[tuple[re.Pattern[str], str]]:
+    """The English texts as patterns, whose places are filled by words without spaces."""
+    texts = _texts()[language].items() if language != "en" else ()
+
+    def word(place: re.Match[str]) -> str:
+        return rf"(?P<{place[1]}>\S+)" if place[1] else r"(\S+)"
+
+    return [
+        (re.compile(_PLACE.sub(word, re.escape(english))), text)
+        for english, text in texts
+        if "{:" not in english  # of a number, not of its digits
+    ]

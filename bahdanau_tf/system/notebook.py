@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import chain
 
+from bahdanau_tf.system.language import said
 from bahdanau_tf.system.terminal import ProgressLine, as_shown, in_notebook, short
 
 WIDTH, HEIGHT, MARGIN = 300, 120, 16  # of a curve, in pixels
@@ -52,9 +53,9 @@ class _Display(ProgressLine):
         self._rows.append(values)
         self._display.update(self)
 
-    def _draw(self, share: float, parts: Sequence[str], left: str, now: float) -> None:
+    def _draw(self, share: float, parts: list[str], left: list[str], now: float) -> None:
         self._last = now
-        self._share, self._text = min(share, 1.0), f"{', '.join(parts)}{left}"
+        self._share, self._text = min(share, 1.0), ", ".join([*parts, *left])
         self._display.update(self)
 
     def __repr__(self) -> str:
@@ -71,7 +72,7 @@ def _table(rows: Sequence[dict[str, float]]) -> str:
     if not rows:
         return ""
     names = list(dict.fromkeys(chain.from_iterable(rows)))
-    cells = [[f'<th style="{CELL}">{escape(name)}</th>' for name in names]]
+    cells = [[f'<th style="{CELL}">{escape(said(name))}</th>' for name in names]]
     for row in rows:
         values = [short(row[name]) if name in row else "" for name in names]
         cells.append([f'<td style="{CELL}">{value}</td>' for value in values])
@@ -107,11 +108,13 @@ def _curve(rows: Sequence[dict[str, float]], names: Sequence[str]) -> str:
         f'stroke-width="1.5" stroke-dasharray="{dashes}"/>'
         for line, dashes in zip(lines, ("", "4 3"), strict=False)
     )
-    title = ", ".join(f"{dash} {name}" for dash, name in zip(("—", "- -"), names, strict=False))
+    title = ", ".join(
+        f"{dash} {name}" for dash, name in zip(("—", "- -"), map(said, names), strict=False)
+    )
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" font-size="11" fill="currentColor" role="img" '
-        f'aria-label="{escape(", ".join(names))}">{drawn}'
-        f'<text x="{MARGIN}" y="11">{escape(title)}, {short(high)} to {short(low)}</text>'
+        f'aria-label="{escape(", ".join(map(said, names)))}">{drawn}'
+        f'<text x="{MARGIN}" y="11">{escape(title)}, {short(low)}–{short(high)}</text>'
         f'<text x="{MARGIN}" y="{HEIGHT - 3}">{short(left)}</text>'
         f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 3}" text-anchor="end">{short(right)}</text>'
         "</svg>"

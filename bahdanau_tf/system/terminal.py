@@ -17,6 +17,9 @@ from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import groupby
 from typing import TextIO
+from unicodedata import east_asian_width
+
+from bahdanau_tf.system.language import localized
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
 SHOWN = 20  # runs of line numbers in one report
@@ -52,7 +55,7 @@ def worded(change: Callable[[str], str]) -> Iterator[None]:
 
 def as_shown(text: str) -> str:
     """A message as its reader sees it."""
-    return printable(_wording.get()(text))
+    return printable(localized(_wording.get()(text)))
 
 
 def in_notebook() -> bool:
@@ -141,28 +144,30 @@ class ProgressLine(StatusLine):
         steps = done - self._first  # after the first one, by whose mean time the others are judged
         by_steps = max(used, 1e-9) / steps * (self._total - done) if steps > 0 else math.inf
         by_time = max(self._seconds - used, 0.0)
-        share, count, left = done / max(self._total, 1), f"{done}/{self._total}", ""
+        share, count, left = done / max(self._total, 1), f"{done}/{self._total}", []
         if by_steps > by_time:
             share, count = used / max(self._seconds, 1e-9), f"{done},"
         if math.isfinite(seconds := min(by_steps, by_time)):
-            left = f", {'at most ' * math.isinf(by_steps)}{_clock(seconds)} left"
-        self._draw(share, f"{count} {text}".split(", "), left, now)
+            left = [localized(f"{'at most ' * math.isinf(by_steps)}{_clock(seconds)} left")]
+        first, *others = map(localized, text.split(", "))
+        self._draw(share, [f"{count} {first}", *others], left, now)
 
-    def _draw(self, share: float, parts: Sequence[str], left: str, now: float) -> None:
-        lines = [f"{', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)]
+    def _draw(self, share: float, parts: list[str], left: list[str], now: float) -> None:
+        lines = [", ".join([*parts[:number], *left]) for number in range(len(parts), 0, -1)]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
             lines = [f"{bar:░<20} {lines[0]}", *lines]
         columns = self._columns
-        self._show(next((x for x in lines if len(x) <= columns), lines[-1]), now)
+        self._show(next((x for x in lines if _columns_of(x) <= columns), lines[-1]), now)
 
     def row(self, values: dict[str, float]) -> None:
         """Writes a row of a table of results; the headings come before its first row."""
-        widths = {name: max(len(name), 8) for name in values}
+        heads = [" " * (8 - _columns_of(head)) + head for head in map(localized, values)]
         if list(values) != self._columns_of_table:
             self._columns_of_table = list(values)
-            self.note("  ".join(f"{name:>{width}}" for name, width in widths.items()))
-        self.note("  ".join(f"{short(values[name]):>{width}}" for name, width in widths.items()))
+            self.note("  ".join(heads))
+        cells = zip(map(short, values.values()), map(_columns_of, heads), strict=True)
+        self.note("  ".join(cell.rjust(width) for cell, width in cells))
 
 
 class LineCounter(StatusLine):
@@ -261,6 +266,11 @@ def counted(lines: Iterable[str], about: str) -> Iterator[str]:
         for line in lines:
             yield line
             counter.advance(1)
+
+
+def _columns_of(text: str) -> int:
+    """The columns of a terminal that a text takes: two for a letter of Chinese or Korean."""
+    return sum(1 + (east_asian_width(letter) in "WF") for letter in text)
 
 
 def _clock(seconds: float) -> str:
