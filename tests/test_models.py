@@ -140,11 +140,22 @@ FULL_TARGET = np.where(TARGET == 0, 2, TARGET)  # no padding
     [
         ([SOURCE, TARGET], "list"),
         ({"src": SOURCE, "target": TARGET}, r"a dict with \['src', 'target'\]"),
+        ({"source": SOURCE, "target": TARGET, "mask": SOURCE}, r"a dict with .*'mask'\]"),
     ],
 )
 def test_inputs_without_names_are_refused(inputs: Any, description: str) -> None:
     with pytest.raises(ValueError, match=f"RNNEncDec: inputs is {description}, want"):
         encdec()(inputs)
+
+
+@pytest.mark.parametrize("method", ["fit", "train_on_batch"])
+def test_classes_have_no_weights(method: str) -> None:
+    """Of a sentence Keras takes the class with the largest index, the argmax of its ids."""
+    model = encdec()
+    model.compile(loss=TokenCrossentropy())
+    inputs = {"source": SOURCE, "target": TARGET}
+    with pytest.raises(ValueError, match=r"RNNEncDec: class_weight .* sample_weight, float \[B"):
+        getattr(model, method)(inputs, TARGET, class_weight={1: 2.0})
 
 
 RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)

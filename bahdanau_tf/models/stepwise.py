@@ -6,8 +6,9 @@ of a model.
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import keras
@@ -233,6 +234,16 @@ class StepwiseModel(keras.Model):
         signature = input_signature or [{"source": sources, "target": target}]
         super().export(filepath, *args, input_signature=signature, **kw)
 
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """`keras.Model.fit` without `class_weight`: Keras would weight whole sentences."""
+        _check_class_weight(self, super().fit, args, kwargs)
+        return super().fit(*args, **kwargs)
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """`keras.Model.train_on_batch` without `class_weight`, as `fit`."""
+        _check_class_weight(self, super().train_on_batch, args, kwargs)
+        return super().train_on_batch(*args, **kwargs)
+
     def quantize(self, *args: object, **kwargs: object) -> None:
         """Is refused, by a ValueError: loss and search read the weights as they are."""
         raise ValueError(
@@ -262,12 +273,23 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
             )
 
 
+def _check_class_weight(
+    model: keras.Model, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    given = inspect.signature(method).bind(*args, **kwargs).arguments
+    if given.get("class_weight") is not None:
+        raise ValueError(
+            f"{type(model).__name__}: class_weight is given, which Keras applies to sentences, not "
+            "to words; wanted sample_weight, float [B, T_y], with 0 on padding"
+        )
+
+
 def _check_inputs(owner: str, inputs: object) -> None:
     kind = type(inputs).__name__
     if isinstance(inputs, Mapping):
-        if inputs.keys() >= INPUTS:
+        if inputs.keys() == INPUTS:
             return
-        kind = f"a dict with {sorted(inputs)}"
+        kind = f"a dict with {[*inputs]}"
     raise ValueError(
         f"{owner}: inputs is {kind}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
     )
