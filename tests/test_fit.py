@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tempfile
+import threading
 from pathlib import Path
 
 import keras
@@ -128,6 +129,27 @@ def test_a_training_that_fails_can_be_resumed(
     assert bahdanau_tf.fit(model_dir=folder).history.result.steps == 4
     bahdanau_tf.fit(model_dir=folder, updates=3)
     assert "limit reached, 4 of updates=3; a larger number resumes" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_process_fits_one_model_at_a_time(corpus: Path, tmp_path: Path) -> None:
+    """The random seeds of Python, NumPy and TensorFlow are those of all threads."""
+    texts, answers = (corpus / "train.en", corpus / "train.fr"), []
+
+    def fit_another() -> None:
+        with pytest.raises(ValueError, match="fit: another fit is running in this process") as it:
+            bahdanau_tf.fit(["a"], ["b"], model_dir=tmp_path / "other")
+        answers.append(it)
+
+    def start(*_: object) -> None:
+        thread = threading.Thread(target=fit_another)
+        thread.start()
+        thread.join()
+
+    starting = keras.callbacks.LambdaCallback(on_train_begin=start)
+    bahdanau_tf.fit(*texts, model_dir=tmp_path / "one", callbacks=[starting], **SMALL)
+    assert answers
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.usefixtures("quick")

@@ -610,6 +610,28 @@ def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
         assert contents(folder) == before
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_folder_that_is_moved_ends_the_training(trained, files, tmp_path, is_replaced):
+    """What was saved is in the moved one, from which it is resumed; no other one is made."""
+    folder, moved = tmp_path / "model", tmp_path / "moved"
+
+    def move(batch: int, logs: object = None) -> None:
+        if batch == 3:
+            folder.rename(moved)
+            if is_replaced:
+                folder.mkdir()
+                (folder / "training.lock").write_text("1\n")  # another process trains here
+
+    moving = keras.callbacks.LambdaCallback(on_train_batch_begin=move)
+    with pytest.raises(OSError, match=f"model_dir: {folder} was moved or replaced while"):
+        train(restarted(), files, SHORT, folder, callbacks=[moving])
+    assert folder.exists() is is_replaced
+    assert not is_replaced or [path.name for path in folder.iterdir()] == ["training.lock"]
+    translator = restarted()
+    train(translator, files, SHORT, moved)
+    all_equal(weights(translator), trained.weights)
+
+
 class Fills(keras.callbacks.Callback):
     """From update 13 on no file can have more than 60,000 bytes."""
 

@@ -235,6 +235,7 @@ class Logger(RunCallback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         run = self._run
+        run.folder.check_place()
         record: dict[str, Any] = {
             "step": run.step,
             "epoch": run.step / run.steps_per_epoch,
@@ -497,6 +498,7 @@ class CheckpointSaver(RunCallback):
             self._save()
 
     def _save(self) -> None:
+        self._run.folder.check_place()
         pace, state = self._run.pace, self._run.state
         state.seconds.assign(pace.seconds)
         state.longest_seconds.assign(pace.longest)

@@ -8,8 +8,9 @@ import reprlib
 import shutil
 import signal
 import tempfile
+import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from numbers import Integral
@@ -79,7 +80,25 @@ class History:
     model_dir: str
 
 
+_fitting = threading.Lock()
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Raises a ValueError while another `fit` runs: all threads draw from the same seeds."""
+    if not _fitting.acquire(blocking=False):
+        raise ValueError(
+            "fit: another fit is running in this process, and each would change the random numbers "
+            "of the other; wait for it, or use another process"
+        )
+    try:
+        yield
+    finally:
+        _fitting.release()
+
+
 @worded(training.with_keywords)
+@_alone()
 def fit(
     source: Text | Pairs | None = None,
     target: Text | None = None,
@@ -129,7 +148,8 @@ def fit(
 
     Raises:
         ValueError: An option does not exist, cannot have this value or contradicts another, a text
-            is missing or cannot be used, or the folder holds another training.
+            is missing or cannot be used, the folder holds another training, or another `fit` is
+            running in this process.
         OSError: A file cannot be read or written.
         SystemExit: SIGTERM has ended the training, after it was saved.
 

@@ -371,8 +371,18 @@ class ModelFolder:
         if self._is_new:
             self.checkpoints.save()
 
+    def check_place(self) -> None:
+        """Raises an OSError if the folder was moved, so that no half of it is made again."""
+        file = self.path / LOCK
+        if not file.is_file() or file.read_text("utf-8") != f"{os.getpid()}\n":
+            raise OSError(
+                f"model_dir: {self.path} was moved or replaced while it was trained; the folder "
+                "that it was has all that was saved, and as --model_dir it resumes the training"
+            )
+
     def save_best(self, translator: Translator) -> None:
         """Replaces the best model; if it cannot be written, the previous one is kept."""
+        self.check_place()
         with explain_write_errors(self.best):
             write_translator(self.best, translator.graph)
 
@@ -412,8 +422,9 @@ def locked(model_dir: Path) -> Iterator[None]:
             _held[place] = thread
             yield
         except BaseException:
-            if is_new and [path.name for path in place.iterdir()] == [LOCK]:
-                with suppress(OSError):
+            with suppress(OSError):  # the folder may be gone, or be another one
+                is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(place / LOCK))
+                if is_new and is_ours and [path.name for path in place.iterdir()] == [LOCK]:
                     (place / LOCK).unlink()
                     place.rmdir()
             raise
