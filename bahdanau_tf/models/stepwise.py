@@ -276,8 +276,8 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
 def _check_class_weight(
     model: keras.Model, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
-    given = inspect.signature(method).bind(*args, **kwargs).arguments
-    if given.get("class_weight") is not None:
+    arguments = inspect.signature(method).bind(*args, **kwargs).arguments
+    if arguments.get("class_weight") is not None:
         raise ValueError(
             f"{type(model).__name__}: class_weight is given, which Keras applies to sentences, not "
             "to words; wanted sample_weight, float [B, T_y], with 0 on padding"
