@@ -268,6 +268,19 @@ def test_cut_sorts_by_length_and_respects_size_and_budget(lengths, size, budget,
 # Resuming.
 
 
+def test_many_streams_of_a_process_are_no_reason_for_a_warning(tmp_path, monkeypatch):
+    """TensorFlow's, of functions that are traced often; and no stream has a thread of autotuning.
+
+    That thread waits by the time of day, so it would not end after the clock was set back.
+    """
+    warnings: list[str] = []
+    monkeypatch.setattr(tf.get_logger(), "warning", lambda text, *_: warnings.append(text))
+    corpus = ParallelCorpus(*Lines(tmp_path, [(1, 1)] * 4).paths)
+    streams = [stream_batches(corpus, Numbers(), Numbers()) for _ in range(5)]
+    assert warnings == []
+    assert not streams[0].options().autotune.enabled
+
+
 def targets_and_positions(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     return [
         (batch[1].numpy().tolist(), Position(*map(int, position))) for batch, position, *_ in stream

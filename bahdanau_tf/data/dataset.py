@@ -232,7 +232,11 @@ def stream_batches(
     numbered from 0, int64 [B]. A corpus without a pair of an allowed length raises a ValueError.
     """
     stream = _Stream(corpus, [source_text, target_text], batching)
-    return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
+    # Autotuning has a thread that waits by the time of day: if the clock is set back, the iterator
+    # would wait for it as long when it ends.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return stream.epochs(start).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
 class _Stream:
@@ -253,7 +257,7 @@ class _Stream:
             self._fitting,
             input_signature=(*CHUNK_SIGNATURE, tf.TensorSpec([], tf.int64)),
             autograph=False,
-        )
+        ).get_concrete_function()  # its tracing does not count for TensorFlow's warnings
         self._check_that_a_pair_fits()
 
     def epochs(self, start: Position) -> tf.data.Dataset:
