@@ -110,6 +110,7 @@ def test_help_has_groups_and_every_flag(command, capsys, monkeypatch):
     assert "Raises:" not in said  # of the docstring that describes the flags
     assert ";  " not in said  # absl's own line break
     assert "repeat this option" not in said  # absl's; some must be given once
+    assert "['" not in said  # Python's lists
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -270,6 +271,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--model_dir=/proc/1/x"], "--model_dir: "),
         (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
         (["--units=1e9"], "flag --units=1e9: wanted a whole number"),
+        (["--help=beam"], "--help has a value, wanted --help or --nohelp"),
         (["--epochs=many"], "flag --epochs=many: wanted a number"),
         (["--epochs=0"], "--epochs is 0.0, wanted more than 0 and at most 1,000,"),
         (["--dropout=1"], "mean --annotation_dropout or --embedding_dropout or --re"),

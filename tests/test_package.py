@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from processes import output_of, run_python
 
 import bahdanau_tf
+from bahdanau_tf.system.imports import on_first_use
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Slow to import or not available everywhere; Keras may import them itself.
@@ -102,6 +103,23 @@ def test_a_new_process_imports_little_and_needs_no_tensorflow_text():
     imported, shape, refusal, *rest = output_of("-c", NEW_PROCESS, *LAZY).split("\n")
     assert (imported, shape, rest) == ("[]", "(1, 4, 9)", [""])
     assert "tensorflow-text" in refusal
+
+
+@pytest.mark.parametrize(("level", "said"), [("1", ""), ("0", "I0000 a message\n")])
+def test_the_first_import_of_tensorflow_is_quiet(tmp_path, monkeypatch, capfd, level, said):
+    """Its libraries write messages that no log level keeps back."""
+    (tmp_path / "loud").mkdir()
+    (tmp_path / "loud" / "__init__.py").touch()
+    (tmp_path / "loud" / "__init__.pyi").write_text("from loud.part import NAME as NAME\n")
+    text = "import os\nNAME = os.write(2, b'I0000 a message\\n')\n"
+    (tmp_path / "loud" / "part.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    for name in ("tensorflow", "loud", "loud.part"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    _, first_use = on_first_use("loud", "__init__.pyi")
+    assert first_use("NAME") == 16
+    assert capfd.readouterr().err == said
 
 
 def test_help_is_quiet_and_names_the_commands():

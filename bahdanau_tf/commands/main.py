@@ -24,7 +24,7 @@ from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import RECIPES, pretrained_names, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
-from bahdanau_tf.system.imports import imported, is_shortage
+from bahdanau_tf.system.imports import LOG_LEVEL, imported, is_shortage, quiet
 from bahdanau_tf.system.ranges import Range, did_you_mean
 from bahdanau_tf.system.terminal import (
     StatusLine,
@@ -219,6 +219,12 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
         message,
         flags=re.DOTALL,
     )
+    message = re.sub(
+        r"flag (--(?:no)?)(\w+)=.*Non-boolean argument to boolean flag.*",
+        r"\1\2 has a value, wanted --\2 or --no\2",
+        message,
+        flags=re.DOTALL,
+    )
     message = re.sub("invalid literal for int.*", "wanted a whole number", message)
     return re.sub("could not convert string .*", "wanted a number", message)
 
@@ -283,30 +289,16 @@ def _module(name: str) -> ModuleType:
 
 
 def _import_tensorflow() -> None:
-    """Imports TensorFlow and what all models need, without start-up messages.
-
-    Some are written by its C++ libraries before any log level is set, so
-    standard error is redirected while TensorFlow is imported. An error in an
-    import is an exception and is still reported.
-    """
+    """Imports TensorFlow and what all models need, without start-up messages."""
     is_first = "tensorflow" not in sys.modules
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault(LOG_LEVEL, "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides the user's setting
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        with never_collected() if is_first else contextlib.nullcontext():
-            with _without_pyplot():
-                import tensorflow as tf
-            tf.config.list_physical_devices()
-            tf.get_logger().setLevel(logging.ERROR)
-            import_module("bahdanau_tf.translator")
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    with quiet(), never_collected() if is_first else contextlib.nullcontext():
+        with _without_pyplot():
+            import tensorflow as tf
+        tf.config.list_physical_devices()
+        tf.get_logger().setLevel(logging.ERROR)
+        import_module("bahdanau_tf.translator")
 
 
 @contextlib.contextmanager

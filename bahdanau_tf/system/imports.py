@@ -15,13 +15,16 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module, util
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
+
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # TensorFlow's environment variable; 1: no information
 
 
 def on_first_use(package: str, file: str) -> tuple[dict[str, str], Callable[[str], Any]]:
@@ -52,9 +55,36 @@ def _first_use(package: str, homes: Mapping[str, str], name: str) -> object:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if not homes[name]:
         return import_module(f"{package}.{name}")
-    value = getattr(import_module(f"{package}.{homes[name]}"), name)
+    # Without "This TensorFlow binary is optimized to use ..." later; at level 0 with all messages.
+    is_loud = "tensorflow" in sys.modules or os.environ.setdefault(LOG_LEVEL, "1") == "0"
+    with nullcontext() if is_loud else quiet():
+        value = getattr(import_module(f"{package}.{homes[name]}"), name)
     setattr(sys.modules[package], name, value)
     return value
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Discards what the process writes to standard error in the block, which imports TensorFlow.
+
+    TensorFlow's libraries write messages before any log level is set. An error in an import is an
+    exception, and is still reported.
+    """
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 class StandIn(NamedTuple):
