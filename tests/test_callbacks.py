@@ -333,8 +333,8 @@ GUESSED = math.log(11)  # of the letters and the special symbols
         ([1.0, 2.0], "", "20 is 2.00, not below the 1.00 of the first"),
         ([1.0, 1.0], "", "20 is 1.00, not below the 1.00 of the first"),
         ([2.0, 1.0], "", ""),
-        ([GUESSED + 0.1], "2.50, above the 2.40 of guessing", ""),
-        ([GUESSED - 0.1], "", ""),
+        ([1.1 * GUESSED], "2.64, above the 2.40 of guessing", ""),
+        ([1.01 * GUESSED], "", ""),  # as untrained models have, with weights that are not 0
     ],
 )
 def test_a_training_that_learns_nothing_says_so(

@@ -156,7 +156,10 @@ def without_settings(files, folder):
         (without_settings, r"training\.json, .* is missing; .* another folder"),
         (without_dev, "another dev set.* --dev_source and --dev_target as"),
         (with_another_dev_set, "another dev set.* name another folder, or"),
-        (with_another_measure, "13a, but now it is char; set --tokenize"),
+        (
+            with_another_measure,
+            "the BLEU of .*best is with the tokenizer 13a, but now it is char; set --tokenize",
+        ),
         (without_checkpoints, r"no checkpoint .* \(there is none\); name anoth"),
         (without_anything_to_read, "no checkpoint that can be read"),
         (without_a_whole_checkpoint, r"no checkpoint .* \(ckpt-\d: .*ckpt-\d:"),
@@ -550,6 +553,11 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
             TrainingResult(12.345, 7, "signal", 6.0, 5.0, "zh"),
             "7 updates, stopped by a signal; best model: dev BLEU 12.35 (greedy, zh, NFC); "
             "0.1 minutes, 5 target words a second",
+        ),
+        (
+            TrainingResult(9.0, 7, "minutes", 30.0, 5.0, "13a", total_seconds=90.0),
+            "7 updates, time limit reached; best model: dev BLEU 9.00 (greedy, 13a, NFC); "
+            "0.5 minutes of 1.5 in all runs, 5 target words a second",
         ),
         (
             TrainingResult(math.nan, 1, "epochs", 0.01, 0.0, "13a"),

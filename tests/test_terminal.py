@@ -271,13 +271,14 @@ def test_a_notebook_has_one_display_with_bar_table_and_curves(clock, pages, caps
     for step in (1, 150):
         clock[0] += 10.0
         line.update(step, "loss 1.0, 9 words/s")
+    assert "150/300 loss 1.0, 9 words/s, 0:10 left" in pages[-1]
     line.row(RESULTS[0])
     assert "<svg" not in pages[-1]  # a curve needs two points
     line.row(RESULTS[1])
     page = ElementTree.fromstring(f"<div>{pages[-1]}</div>")
     assert page[0].text == "1,000 <weights>"
     assert float(page.find(".//progress").get("value")) == 0.5
-    assert "150/300 loss 1.0, 9 words/s, 0:10 left" in "".join(page.itertext())
+    assert page[1][0].tail == " 150/300 loss 1.0"  # what the table knows better is left out
     rows = [[cell.text for cell in row] for row in page.iter("tr")]
     assert rows == [
         list(RESULTS[0]),

@@ -469,7 +469,7 @@ def _time(facts: Facts, options: Options) -> Choice:
     if "epochs" in options or not updates:
         ends.append(amount(epochs, "epoch"))
     else:
-        about = f", about {seen(facts, options):.2g} epochs"
+        about = f", about {amount(float(f'{seen(facts, options):.2g}'), 'epoch')}"
     device = amount(cores_of(facts, options), "core")
     if options.get("has_gpu"):
         device = f"a GPU, if it is as fast as {GPU} cores"

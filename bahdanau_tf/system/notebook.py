@@ -51,6 +51,7 @@ class _Display(ProgressLine):
     def row(self, values: dict[str, float]) -> None:
         """Adds a row to the table, and a point to each curve."""
         self._rows.append(values)
+        self._text = self._text.split(", ")[0]  # the rest, such as the best score, is outdated
         self._display.update(self)
 
     def _draw(self, share: float, parts: list[str], left: list[str], now: float) -> None:

@@ -25,6 +25,7 @@ from bahdanau_tf.translation import Translation
 
 ADVICE = "the training is diverging (a lower --learning_rate helps), or it"
 SECONDS = 300  # between two checkpoints without an evaluation
+ABOVE = 1.05  # times the loss of guessing, near which a training starts
 
 
 class RunCallback(keras.callbacks.Callback):
@@ -373,10 +374,10 @@ class Doubts(RunCallback):
 
 
 def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:
-    """A sentence if the last loss is above log K, that of guessing among K words; else ""."""
+    """A sentence if the last loss is well above log K, that of guessing among K words; else ""."""
     last = records[-1] if records else {}
     loss = last.get("dev_loss", last.get("train_loss", 0.0))
-    if loss <= math.log(words):
+    if loss <= ABOVE * math.log(words):
         return ""
     return (
         f"the loss after update {last['step']} is {loss:.2f}, above the "

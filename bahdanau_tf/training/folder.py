@@ -44,7 +44,7 @@ _SENTENCES = {
     THREADS: "{folder} was trained with --deterministic and {before} threads, but now there are "
     "{after}, which may round differently; set --threads={before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
-    DEV_TOKENIZER: "{folder}/best was chosen by BLEU with the tokenizer {before}, but now it is "
+    DEV_TOKENIZER: "the BLEU of {folder}/best is with the tokenizer {before}, but now it is "
     "{after}; set --tokenize={before}, name another folder, or move {folder}/best away to "
     "choose again",
     **{

@@ -260,7 +260,7 @@ class _Training:
     def train(self) -> TrainingResult:
         """Trains until one of the ends of `Ends`."""
         run = self.run
-        seconds = run.pace.seconds
+        before = run.pace.seconds
         model: keras.Model = run.translator.model
         model.stop_training = False
         self.callbacks.on_train_begin()
@@ -281,16 +281,18 @@ class _Training:
         if run.ending == "signal":
             advice = "" if run.step >= run.total_steps else "; the training can be resumed"
             run.note(f"stopped at update {run.step}, saved{advice}")
+        total = run.pace.seconds
         return TrainingResult(
             best_bleu=float(run.state.best_bleu),
             steps=run.step,
             stopped_by=run.ending,
-            seconds=run.pace.seconds - seconds,
+            seconds=total - before,
             words_per_second=run.words_per_second,
             tokenize=run.dev.tokenize if run.dev else "",
             monitor=run.recipe.monitor,
             best_loss=float(run.state.best_loss),
             signal=run.signal,
+            total_seconds=total,
         )
 
     def _train_until_evaluation(self) -> None:

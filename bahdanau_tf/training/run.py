@@ -365,6 +365,7 @@ class TrainingResult:
         monitor: What selected the best model, "bleu" or "loss".
         best_loss: Its loss per word of the dev set; NaN without one.
         signal: The number of the signal that stopped it; 0 for none.
+        total_seconds: Time of all runs.
     """
 
     best_bleu: float
@@ -376,6 +377,7 @@ class TrainingResult:
     monitor: str = "bleu"
     best_loss: float = math.nan
     signal: int = 0
+    total_seconds: float = 0.0
 
     def __str__(self) -> str:
         bleu = f"dev BLEU {self.best_bleu:.2f}"
@@ -389,8 +391,8 @@ class TrainingResult:
         updates = f"{self.steps} update{'s' * (self.steps != 1)}"
         work = "no updates in this run"
         if self.words_per_second:
-            work = (
-                f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
-                "target words a second"
-            )
+            work = f"{self.seconds / 60:.1f} minutes"
+            if self.total_seconds > self.seconds:
+                work += f" of {self.total_seconds / 60:.1f} in all runs"
+            work += f", {self.words_per_second:.0f} target words a second"
         return f"{updates}, {ENDINGS[self.stopped_by]}; {best}; {work}"
