@@ -75,8 +75,9 @@ def _usage_of(flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool)
     if not flag.boolean:
         choices = getattr(flag.parser, "enum_values", None)
         value = "|".join(choices) if choices else flag.flag_type().split()[-1]
-        usage, default = f"--{flag.name}=<{value}>", flag.default
-        default = ",".join(default) if isinstance(default, list) else str(default)
+        words: object = flag.default
+        default = ",".join(words) if isinstance(words, list) else str(words)
+        usage = f"--{flag.name}=<{value}>"
     if flag.default in (None, []):
         default = ""
     if is_chosen:
