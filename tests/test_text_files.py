@@ -201,6 +201,15 @@ def test_damaged_gzip_is_named(tmp_path, damage):
             learn()
 
 
+def test_it_is_said_where_a_text_is_unpacked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lines.tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / "train.gz"
+    path.write_bytes(gzip.compress(b"one\n" * 300))
+    with seekable(path):
+        said = capsys.readouterr().err
+    assert said == f"{path}: 1,200 bytes unpacked in {tmp_path}; TMPDIR names another folder\n"
+
+
 def test_a_full_disk_while_unpacking_is_reported(tmp_path, monkeypatch):
     path = tmp_path / "train.gz"
     path.write_bytes(gzip.compress(b"one line\n"))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from bahdanau_tf.system.files import FULL, AnyPath, check_regular, takes_lock
+from bahdanau_tf.system.terminal import StatusLine, amount
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-8 never starts with these
@@ -85,8 +86,8 @@ def seekable(path: AnyPath) -> Iterator[BinaryIO]:
     """Opens a text as a binary stream that can be read in any order, after a byte order mark.
 
     A gzip file is unpacked to a temporary file without a name, which the system deletes when the
-    process ends, even if it is killed. A pipe, a device, UTF-16 and a damaged gzip file raise a
-    ValueError.
+    process ends, even if it is killed; its folder and its size are written to standard error. A
+    pipe, a device, UTF-16 and a damaged gzip file raise a ValueError.
     """
     check_regular(path)
     with _opened(path) as text:
@@ -102,6 +103,10 @@ def seekable(path: AnyPath) -> Iterator[BinaryIO]:
                     raise
                 message = f"no room to unpack {_name(path)}; set TMPDIR to another folder"
                 raise OSError(error.errno, message, tempfile.gettempdir()) from error
+            place, size = tempfile.gettempdir(), amount(copy.tell(), "byte")
+            StatusLine().note(
+                f"{_name(path)}: {size} unpacked in {place}; TMPDIR names another folder"
+            )
             yield _behind_mark(cast(BinaryIO, copy))
 
 
