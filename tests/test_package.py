@@ -122,6 +122,11 @@ def test_the_first_import_of_tensorflow_is_quiet(tmp_path, monkeypatch, capfd, l
     assert capfd.readouterr().err == said
 
 
+def test_help_without_docstrings_says_why_it_is_short():
+    help_text = output_of("-OO", "-m", "bahdanau_tf", "translate", "--help")
+    assert "`python -OO` removes parts of this help" in help_text
+
+
 def test_help_is_quiet_and_names_the_commands():
     result = run_python("-m", "bahdanau_tf", "--help")
     assert (result.returncode, result.stderr) == (0, "")

@@ -555,6 +555,15 @@ def test_another_version_of_tensorflow_text_is_reported(monkeypatch):
         empty()
 
 
+def test_a_tensorflow_text_without_docstrings_is_reported(monkeypatch, tmp_path):
+    """Under `python -OO` its import formats None."""
+    (tmp_path / "tensorflow_text.py").write_text("None % {}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tensorflow_text", raising=False)
+    with pytest.raises(ImportError, match=r"^WordTokenizer with a normal form needs .* leave -OO"):
+        empty()
+
+
 RELOAD = """
 import json, sys, tensorflow as tf
 folder, texts = sys.argv[1], tf.constant(json.loads(sys.argv[2]))

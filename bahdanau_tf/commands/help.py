@@ -21,6 +21,7 @@ from bahdanau_tf.commands.flags import required
 
 REPEATED = r";\s+repeat this option to specify a list of values$"
 INDENT = " " * 6  # of the text of a flag
+_WITHOUT_DOCSTRINGS = "`python -OO` removes parts of this help; leave -OO out to read them."
 
 
 def usage(commands: Mapping[str, str]) -> str:
@@ -45,7 +46,7 @@ def usage(commands: Mapping[str, str]) -> str:
 def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValues) -> str:
     """The help of a subcommand: what it does in a few words, its module's docstring, its flags."""
     lines = [*wrapped("", f"bahdanau-tf {name}: {what}"), ""]
-    lines += [*_paragraphs(module.__doc__ or ""), ""]
+    lines += [*_paragraphs(module.__doc__ or _WITHOUT_DOCSTRINGS), ""]
     needed = required(module.GROUPS)
     chosen = getattr(module, "CHOSEN", ())
     for group, members in flags.flags_by_module_dict().items():

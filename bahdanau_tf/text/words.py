@@ -64,8 +64,8 @@ def _even() -> str:
 def tensorflow_text(user: str) -> ModuleType:
     """Imports TensorFlow Text for a user, with which an error message starts.
 
-    An ImportError says that it is not installed, or was built for another TensorFlow, and what to
-    install.
+    An ImportError says that it is not installed, was built for another TensorFlow, or lacks its
+    docstrings, and what to do.
     """
     try:
         version = metadata.version("tensorflow-text")
@@ -83,6 +83,11 @@ def tensorflow_text(user: str) -> ModuleType:
         raise ImportError(
             f"{user} needs tensorflow-text, which is not installed: "
             f"pip install 'tensorflow-text=={wanted}.*'."
+        ) from error
+    except TypeError as error:  # it formats its docstrings
+        raise ImportError(
+            f"{user} needs tensorflow-text, whose import failed: {error}. If you run `python -OO`, "
+            "which removes docstrings that tensorflow-text needs, leave -OO out."
         ) from error
 
 
