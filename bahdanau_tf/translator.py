@@ -215,7 +215,8 @@ class Translator:
                 from 0, to a row. A row applies to every hypothesis in the beam, so with a
                 `beam_size` above 1 even unedited rows may let another one win. Steps without a row,
                 or with None, use the model's weights.
-            **options: Fields of `Decoding`, which override those of `decoding`.
+            **options: Fields of `Decoding`, which override those of `decoding`; other fields are
+                adjusted where they do not fit them.
 
         Returns:
             A list with a `Translation` for each sentence, in order, which a notebook draws as a

@@ -430,3 +430,28 @@ def test_samples_do_not_depend_on_other_rows(translator):
 def test_options_without_effect_on_sampling_are_refused(options, said):
     with pytest.raises(ValueError, match=said):
         Decoding(**options)
+
+
+@pytest.mark.parametrize(
+    ("own", "options", "wanted"),
+    [
+        ({"beam_size": 12, "alpha": 0.5}, {"sampling": True}, {"sampling": True, "alpha": 0.5}),
+        ({"sampling": True, "seed": 3, "n_best": 8}, {"sampling": False}, {"n_best": 5}),
+        ({"n_best": 3}, {"beam_size": 2}, {"beam_size": 2, "n_best": 2}),
+        (
+            {"min_length_ratio": 2.0},
+            {"max_length_ratio": 1.5},
+            {"min_length_ratio": 1.5, "max_length_ratio": 1.5},
+        ),
+        ({"sampling": True}, {"beam_size": 2}, "beam_size is 2, which has no effect"),
+        ({}, {"sampling": True, "shrink": True}, "shrink is True, which has no effect"),
+        ({"beam_size": 2}, {"n_best": 3}, "n_best is 3, wanted 1 to 2, the beam_size"),
+    ],
+)
+def test_only_options_of_the_call_are_refused(own, options, wanted):
+    """Those that the translator has yield to them."""
+    if isinstance(wanted, dict):
+        assert Decoding.with_options(Decoding(**own), options) == Decoding(**wanted)
+    else:
+        with pytest.raises(ValueError, match=wanted):
+            Decoding.with_options(Decoding(**own), options)

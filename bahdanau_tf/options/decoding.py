@@ -94,7 +94,8 @@ class Decoding(OptionGroup):
     def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
         """A `Decoding` with other values of some fields, for `Translator.translate`.
 
-        A ValueError says that it is none, or has no such field.
+        Fields that are not among the options yield to them. A ValueError says that it is none, has
+        no such field, or that an option is not allowed.
         """
         if not isinstance(decoding, Decoding):
             raise ValueError(
@@ -107,7 +108,14 @@ class Decoding(OptionGroup):
                 f"Translator.translate: {name} is not an option of Decoding"
                 f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
             )
-        return replace(decoding, **options)
+        Decoding.check(options)
+        values = {**vars(decoding), **options}
+        for name in Decoding(sampling=values["sampling"]).unused().keys() - options.keys():
+            del values[name]
+        for name, most in (("n_best", "beam_size"), ("min_length_ratio", "max_length_ratio")):
+            if name not in options and most in values:
+                values[name] = min(values[name], values[most])
+        return Decoding(**values)
 
     def check_without_tensorflow(self, place: str = "ONNX Runtime") -> None:
         """Raises a ValueError for an option that `bahdanau_tf.runtime` and pages do not have."""

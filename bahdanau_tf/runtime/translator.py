@@ -136,7 +136,8 @@ class Translator:
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence, the text that its translation begins with.
             split_sentences: Whether each string is translated sentence by sentence.
-            **options: Fields of `Decoding`, which override those of `decoding`.
+            **options: Fields of `Decoding`, which override those of `decoding`; other fields are
+                adjusted where they do not fit them.
 
         Returns:
             A `Translation` for each sentence, in order; for one string, a single `Translation`.
