@@ -83,6 +83,9 @@ def test_sentences_are_written_into_the_folder(tmp_path: Path) -> None:
     assert again.history.result.steps == kept.history.result.steps == 4
     with pytest.raises(ValueError, match=r"train.source has different sentences than when"):
         bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model")
+    moved = (tmp_path / "model").rename(tmp_path / "moved")
+    assert bahdanau_tf.fit(model_dir=moved).history.result.steps == 4
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.usefixtures("quick")

@@ -36,7 +36,7 @@ from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_e
 from bahdanau_tf.training.folder import FREE, Log, locked
 from bahdanau_tf.training.loop import check_callbacks, train
 from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
-from bahdanau_tf.training.request import Request, doubts, few_pairs, recall_texts
+from bahdanau_tf.training.request import GIVEN, Request, doubts, few_pairs, recall_texts
 from bahdanau_tf.training.run import TrainingResult
 from bahdanau_tf.training.step import cores_at_once
 from bahdanau_tf.training.texts import TrainingFiles
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 Text: TypeAlias = "str | os.PathLike[str] | Iterable[str]"
 Pairs: TypeAlias = "Iterable[tuple[str, str]]"
-GIVEN = "given_texts"  # in the folder: sentences that were not in files
 # The numbers of a record of the log, by the names that Keras' History has.
 _HISTORY = {
     "updates": "step",

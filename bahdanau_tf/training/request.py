@@ -154,10 +154,17 @@ class Request:
         return options
 
 
+GIVEN = "given_texts"  # in the folder: sentences that were not in files
+
+
 def recall_texts(model_dir: Path) -> dict[str, str]:
     """The paths of the texts of a training, for a run that names none."""
     file = model_dir / training.TEXTS_FILE
-    return training.read_options(file, training.TEXTS) if file.is_file() else {}
+    texts = training.read_options(file, training.TEXTS) if file.is_file() else {}
+    for name, path in texts.items():
+        if Path(path).parent.name == GIVEN:  # the folder may have been moved
+            texts[name] = str(model_dir / GIVEN / Path(path).name)
+    return texts
 
 
 FIRST_LINES = 100  # by which a table is recognized
