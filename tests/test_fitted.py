@@ -239,6 +239,7 @@ def test_what_is_chosen_fits_a_number_of_updates():
         ({"minutes": 1.0}, "at most 1 minute and 20 epochs; an"),
         ({"epochs": 1.0}, "at most 1 epoch; an"),
         ({"updates": 1000}, "at most 1,000 updates, about"),
+        ({"updates": 375}, "at most 375 updates, about 1 epoch;"),
         ({"updates": 1, "epochs": 2.0}, "at most 1 update and 2 epochs; an"),
         ({"updates": 9, "minutes": 2.0}, "at most 2 minutes and 9 updates, ab"),
     ],
