@@ -16,7 +16,6 @@ import numpy as np
 
 Signature = Callable[..., dict[str, np.ndarray]]
 SECOND_INPUTS = {"complete": "prefix", "score": "translation"}
-MOST_BYTES, MOST_TOKENS = 8192, 128  # of a text with its end symbol, as in a SavedModel
 
 
 def signatures(folder: Path) -> dict[str, Signature]:
@@ -67,21 +66,18 @@ def _of_onnx(folder: Path) -> dict[str, Signature]:
     def call(
         decoding: Any, plural: str, text: np.ndarray, prefix: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:
-        """A row that is too long counts as "", and its translation as not finished."""
-        texts = [_text_of(row, translator.source_text) for row in text.flat]
-        starts = prefix is not None and [_text_of(x, translator.target_text) for x in prefix.flat]
-        is_short = [None not in row for row in zip(texts, starts or texts, strict=True)]
-        prefixes = [x or "" for x in starts] if starts else None
-        results = translator.translate([x or "" for x in texts], decoding, prefixes=prefixes)
+        prefixes = prefix if prefix is None else [x.decode("utf-8", "replace") for x in prefix.flat]
+        results = translator.translate(text.flat, decoding, prefixes=prefixes)
         shape = len(results), decoding.n_best
         strings, scores = np.full(shape, b"", object), np.full(shape, -1e9, np.float32)
         finished = np.zeros(shape, bool)
         for row, first in enumerate(results):
             for rank, result in enumerate([first, *first.alternatives]):
                 strings[row, rank], scores[row, rank] = result.text.encode(), result.score
-                finished[row, rank] = result.finished and is_short[row]
+                finished[row, rank] = result.finished
+        truncated = np.array([[result.truncated] for result in results])
         outputs = {f"translation{plural}": strings, f"score{plural}": scores, "finished": finished}
-        return {**outputs, "truncated": ~finished[:, :1]}
+        return {**outputs, "truncated": truncated}
 
     functions = {
         "serving_default": partial(call, best, ""),
@@ -91,11 +87,3 @@ def _of_onnx(folder: Path) -> dict[str, Signature]:
     if not translator.target_text.reverse:
         functions["complete"] = partial(call, best, "")
     return functions
-
-
-def _text_of(row: bytes, tokenizer: Any) -> str | None:
-    """A row as a string, or None if it is too long."""
-    if len(row) > MOST_BYTES:
-        return None
-    text = row.decode("utf-8", "replace")
-    return text if len(tokenizer.read(text).ids) <= MOST_TOKENS else None

@@ -2,8 +2,10 @@
 
 import copy
 import json
+import os
 import pickle
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
-from processes import run_python
+from processes import output_of, run_python
 from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import (
@@ -27,8 +29,10 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime import Translator as Runtime
+from bahdanau_tf.runtime.search import Words
 from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving import onnx
+from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
 from bahdanau_tf.translation.saved import rounded
 
@@ -265,10 +269,12 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     exported.mkdir()
     (exported / "runtime.json").touch()  # an earlier export, which is replaced
     flags = [f"--model_dir={tmp_path / 'model'}", "--format=onnx", f"--export_dir={exported}"]
-    assert cli.main(["export", *flags, "--beam_size=3"]) == 0
-    assert capsys.readouterr().out == f"{exported}\n"
     for path in (text, reference):
         path.write_text("".join(f"{line}\n" for line in SENTENCES))
+    assert cli.main(["export", *flags, "--beam_size=3", f"--compare={text}"]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{exported}\n"
+    assert f"{text}: 4 of 4 translations equal the model's\n" in err
     model = f"--model_dir={exported}"
     compare = ["evaluate", f"--source={text}", f"--reference={reference}", "--beam_size=1"]
     translate = ["translate", f"--input={text}", "--n_best=2"]
@@ -320,6 +326,134 @@ def test_the_other_loader_is_named(exported, tmp_path):
             Runtime.load(name)
     with pytest.raises(ValueError, match="there is no folder nowhere"):
         Runtime.load("nowhere")
+
+
+THREADS = """
+import os, sys
+os.sched_setaffinity(0, [int(sys.argv[2])])
+from bahdanau_tf.runtime import Translator
+translator = Translator.load(sys.argv[1])
+translator.translate(["a", "a dog"] * 3, batch_size=1)
+print({core for task in os.listdir("/proc/self/task") for core in os.sched_getaffinity(int(task))})
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_threads_stay_on_the_cores_of_the_process(exported):
+    core = max(os.sched_getaffinity(0))
+    assert output_of("-c", THREADS, exported, core).strip() == str({core})
+
+
+def test_several_threads_translate_several_batches(exported, monkeypatch):
+    lines, used = SENTENCES * 3, set()
+    wanted = Runtime.load(exported, threads=1).translate(lines, max_length=5)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "3")
+    runtime = Runtime.load(exported)
+    both = threading.Barrier(3)
+    read = runtime.source_text.read
+
+    def reading(*arguments: Any) -> Any:
+        if threading.get_ident() not in used:
+            used.add(threading.get_ident())
+            both.wait(60)  # passed by three threads at once, or by none
+        return read(*arguments)
+
+    monkeypatch.setattr(runtime.source_text, "read", reading)
+    assert_equal(wanted, runtime.translate(lines, max_length=5, batch_size=1))
+    assert len(used) == 3
+
+
+def test_only_the_start_of_a_long_source_is_read(exported, tmp_path, capsys):
+    """As much as of a SavedModel's."""
+    lines = ["a dog é猫 sleeps", "x" * 500, "é" * 200, "a", "", " " * 999 + "a", " \0 a"]
+    for tokenizer in (TEXT, REVERSED):
+        limited = LimitedText(tokenizer, 5)
+        (ids, cut), own = limited.read_ids(tf.constant(lines)), subwords(tokenizer)
+        readings = [own.read(line, 5) for line in lines]
+        assert [x.ids for x in readings] == ids.to_list()
+        assert [x.cut for x in readings] == cut.numpy().tolist()
+    folder = shutil.copytree(exported, tmp_path / "short")
+    options = json.loads((folder / "runtime.json").read_text())
+    assert options["max_source_length"] == 128
+    (folder / "runtime.json").write_text(json.dumps({**options, "max_source_length": 5}))
+    runtime = pickle.loads(pickle.dumps(Runtime.load(folder)))
+    cut, whole, spaces = runtime.translate(["xxxxxxx", "xxx", lines[5]], max_length=4)
+    assert (cut.cut, cut.truncated, whole.cut) == (True, True, False)
+    assert (cut.text, cut.source_tokens) == (whole.text, whole.source_tokens)
+    assert (spaces.text, spaces.score, spaces.truncated) == ("", -1e9, True)
+    assert runtime.translate("a", prefixes="x" * 999, max_length=4).cut
+    (tmp_path / "in").write_text("xxxxxxx\na\n")
+    flags = [f"--model_dir={folder}", f"--input={tmp_path / 'in'}", "--max_length=2"]
+    assert cli.main(["translate", *flags, "--format=json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out.partition("\n")[0])["truncated"]
+    assert "line 1: only its start was translated" in err
+
+
+def other_tokenizer(folder: Path) -> None:
+    SubwordTokenizer.train([LINES], 285).save(folder)
+
+
+def exchanged(folder: Path) -> None:
+    for name, other in (("step", "aside"), ("words", "step"), ("aside", "words")):
+        (folder / f"{name}.onnx").rename(folder / f"{other}.onnx")
+
+
+def linked(name: str) -> Any:
+    def link(folder: Path) -> None:
+        (folder.parent / "secret").write_text("# A secret")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(folder.parent / "secret")
+
+    return link
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda x: other_tokenizer(x / "source"), "source has 285 ids and .*encode.onnx 290"),
+        (lambda x: other_tokenizer(x / "target"), "target has 285 ids and .*step.onnx 290"),
+        (exchanged, r"step.onnx has the inputs count, features, wanted ids, keys"),
+        (lambda x: (x / "runtime.json").write_text("[" * 100_000), "runtime.json is not JSON"),
+        (linked("card.md"), "card.md is not a regular file inside"),
+        (linked("source/tokenizer.json"), "tokenizer.json is not a regular file inside"),
+        (lambda x: os.mkfifo(x / "lexicon.npz2"), "lexicon.npz2 is not a regular file inside"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(damage, message, exported, tmp_path):
+    folder = shutil.copytree(exported, tmp_path / "new")
+    damage(folder)
+    with pytest.raises(ValueError, match=message):
+        Runtime.load(folder)
+
+
+def test_graphs_of_another_model_are_refused(exported, tmp_path):
+    onnx.export_runtime(translator(units=7).graph, tmp_path / "other")
+    shutil.copy(exported / "step.onnx", tmp_path / "other")
+    with pytest.raises(ValueError, match=r"step\.onnx reads 6 state, wanted 7"):
+        Runtime.load(tmp_path / "other")
+
+
+def test_nan_is_not_a_translation(exported, monkeypatch):
+    runtime = Runtime.load(exported)
+    nothing = np.full([1, 5, 12], np.nan, np.float32), np.zeros([1, 5, 12], np.int64)
+    monkeypatch.setattr("bahdanau_tf.runtime.translator._Model.words", lambda *_: Words(*nothing))
+    with pytest.raises(ValueError, match="computes NaN for 'a dog'"):
+        runtime.translate("a dog", beam_size=5)
+
+
+def test_the_name_of_a_folder_need_not_be_utf8(exported, tmp_path):
+    folder = shutil.copytree(exported, os.fsdecode(os.fsencode(tmp_path) + b"/\xe9"))
+    assert Runtime.load(folder).translate("").text == ""
+
+
+def test_translators_of_tensorflow_have_no_links_either(tmp_path):
+    for place in ("model", "model/best"):
+        MODELS["tied"]().save(tmp_path / place)
+        linked("card.md")(tmp_path / place)
+        with pytest.raises(ValueError, match=r"card\.md is not a regular file inside"):
+            Translator.load(tmp_path / "model")
+        shutil.rmtree(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["runtime.json", "step.onnx", "source/tokenizer.json"])

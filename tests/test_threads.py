@@ -21,7 +21,9 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.options.fitted import MOST_PARTS
-from bahdanau_tf.system.device import available_cores, operations_at_once, threads
+from bahdanau_tf.system import cores
+from bahdanau_tf.system.cores import available_cores
+from bahdanau_tf.system.device import operations_at_once, threads
 from bahdanau_tf.training import step, train_step
 from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.batches import in_batches
@@ -108,6 +110,30 @@ def test_threads_are_those_that_tensorflow_takes(monkeypatch, name, asked):
     for setting, wanted in (("3", 3), ("0", None), ("many", None)):
         monkeypatch.setenv(name, setting)
         assert asked() == (wanted or len(available_cores()))
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "wanted"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "250000 100000\n"}, 3),
+        ("0::/of the host\n", {"cpu.max": "50000 100000\n"}, 1),
+        (
+            "4:memory:/\n3:cpu,cpuacct:/a\n0::/\n",
+            {"cpu/a/cpu.cfs_quota_us": "400000\n", "cpu/a/cpu.cfs_period_us": "200000\n"},
+            2,
+        ),
+        ("3:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ("", {}, 4),
+    ],
+)
+def test_the_quota_of_a_container_limits_the_cores(tmp_path, monkeypatch, group, files, wanted):
+    for name, contents in {"own": group, **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(contents)
+    monkeypatch.setattr(cores, "CGROUPS", tmp_path)
+    monkeypatch.setattr(cores, "OWN", tmp_path / "own")
+    monkeypatch.setattr(cores, "available_cores", lambda: [0, 1, 4, 5])
+    assert cores.core_count() == wanted
 
 
 # Each case is a process of its own, by a fork before TensorFlow has run.

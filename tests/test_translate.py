@@ -195,6 +195,7 @@ def test_json_lines_are_written(run):
         "score": -2.0,
         "log_prob": -4.0,
         "finished": True,
+        "truncated": False,
         "alternatives": [{"text": "B É !", "score": -3, "log_prob": -6, "finished": True}],
     }
     assert (second["text"], second["alternatives"]) == ("", [])

@@ -205,10 +205,10 @@ def _translate(
             file.flush()
             rate = len(done) / (time.monotonic() - start)
             line.update(len(done), f"sentences, {rate:.1f} a second")
-    unfinished = sum(not translation.finished for translation in done)
+    truncated = sum(translation.truncated for translation in done)
     line.note(
         f"{amount(len(done), 'sentence')} in {time.monotonic() - start:.1f} s, "
-        f"{unfinished} cut off at the length limit"
+        f"{truncated} cut off at the length limit"
     )
     return done
 

@@ -15,17 +15,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import load_translator
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import LONGEST_SOURCE
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import RUNTIME, check_folder
+from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import StatusLine, amount
+
+if TYPE_CHECKING:
+    from bahdanau_tf.translator import Translator
 
 _SIZE = Range(2, 10**6)
 
@@ -44,11 +49,15 @@ class _Exported(OptionGroup):
     )
     max_source_length: int = option(
         "number of tokens read from a sentence, end symbol included; the rest is cut off",
-        128,
+        LONGEST_SOURCE,
         _SIZE,
     )
     max_target_length: int = option(
         "number of tokens of the longest translation, end symbol included", 128, _SIZE
+    )
+    compare: str | None = option(
+        "sentences of your own, one a line: reports how many the export for ONNX Runtime "
+        "translates as the model does; may be .gz"
     )
     half_weights: bool = option("whether to round weights to float16, which halves the size", False)
 
@@ -60,15 +69,15 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_folder("export_dir", flags.export_dir)
     common.check_model(flags)
-    common.check_files(flags, "dictionary")
-    unused = ["max_source_length", "max_target_length", "half_weights"]
+    common.check_files(flags, "dictionary", "compare")
+    unused = ["max_target_length", "half_weights"]
     if not (flags.format == "onnx" and Path(flags.export_dir, RUNTIME).is_file()):
         common.check_apart_from_models("export_dir", flags.export_dir)  # else it is replaced
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
         common.from_flags(flags, Decoding).check_without_tensorflow()
     else:
-        common.refuse(flags, ["int8"], "without --format=onnx")
+        common.refuse(flags, ["int8", "compare"], "without --format=onnx")
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -80,9 +89,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
     if flags.format == "onnx":
-        about = translator.card, trained_limit(flags.model_dir)
+        about = translator.card, trained_limit(flags.model_dir), flags.max_source_length
         for fact in export_runtime(translator.graph, flags.export_dir, flags.int8, *about):
             StatusLine().note(fact)
+        if flags.compare is not None:
+            StatusLine().note(_compared(translator, flags.export_dir, flags.compare))
         print(flags.export_dir)
         return 0
     if flags.half_weights:
@@ -97,3 +108,14 @@ def run(flags: absl_flags.FlagValues) -> int:
             return 1
         print(publish(folder, flags.export_dir))
     return 0
+
+
+def _compared(translator: Translator, folder: str, path: str) -> str:
+    """A sentence about how many lines of a file an export translates as the model does."""
+    from bahdanau_tf import runtime
+
+    lines = [line for line in read_lines(path) if line.strip()]
+    exported = runtime.Translator.load(folder)
+    pairs = zip(translator.translate(lines), exported.translate(lines), strict=True)
+    equal = sum(own.text == other.text for own, other in pairs)
+    return f"{path}: {equal:,} of {amount(len(lines), 'translation')} equal the model's"

@@ -143,6 +143,7 @@ def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator
 def json_line(translation: Translation, alignments: bool, alternatives: bool = False) -> str:
     """A translation, if wanted with its alignment and its alternatives, if it has any."""
     values = {"source": translation.source, **_hypothesis(translation, alignments)}
+    values["truncated"] = translation.truncated
     if alignments:
         names = ("source_tokens", "source_offsets", "source_spans")
         values |= {name: getattr(translation, name) for name in names}

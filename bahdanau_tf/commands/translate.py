@@ -6,8 +6,8 @@ standard error.
 
 --format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
 line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score. For
-each line, --format=json writes an object with source, text, score, log_prob, finished and, with
---n_best, alternatives.
+each line, --format=json writes an object with source, text, score, log_prob, finished, truncated
+(also true if an export read only the start of the line) and, with --n_best, alternatives.
 
 --alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
 in 0-0 1-2; in JSON also the tokens, where they begin and end, and the soft alignment: a row for
@@ -302,6 +302,8 @@ def _remarks(
     split = flags.split_sentences
     if (longest_sentence(translation) if split else len(translation.source_tokens)) > limit:
         yield long
+    if translation.cut:
+        yield "only its start was translated: longer than --max_source_length of the export"
     if not translation.finished:
         yield "translation cut off at the length limit"
     elif translation.source.strip() and not translation.text:

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.system.device import available_cores, describe_device
+from bahdanau_tf.system.cores import available_cores
+from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.terminal import ProgressLine
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from bahdanau_tf.system.files import checksum, read_object
 
 FILE = "sentencepiece.model"
+BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Two capitals, in the letters of `_kinds`.
@@ -22,6 +24,7 @@ class Reading(NamedTuple):
 
     ids: list[int]  # the end symbol is the last
     offsets: list[tuple[int, int]]  # of each token, in bytes of UTF-8
+    cut: bool = False  # whether only the start of the sentence is read
 
 
 class Written(NamedTuple):
@@ -61,14 +64,21 @@ class Subwords:
         self.unk_id = self._model.unk_id()
         self.eos_id = self._model.eos_id()
 
-    def read(self, text: str) -> Reading:
-        """Splits a sentence."""
-        data = (true_cased(text) if self.true_case else text).encode()
-        pieces = self._model.encode(data, return_type="offset_mapping")
-        ids, offsets = pieces["ids"], pieces["offsets"]
+    def read(self, text: str, longest: int = sys.maxsize) -> Reading:
+        """Splits a sentence, of which at most `longest` ids are read, the end symbol included.
+
+        Bytes are cut first, so that a line of megabytes costs little.
+        """
+        data = text.encode()
+        start = data[: BYTES_PER_TOKEN * longest].decode("utf-8", "ignore")
+        pieces = self._model.encode(
+            (true_cased(start) if self.true_case else start).encode(), return_type="offset_mapping"
+        )
+        ids, offsets = pieces["ids"][: longest - 1], pieces["offsets"][: longest - 1]
+        cut = len(ids) < len(pieces["ids"]) or len(data) > BYTES_PER_TOKEN * longest
         if self.reverse:
             ids, offsets = ids[::-1], offsets[::-1]
-        return Reading([*ids, self.eos_id], offsets)
+        return Reading([*ids, self.eos_id], offsets, cut)
 
     def write(self, ids: list[int]) -> Written:
         """Joins ids up to the first end symbol; padding is skipped."""

@@ -12,16 +12,33 @@ from typing import Any, overload
 import numpy as np
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.options.decoding import BATCH_SIZE, LONGEST_SOURCE
 from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
-from bahdanau_tf.system.files import CARD, RUNTIME, found_directory, read_arrays, read_versioned
+from bahdanau_tf.system.cores import asked_threads, core_count
+from bahdanau_tf.system.files import (
+    CARD,
+    RUNTIME,
+    check_own_files,
+    found_directory,
+    read_arrays,
+    read_versioned,
+    reason,
+)
+from bahdanau_tf.system.ranges import size
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
 from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Tokens, Translation, Translations
 
 FORMAT_VERSION = 1
+INPUTS = {
+    "encode": {"source"},
+    "step": {"ids", "state", "keys", "terms", "mask"},
+    "words": {"features", "count"},
+    "shortlist": {"features", "count", "own"},
+}
+UNTRANSLATED = -1e9  # the score of a text of whose start no word is read
 
 
 class Translator:
@@ -29,11 +46,14 @@ class Translator:
 
     Args:
         folder: The folder of the export.
-        threads: Number of cores to use; default: all.
+        threads: Number of cores to use; default: all that the process may use, unless
+            TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set. Each translates a batch.
 
     Attributes:
         model_name: The class of the model that was exported.
         decoding: How to search, unless a call specifies it.
+        max_source_length: Tokens that are read of a sentence, the end symbol included; the rest
+            is cut off.
         card: The card of the translator that was exported, see `bahdanau_tf.Translator`.
         source_text, target_text: The tokenizers, `bahdanau_tf.runtime.text.Subwords`.
 
@@ -61,12 +81,16 @@ class Translator:
                 f"Translator.load: {folder} holds no export for ONNX Runtime, wanted what "
                 f"`bahdanau-tf export --format=onnx --model_dir={folder} --export_dir=...` writes"
             )
+        check_own_files("Translator.load", folder)
         options = read_versioned(folder / RUNTIME, FORMAT_VERSION, "Translator.load")
         try:
             self.model_name = str(options["model"])
             self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"Translator.load: {folder / RUNTIME}: {error}") from error
+        longest = options.get("max_source_length", LONGEST_SOURCE)
+        name = f"Translator.load: {folder / RUNTIME}"
+        self.max_source_length = size(name, "max_source_length", longest)
         self.source_text = Subwords(folder / "source")
         self.target_text = Subwords(folder / "target")
         lexicon = folder / "lexicon.npz"
@@ -74,8 +98,10 @@ class Translator:
         names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
         card = folder / CARD
         self.card = card.read_text("utf-8") if card.is_file() else ""
+        self._threads = threads or asked_threads() or core_count()
         self._arguments = folder.absolute(), threads
-        self._sessions = {name: _session(folder / f"{name}.onnx", threads) for name in names}
+        self._sessions = {name: _session(folder / f"{name}.onnx") for name in names}
+        self._check(folder)
 
     def __repr__(self) -> str:
         source, target = (
@@ -86,7 +112,34 @@ class Translator:
 
     def __reduce__(self) -> tuple[object, ...]:
         """A translator is pickled and copied by its folder, which must stay."""
-        return type(self), self._arguments, {"decoding": self.decoding}
+        own = ("decoding", "max_source_length")
+        return type(self), self._arguments, {name: getattr(self, name) for name in own}
+
+    def _check(self, folder: Path) -> None:
+        """Raises a ValueError unless graphs and tokenizers belong together."""
+        made: dict[str, object] = {}  # widths of what earlier graphs compute
+        for name, session in self._sessions.items():
+            path, inputs = folder / f"{name}.onnx", {x.name: x for x in session.get_inputs()}
+            if not INPUTS[name] <= inputs.keys():
+                raise ValueError(
+                    f"Translator.load: {path} has the inputs {', '.join(sorted(inputs))}, wanted "
+                    f"{', '.join(sorted(INPUTS[name]))}"
+                )
+            for key, value in inputs.items():
+                if made.get(key, value.shape[-1]) != value.shape[-1]:
+                    raise ValueError(
+                        f"Translator.load: {path} reads {value.shape[-1]} {key}, wanted "
+                        f"{made[key]}, as another graph computes them"
+                    )
+            made |= {x.name: x.shape[-1] for x in session.get_outputs()}
+            side = "source" if name == "encode" else "target"
+            count = self.source_text if name == "encode" else self.target_text
+            known = session.get_modelmeta().custom_metadata_map.get("vocabulary_size")
+            if known not in (None, str(count.vocabulary_size)):  # earlier versions wrote none
+                raise ValueError(
+                    f"Translator.load: {folder / side} has {count.vocabulary_size} ids and "
+                    f"{path} {known}, wanted equal numbers"
+                )
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> Translator:
@@ -130,8 +183,8 @@ class Translator:
         """Translates sentences, as `bahdanau_tf.Translator.translate` does.
 
         Args:
-            sentences: The sentences, of any length and in any order; or one. Bytes that are not
-                UTF-8 are read as U+FFFD.
+            sentences: The sentences, in any order; or one. Bytes that are not UTF-8 are read as
+                U+FFFD. Of a long one only the start is read, see `max_source_length`.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence, the text that its translation begins with.
@@ -144,7 +197,7 @@ class Translator:
 
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
-                differ, or an option cannot be used here.
+                differ, or an option cannot be used here; or the model computes NaN.
         """
         if is_one := isinstance(sentences, str | bytes):
             sentences = [sentences]
@@ -167,7 +220,8 @@ class Translator:
                 {} if prefixes is None else {"prefixes": prefixes}
             )
             work = partial(self._batch, decoding)
-            return Translations(in_batches("Translator.translate", columns, work, batch_size))
+            rows = in_batches("Translator.translate", columns, work, batch_size, self._threads)
+            return Translations(rows)
 
         if split_sentences:
             translations = Translations(translate_lines(run, sentences, prefixes))
@@ -201,11 +255,17 @@ class Translator:
         """The translations of a batch, in order; those of sentences without words are empty."""
         texts = [*map(decoded, sentences)]
         starts = map(decoded, prefixes or [""] * len(texts))
-        rows = [*zip(texts, map(self.source_text.read, texts), starts, strict=True)]
+        readings = [self.source_text.read(text, self.max_source_length) for text in texts]
+        rows = [*zip(texts, readings, starts, strict=True)]
         batch = [row for row in rows if row[1].offsets]
         translations = iter(self._search(batch, decoding) if batch else ())
         for text, reading, _ in rows:
-            yield next(translations) if reading.offsets else Translation(text)
+            if reading.offsets:
+                yield next(translations)
+            elif reading.cut:
+                yield Translation(text, score=UNTRANSLATED, finished=False, cut=True)
+            else:
+                yield Translation(text)
 
     def _search(
         self, batch: Sequence[tuple[str, Reading, str]], decoding: Decoding
@@ -216,23 +276,30 @@ class Translator:
         source = np.zeros([len(batch), width], np.int64)
         for row, (_, reading, _) in enumerate(batch):
             source[row, : len(reading.ids)] = reading.ids
+        # A prefix of more tokens than the longest translation has is not finished.
+        prefixes = [target.read(prefix, decoding.max_length + 1) for _, _, prefix in batch]
         sentences = [
-            Sentence(len(reading.ids), row != 0, target.read(prefix).ids[:-1] if prefix else ())
-            for (_, reading, prefix), row in zip(batch, source, strict=True)
+            Sentence(len(reading.ids), row != 0, prefix.ids[:-1])
+            for (_, reading, _), row, prefix in zip(batch, source, prefixes, strict=True)
         ]
         forbidden = [target.pad_id, *([target.unk_id] if decoding.unknown == "forbid" else [])]
         lexicon = self._lexicon if decoding.shortlist else None
         model = _Model(self._sessions, source, lexicon, [x.prefix for x in sentences])
         results = search(model, sentences, decoding, target.eos_id, forbidden)
         return [
-            self._translation(text, reading, hypotheses)
-            for (text, reading, _), hypotheses in zip(batch, results, strict=True)
+            self._translation(text, reading, hypotheses, reading.cut or prefix.cut)
+            for (text, reading, _), prefix, hypotheses in zip(batch, prefixes, results, strict=True)
         ]
 
     def _translation(
-        self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis]
+        self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis], cut: bool
     ) -> Translation:
         """The best hypothesis of a sentence, with the others."""
+        if not hypotheses:
+            raise ValueError(
+                f"Translator.translate: {self._arguments[0]} computes NaN for {source[:60]!r}, "
+                "wanted numbers: its weights are damaged"
+            )
         read = Tokens.cut(source, reading.offsets, self.source_text.reverse)
         first, *others = (
             read.translated(
@@ -241,24 +308,25 @@ class Translator:
                 score=x.score,
                 log_prob=x.log_prob,
                 finished=x.finished,
+                cut=cut,
             )
             for x in hypotheses
         )
         return replace(first, alternatives=others)
 
 
-def _session(path: Path, threads: int | None) -> Any:
-    """An ONNX graph, ready to run."""
+def _session(path: Path) -> Any:
+    """An ONNX graph, ready to run in the thread that calls it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1  # threads of its own would spin, on any core
     options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    try:  # by its contents, since a name need not be UTF-8
+        contents = path.read_bytes()
+        return onnxruntime.InferenceSession(contents, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class for each kind of damage
-        raise ValueError(f"Translator.load: {path} cannot be read: {error}") from error
+        raise ValueError(f"Translator.load: {path} cannot be read: {reason(error)}") from error
 
 
 class _Model:

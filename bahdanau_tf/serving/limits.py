@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.options.decoding import LONGEST_SOURCE
 from bahdanau_tf.text.rows import append_end, as_strings, surfaces
 from bahdanau_tf.text.tokenizer import Reading, Tokenizer, Written
 from bahdanau_tf.translation import TranslationGraph
@@ -39,7 +40,7 @@ class Limits:
         ValueError: A value is too small.
     """
 
-    max_source_length: int = 128
+    max_source_length: int = LONGEST_SOURCE
     max_target_length: int = 128
     n_best: int = 0
 

@@ -34,6 +34,7 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.options.decoding import LONGEST_SOURCE
 from bahdanau_tf.system import files
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation import TranslationGraph
@@ -185,8 +186,8 @@ class _Graph:
         values = self.add("Cast", self.constant(bytes_), to=FLOAT)
         return self.add("Mul", values, self.constant(scale))
 
-    def write(self, path: Path) -> None:
-        """Writes the graph."""
+    def write(self, path: Path, vocabulary_size: int) -> None:
+        """Writes the graph, which reads or writes so many ids."""
         import onnx
 
         for node in self.nodes:
@@ -197,6 +198,7 @@ class _Graph:
         )
         opsets = [self.helper.make_opsetid("", OPSET), self.helper.make_opsetid(MICROSOFT, 1)]
         model = self.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        self.helper.set_model_props(model, {"vocabulary_size": str(vocabulary_size)})
         onnx.checker.check_model(model)
         files.write_atomically(path, model.SerializeToString())
 
@@ -243,7 +245,7 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     graph.output("mask", graph.add("Unsqueeze", missing, graph.whole(1)), FLOAT, "B", 1, "T")
     state = graph.add("Tanh", graph.product(start, *bridge))
     graph.output("state", state, FLOAT, "B", bridge[0].shape[1])
-    graph.write(path)
+    graph.write(path, model.source_vocabulary_size)
 
 
 def _embeddings(layer: Any) -> Array:
@@ -350,7 +352,7 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
     graph.output("features", features, FLOAT, "B", "K", width)
     graph.output("state_after", new, FLOAT, "B", "K", n)
     graph.output("weights", weights, FLOAT, "B", "K", "T")
-    graph.write(path)
+    graph.write(path, model.target_vocabulary_size)
 
 
 def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
@@ -397,7 +399,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
     graph.output("words", words, INT64, "B", "K", "N")
     graph.output("logits", logits, FLOAT, "B", "K", "V")
     graph.output("normalizer", normalizer, FLOAT, "B", "K", 1)
-    graph.write(path)
+    graph.write(path, model.target_vocabulary_size)
 
 
 _TOLERANCE = 1e-5  # of α, and of log-probabilities as a share of the largest
@@ -425,6 +427,7 @@ def export_runtime(
     int8: bool = False,
     card: str = "",
     max_length: int | None = None,
+    max_source_length: int = LONGEST_SOURCE,
 ) -> list[str]:
     """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
 
@@ -437,6 +440,7 @@ def export_runtime(
         int8: Whether weights have a byte each.
         card: The translator's card, which is copied.
         max_length: Tokens of the longest source in training; `translate` warns of longer ones.
+        max_source_length: Tokens that are read of a source, the end symbol included.
 
     Returns:
         Sentences about the comparison.
@@ -463,6 +467,7 @@ def export_runtime(
         "model": type(graph.model).__name__,
         "decoding": vars(graph.decoding),
         "max_length": max_length,
+        "max_source_length": max_source_length,
     }
     facts = []
     with files.replaced_directory(folder) as aside:

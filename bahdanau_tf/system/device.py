@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-INTRA_OP = "TF_NUM_INTRAOP_THREADS"  # variables that TensorFlow reads
-INTER_OP = "TF_NUM_INTEROP_THREADS"
+from bahdanau_tf.system.cores import INTER_OP, INTRA_OP, available_cores, core_count
+
 _SQUARE, _PRODUCTS = 512, 20  # width and number of the products that are measured
 
 
@@ -74,27 +74,20 @@ def adds_up_in_float32(dtype: tf.DType) -> bool:
     return has_gpu() or (dtype == tf.bfloat16 and has_fast_bfloat16())
 
 
-def available_cores() -> list[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 def use_threads(count: int | None = None) -> None:
     """Sets the number of threads, one for each operation; call it before any.
 
     Operations that do not depend on each other (of parts of a batch, or of several batches) then
     use several cores. That is faster than dividing each operation among the cores. Without a count
-    they are as many as this process has cores, unless TensorFlow's environment variables are set,
-    there is a GPU, or TensorFlow is running already: then nothing changes. With a count, a
-    TensorFlow that is running with other threads raises a ValueError.
+    they are as many as the cores that this process may use, unless TensorFlow's environment
+    variables are set, there is a GPU, or TensorFlow is running already: then nothing changes. With
+    a count, a TensorFlow that is running with other threads raises a ValueError.
     """
     if count is None and (os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()):
         return
     try:
         tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(count or len(available_cores()))
+        tf.config.threading.set_inter_op_parallelism_threads(count or core_count())
     except RuntimeError:
         if count is not None:
             raise ValueError(

@@ -104,6 +104,17 @@ def check_regular(path: AnyPath) -> None:
         raise ValueError(f"{path} is a pipe or a device, wanted a file")
 
 
+def check_own_files(reader: str, folder: Path) -> None:
+    """Raises a ValueError unless every file of a model's folder is a regular file inside it.
+
+    A link in a model from elsewhere could name any file of whoever loads it.
+    """
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        inside = path.resolve().is_relative_to(folder.resolve())
+        if not inside or not (path.is_file() or path.is_dir()):
+            raise ValueError(f"{reader}: {path} is not a regular file inside {folder}, wanted one")
+
+
 def check_unpacked(archive: zipfile.ZipFile) -> None:
     """Raises a ValueError if an archive is small but unpacks to a large one.
 
@@ -123,7 +134,7 @@ def read_object(path: AnyPath) -> dict[str, object]:
     check_regular(path)
     try:
         value = json.loads(Path(path).read_bytes())
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{path} holds a {type(value).__name__}, wanted a JSON object")

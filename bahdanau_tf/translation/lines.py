@@ -102,6 +102,7 @@ def _in_a_row(parts: Sequence[Translation], with_weights: bool) -> Translation:
         source_offsets=source_offsets,
         target_offsets=target_offsets,
         weights=_stacked(parts, finished) if with_weights else None,
+        cut=any(part.cut for part in parts),
     )
 
 

@@ -45,6 +45,8 @@ class Translation:
         weights: Soft alignment α, float32 [T_y, T_x]; the last column, and the last row of a
             finished translation, belong to the end symbols. None for a model without attention.
         alternatives: The other translations of an n-best list, best first.
+        cut: Whether only the start of the source, or of its prefix, was read, because it is longer
+            than the translator reads.
     """
 
     source: str
@@ -58,6 +60,7 @@ class Translation:
     target_offsets: Offsets = field(default_factory=list)
     weights: np.ndarray | None = None
     alternatives: list[Translation] = field(default_factory=list)
+    cut: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -97,6 +100,11 @@ class Translation:
         A vocabulary of bytes can write them.
         """
         return " ".join(self.text.replace("\0", "").split("\n"))
+
+    @property
+    def truncated(self) -> bool:
+        """Whether not all was translated, as in a SavedModel: it was cut, or is not finished."""
+        return self.cut or not self.finished
 
     def view(self, language: str | None = None) -> str:
         """The translation with its alignment, as HTML that a notebook draws.

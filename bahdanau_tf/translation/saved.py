@@ -115,6 +115,7 @@ def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...],
     folder = Path(directory)
     if not (folder / DESCRIPTION).is_file():
         folder = best_folder(folder)
+    files.check_own_files("Translator.load", folder)
     sources, decoding = _read_description(folder)
     is_small = (folder / CONFIG).is_file()
     for name in (CONFIG, WEIGHTS, DICTIONARY) if is_small else (MODEL, DICTIONARY):
