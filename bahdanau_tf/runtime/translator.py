@@ -126,19 +126,19 @@ class Translator:
                     f"{', '.join(sorted(INPUTS[name]))}"
                 )
             for key, value in inputs.items():
-                if made.get(key, value.shape[-1]) != value.shape[-1]:
+                if made.get(key, value.shape[-1:]) != value.shape[-1:]:
                     raise ValueError(
-                        f"Translator.load: {path} reads {value.shape[-1]} {key}, wanted "
-                        f"{made[key]}, as another graph computes them"
+                        f"Translator.load: {path} reads {key} of width {value.shape[-1:]}, wanted "
+                        f"{made[key]}, which another graph computes"
                     )
-            made |= {x.name: x.shape[-1] for x in session.get_outputs()}
-            side = "source" if name == "encode" else "target"
-            count = self.source_text if name == "encode" else self.target_text
-            known = session.get_modelmeta().custom_metadata_map.get("vocabulary_size")
-            if known not in (None, str(count.vocabulary_size)):  # earlier versions wrote none
+            made |= {x.name: x.shape[-1:] for x in session.get_outputs()}
+            is_source = name == "encode"
+            count = (self.source_text if is_source else self.target_text).vocabulary_size
+            size_of_graph = session.get_modelmeta().custom_metadata_map.get("vocabulary_size")
+            if size_of_graph not in (None, str(count)):  # earlier versions wrote none
                 raise ValueError(
-                    f"Translator.load: {folder / side} has {count.vocabulary_size} ids and "
-                    f"{path} {known}, wanted equal numbers"
+                    f"Translator.load: {folder / ('source' if is_source else 'target')} has "
+                    f"{count} ids and {path} {size_of_graph}, wanted equal numbers"
                 )
 
     @classmethod
