@@ -22,9 +22,8 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import load_translator
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.decoding import LONGEST_SOURCE
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import RUNTIME, check_folder
+from bahdanau_tf.system.files import LONGEST_SOURCE, RUNTIME, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine, amount

@@ -12,7 +12,6 @@ from bahdanau_tf.system.ranges import Range, check_range, did_you_mean
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
-LONGEST_SOURCE = 128  # tokens that an export reads of a sentence, unless it is made for more
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 _DRAWN = {"sampling": [True]}

@@ -12,13 +12,14 @@ from typing import Any, overload
 import numpy as np
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.decoding import BATCH_SIZE, LONGEST_SOURCE
+from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
 from bahdanau_tf.system.cores import asked_threads, core_count
 from bahdanau_tf.system.files import (
     CARD,
+    LONGEST_SOURCE,
     RUNTIME,
     check_own_files,
     found_directory,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.models.stepwise import TranslationModel
-from bahdanau_tf.options.decoding import LONGEST_SOURCE
+from bahdanau_tf.system.files import LONGEST_SOURCE
 from bahdanau_tf.text.rows import append_end, as_strings, surfaces
 from bahdanau_tf.text.tokenizer import Reading, Tokenizer, Written
 from bahdanau_tf.translation import TranslationGraph

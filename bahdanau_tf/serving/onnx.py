@@ -34,7 +34,6 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.options.decoding import LONGEST_SOURCE
 from bahdanau_tf.system import files
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation import TranslationGraph
@@ -427,7 +426,7 @@ def export_runtime(
     int8: bool = False,
     card: str = "",
     max_length: int | None = None,
-    max_source_length: int = LONGEST_SOURCE,
+    max_source_length: int = files.LONGEST_SOURCE,
 ) -> list[str]:
     """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
 
