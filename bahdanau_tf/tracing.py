@@ -124,6 +124,7 @@ def trace(
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
         steps=_steps(model, tokens_of, walk, ids, places, candidates),
+        opens_at=min(forced, default=0),
     )
 
 

@@ -1,6 +1,7 @@
 """`trace`, compared with the NumPy reference; sums of contributions."""
 
 import json
+import re
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -566,8 +567,10 @@ def test_a_trace_shows_the_attention_that_is_forced(order, target):
     rows = column(plain.steps, "weights")
     assert_same_trace(trace(translator, TEXT, target, attention=rows), plain)
     row = {1: np.eye(6)[4]}
-    steps = trace(translator, TEXT, target, attention=row).steps
+    forced = trace(translator, TEXT, target, attention=row)
+    steps = forced.steps
     assert steps[1].weights == [*row[1]]
+    assert re.findall(r'value="(\d+)" checked', forced.view()) == ["1"]
     wanted = reference_forward(translator.model, ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN))
     norm = np.linalg.norm(wanted.annotations[0, 4])
     assert steps[1].context_norm == pytest.approx(norm, abs=1e-5)

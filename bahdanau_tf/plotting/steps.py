@@ -123,6 +123,7 @@ class Trace:
             the same name differ between cells; "" without gates. If the layers of a deep cell
             differ, a line for each.
         steps: One for each target word and for the end symbol.
+        opens_at: The step that its view shows first: the first one whose attention was set, or 0.
     """
 
     source: str
@@ -130,6 +131,7 @@ class Trace:
     step_order: str
     gate_convention: str
     steps: list[Step] = field(default_factory=list)
+    opens_at: int = 0
 
     def view(self, language: str | None = None) -> str:
         """The steps one by one, as HTML that a notebook draws; see `view_traces`."""
@@ -405,9 +407,10 @@ def view_traces(traces: Mapping[str, Trace], language: str | None = None) -> str
     """
     longest = max((trace.steps for trace in traces.values()), key=len, default=[])
     tokens = [step.token for step in longest]
+    first = min(max((trace.opens_at for trace in traces.values()), default=0), len(tokens) - 1)
     names = labels(tokens) if len(traces) == 1 else [str(i + 1) for i in range(len(tokens))]
     buttons = "".join(
-        f'<label><input type="radio" name="step" value="{i}"{"" if i else " checked"}>'
+        f'<label><input type="radio" name="step" value="{i}"{" checked" * (i == first)}>'
         f" <bdi>{escape(name)}</bdi></label>"
         for i, name in enumerate(names)
     )
