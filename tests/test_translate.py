@@ -544,6 +544,27 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
     assert said == ["line 2: more than 5,000 characters; this will take a while\n", ""]
 
 
+@pytest.mark.parametrize("split", [[], ["--split_sentences"]])
+def test_of_a_line_that_is_far_too_long_only_the_start_is_read(run, capsys, monkeypatch, split):
+    """Before memory grows with it; a line of many sentences is as long as they are."""
+    read = []
+    monkeypatch.setattr(
+        Shouter,
+        "translate",
+        lambda _, lines, **__: (
+            read.extend(lines)
+            or [Translation(line, "x", alternatives=[Translation(line)]) for line in lines]
+        ),
+    )
+    long = f"{'x' * 999_999} end."
+    out = run(f"a\n{long} B.\n", "--format=json", "--max_source_length=3", "--n_best=2", *split)
+    assert read == ["a", "x" * 192, *["B."][: len(split)]]
+    assert [json.loads(row)["source"] for row in out.splitlines()] == ["a", f"{long} B."]
+    assert (
+        "line 2: only its start is translated, see --max_source_length\n" in capsys.readouterr().err
+    )
+
+
 def test_split_sentences_splits_known_examples():
     for text in (
         "Mr. Smith left. | Why? | He knew!",

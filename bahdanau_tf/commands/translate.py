@@ -39,7 +39,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -54,12 +54,14 @@ from bahdanau_tf.system.terminal import LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf import runtime
-    from bahdanau_tf.translation import Translation, Translations
+    from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
 # Flags that change no line.
 HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "help", "traceback")
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
+PER_TOKEN = 64  # characters of a line that are read, for each token that the model can use
+CUT_LINE = "only its start is translated, see --max_source_length"
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
@@ -83,8 +85,9 @@ class _Lines(common.Batches):
     )
     alignments: bool = option("whether to write the alignment of each translation", False)
     max_source_length: int | None = option(
-        "longer lines, in tokens of the model, are reported on standard error; default: the "
-        "length limit of its training, if known",
+        "longer lines, in tokens of the model, are reported on standard error, and of a line of "
+        "more than 64 times as many characters only the start is translated; default: the length "
+        "limit of its training, or if that is not known, --max_length",
         within=Range(1, 10**9),
     )
     split_sentences: bool = option(
@@ -194,6 +197,13 @@ def run(flags: absl_flags.FlagValues) -> None:
 
     part = _Part.of(flags)
     limit = _limit(flags)
+    most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
+
+    def is_cut(line: str) -> bool:
+        parts = split_sentences(line) if flags.split_sentences else [line]
+        return max(map(len, parts), default=0) > most
+
+    are_slow = flags.split_sentences or most > SLOW
     translator = files.load_either(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
@@ -215,9 +225,10 @@ def run(flags: absl_flags.FlagValues) -> None:
             counter.note(PROMPT)
         for window in files.windows(part.lines(flags), 1 if typed else flags.window):
             sources, prefixes = map(list, zip(*window, strict=True))
-            slow = [n for n, line in enumerate(sources) if len(line) > SLOW]
+            slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            translations = _translated(flags, translator, sources, prefixes)
+            counter.report(CUT_LINE, [n for n, line in enumerate(sources) if is_cut(line)])
+            translations = _translated(flags, translator, sources, prefixes, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
                 for remark in _remarks(flags, translation, *limit):
@@ -263,17 +274,28 @@ def _translated(
     translator: Translator | runtime.Translator,
     lines: list[str],
     prefixes: list[str],
+    most: int,
 ) -> Iterable[Translation]:
-    """The translations of some lines, in order."""
+    """The translations of some lines, in order; at most so many characters of each are read."""
     from bahdanau_tf.translation.lines import translate_lines
 
-    def translate(lines: list[str], prefixes: list[str] | None) -> Translations:
-        return translator.translate(lines, batch_size=flags.batch_size, prefixes=prefixes)
+    def translate(lines: list[str], prefixes: list[str] | None) -> list[Translation]:
+        starts = [line[:most] for line in lines]
+        rows = translator.translate(starts, batch_size=flags.batch_size, prefixes=prefixes)
+        return [_of_whole(line, row) for line, row in zip(lines, rows, strict=True)]
 
     starts = prefixes if any(prefixes) else None
     if flags.split_sentences:
         return translate_lines(translate, lines, starts, flags.alignments)
     return translate(lines, starts)
+
+
+def _of_whole(line: str, row: Translation) -> Translation:
+    """The translation of a line, of which perhaps only the start was read."""
+    if row.source == line:
+        return row
+    alternatives = [_of_whole(line, other) for other in row.alternatives]
+    return replace(row, source=line, alternatives=alternatives)
 
 
 def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
