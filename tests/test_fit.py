@@ -196,7 +196,8 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"dev": []}, "^fit: dev: none of 0 sentence pairs has words on both sides$"),
         ({"dev": [("a",)]}, "fit: dev has .'a',., wanted pairs"),
         ({"dev": (["a"] * 2, ["b"])}, "dev: source has 2 sentences and target 1, wanted equal"),
-        ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),
+        ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*wanted one line"),
+        ({"dev": (["a"] * 9, ["c"] * 7 + ["\ud83d", "\0"])}, "sentence 7 of dev.target is .*ud83d"),
     ],
 )
 def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> None:

@@ -203,7 +203,7 @@ def test_compressed_text_with_blank_lines_is_selected(flags, pool, tmp_path, cap
         ({"source": "absent.en"}, "absent.en"),
         ({"source": "{tmp}/in.en"}, "100 lines"),
         ({"in_domain_target": "{tmp}/pool.fr"}, "1,400"),
-        ({"in_domain_source": "{tmp}/bad"}, "line 2 is not valid UTF-8"),
+        ({"in_domain_source": "{tmp}/bad"}, "line 2 is not UTF-8"),
         ({"in_domain_source": "{tmp}/empty"}, "0 lines"),
         ({"output_source": "{tmp}/no/out.en"}, "no folder"),
         ({"output_source": "{tmp}/out.fr"}, "is also --output_source"),

@@ -96,6 +96,25 @@ def test_utf16_is_named(tmp_path, monkeypatch, encoding, pack):
             list(read_lines(None))
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("a cat\na dog\n".encode("utf-16-le"), "line 1 has a NUL.*UTF-16: `iconv -f UTF-16LE -t"),
+        ("a cat\na dog\n".encode("utf-16-be"), "line 1 has a NUL.*UTF-16: `iconv -f UTF-16BE -t"),
+        ("кот\nпёс\n".encode("utf-16-le"), "line 2 has a NUL.*`iconv -f UTF-16LE -t"),
+        ("un été\n".encode("latin-1"), "line 1 is not UTF-8; .*`iconv -f WINDOWS-1252 -t UTF-8`"),
+        (b"a cat\ra dog\r", r"return.* alone, wanted line feeds: .*`tr '\\r' '\\n'`"),
+        (b"a cat\r" * 200_000, "carriage returns alone"),  # longer than a line may be
+    ],
+)
+def test_other_encodings_and_line_ends_are_refused_with_a_remedy(tmp_path, data, said):
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    for read in (lambda: [*read_lines(path)], lambda: ParallelCorpus(path, path)):
+        with pytest.raises(ValueError, match=f"text: .*{said}"):
+            read()
+
+
 @pytest.mark.parametrize("name", ["plain", "packed.gz"])
 def test_written_lines_are_read_back(tmp_path, name):
     path = str(tmp_path / name)

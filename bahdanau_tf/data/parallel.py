@@ -16,7 +16,16 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.system.lines import Text, check_line, end_of_line, read_lines, seekable
+from bahdanau_tf.system.lines import (
+    Text,
+    check_ends,
+    check_line,
+    decoded,
+    encoded,
+    end_of_line,
+    read_lines,
+    seekable,
+)
 from bahdanau_tf.system.terminal import amount
 
 SIDES = ("source", "target")
@@ -35,8 +44,9 @@ class TextFile:
     the path, or `side` for a list; `is_blank`, bool [lines], is True for lines of white space only;
     `digest` is the BLAKE2b digest of the text.
 
-    A ValueError is raised for a text that is not UTF-8, a line that is too long, a damaged gzip
-    file, a pipe, or a sentence that is not a string of one line.
+    A ValueError is raised for a text that is not UTF-8 or has a NUL, a line that is too long, lines
+    that end in CR alone, a damaged gzip file, a pipe, or a sentence that is not a string of one
+    line.
     """
 
     def __init__(self, text: Text, side: str = "text") -> None:
@@ -53,12 +63,14 @@ class TextFile:
         name = f"ParallelCorpus: {self.name}"
         place = file.tell()
         while block := file.read(BLOCK) + end_of_line(file):
+            if not lines:
+                check_ends(block, name)
             digest.update(block)
             here = _line_starts(block)
             sizes = np.diff(np.append(here, len(block)))
             longest = int(sizes.argmax())
             check_line(int(sizes[longest]), lines + longest + 1, name)
-            self._check_encoding(block, lines)
+            decoded(block, lines, name)  # checks the encoding
             starts.append(place + here[-lines % STRIDE :: STRIDE])
             blank.append(_is_blank(block, here))
             place += len(block)
@@ -85,26 +97,13 @@ class TextFile:
             lines.append(together[place].rstrip(b"\r"))
         return lines
 
-    def _check_encoding(self, block: bytes, lines_before: int) -> None:
-        try:
-            block.decode()
-        except UnicodeDecodeError as error:
-            line = lines_before + block.count(b"\n", 0, error.start) + 1
-            raise ValueError(
-                f"ParallelCorpus: {self.name}, line {line} is not valid UTF-8"
-            ) from error
-
 
 @contextlib.contextmanager
 def _in_file(sentences: Sequence[str], side: str) -> Iterator[BinaryIO]:
     """Writes sentences to a temporary file without a name, one a line."""
     with tempfile.TemporaryFile() as file:
         for place, sentence in enumerate(sentences):
-            if not isinstance(sentence, str) or "\n" in sentence:
-                raise ValueError(
-                    f"ParallelCorpus: {side}[{place}] is {sentence!r}, wanted a string of one line"
-                )
-            file.write(f"{sentence}\n".encode())
+            file.write(encoded(sentence, f"ParallelCorpus: {side}[{place}]"))
         file.seek(0)
         yield cast(BinaryIO, file)
 

@@ -47,6 +47,48 @@ def check_line(size: int, number: int, name: str) -> None:
         )
 
 
+def check_ends(start: bytes, name: str) -> None:
+    """Raises a ValueError if a text, of which this is the start, has CR alone at its line ends."""
+    if b"\n" not in start and b"\r" in start.rstrip(b"\r"):
+        raise ValueError(
+            f"{name}: lines end in carriage returns alone, wanted line feeds: convert the text "
+            r"with `tr '\r' '\n'`"
+        )
+
+
+def decoded(lines: bytes, before: int, name: str) -> str:
+    """Decodes whole lines of a text, which has as many `before` them.
+
+    A ValueError, with the number of the line and what to do, is raised if they are not UTF-8 or
+    have a NUL.
+    """
+    if (place := lines.find(b"\0")) >= 0:
+        # A text in UTF-16 starts with the NUL of an ASCII letter, or has it behind the letter.
+        order = "LE" if before or place % 2 else "BE"
+        fault = f"has a NUL, wanted UTF-8; probably UTF-16: `iconv -f UTF-16{order} -t UTF-8`"
+    else:
+        try:
+            return lines.decode()
+        except UnicodeDecodeError as error:
+            place = error.start
+        fault = (
+            "is not UTF-8; convert the text with `iconv -f WINDOWS-1252 -t UTF-8` if it is "
+            "Latin-1, or name its encoding there"
+        )
+    number = before + lines.count(b"\n", 0, place) + 1
+    raise ValueError(f"{name}: line {number} {fault}")
+
+
+def encoded(sentence: object, name: str, unwanted: str = "\n\0") -> bytes:
+    """A sentence as a line of a text; raises a ValueError with its name if it is not one."""
+    if isinstance(sentence, str) and not any(letter in sentence for letter in unwanted):
+        with suppress(UnicodeEncodeError):  # half of a pair of surrogates
+            return f"{sentence}\n".encode()
+    raise ValueError(
+        f"{name} is {sentence!r}, wanted one line of text that UTF-8 can encode, without NUL"
+    )
+
+
 def end_of_line(stream: BinaryIO) -> bytes:
     """Reads the rest of a line, at most one byte more than `longest_line`."""
     return stream.readline(longest_line + 1)
@@ -60,17 +102,16 @@ def read_lines(path: AnyPath | None, first: int = 0, last: int | None = None) ->
     unpacked, whatever its name. The first lines may be skipped, and need not be UTF-8 then; `last`
     is the number of the last line that is read.
 
-    A ValueError is raised if a line is not UTF-8 or too long (the message has its number), if the
-    file is UTF-16, or if a gzip file is damaged.
+    A ValueError is raised if a line is not UTF-8, has a NUL or is too long (the message has its
+    number), if the file is UTF-16, if its lines end in CR alone, or if a gzip file is damaged.
     """
     with _opened(path) as text:
         for number, line in itertools.islice(enumerate(_lines(text, path), 1), first, last):
-            try:
-                decoded = line.decode("utf-8" if number > 1 else "utf-8-sig")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{_name(path)}: line {number} is not UTF-8") from error
-            if decoded:  # empty if the file holds a byte order mark alone
-                yield decoded.removesuffix("\n").rstrip("\r")
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if line:  # empty if the file holds a byte order mark alone
+                text_of_line = decoded(line, number - 1, _name(path))
+                yield text_of_line.removesuffix("\n").rstrip("\r")
 
 
 def count_lines(path: AnyPath) -> int:
@@ -232,6 +273,8 @@ def _opened(path: AnyPath | None) -> Iterator[BinaryIO]:
 def _lines(text: BinaryIO, path: AnyPath | None) -> Iterator[bytes]:
     name = _name(path)
     for number, line in enumerate(iter(lambda: end_of_line(text), b""), 1):
+        if number == 1:
+            check_ends(line, name)
         check_line(len(line), number, name)
         yield line
 

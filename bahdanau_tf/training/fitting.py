@@ -29,7 +29,7 @@ from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.imports import imported
-from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import count_lines, encoded
 from bahdanau_tf.system.ranges import did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount, worded
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
@@ -312,13 +312,10 @@ def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
 
 def _write_sentences(path: Path, sentences: Sequence[object]) -> None:
     """Writes sentences, unless a training of the folder has others."""
-    for number, sentence in enumerate(sentences):
-        if not isinstance(sentence, str) or "\n" in sentence or "\r" in sentence:
-            raise ValueError(
-                f"fit: sentence {number} of {path.name} is {sentence!r}, wanted a string "
-                "without line breaks"
-            )
-    data = "".join(f"{sentence}\n" for sentence in sentences).encode()
+    data = b"".join(
+        encoded(sentence, f"fit: sentence {number} of {path.name}", "\r\n\0")
+        for number, sentence in enumerate(sentences)
+    )
     if path.is_file() and path.read_bytes() == data:
         return
     if is_begun(path.parents[1]):
