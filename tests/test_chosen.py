@@ -206,6 +206,8 @@ def test_it_goes_on_without_naming_the_texts(trained, tmp_path, monkeypatch, cap
     new = tmp_path / "new"
     assert main(["train", *words, f"--model_dir={new}"]) == 2
     assert "--train_source is missing" in capsys.readouterr().err
+    assert main(["train", "--train_source=x.txt", f"--model_dir={new}"]) == 2
+    assert "target is missing; if x.txt is a table of both sides, its" in capsys.readouterr().err
 
 
 def test_a_dev_text_is_remembered_with_the_texts(calls, trained, tmp_path, monkeypatch):
@@ -421,6 +423,8 @@ def test_the_same_text_on_both_sides_is_told(tmp_path, capsys):
         ("ab", "abcd", "2 of 4 dev pairs are training pairs, too"),
         ("ab" * 19 + "c", "abc", "3 of 3 dev pairs"),
         ("abcdefghijklmnopqrs", "a" + "z" * 10, None),  # 9 %, by chance
+        (["en", "a b", "c d"], "de", "the first train pair, 'en' and 'zen', looks like a header"),
+        (["en", "ab", "cd"], "de", None),  # a list of words
         (["a\tx", "b\tx"], "de", "--train_source: the lines of"),
         (["a\tx", "b"], "de", None),
     ],
@@ -488,14 +492,28 @@ def test_a_table_is_read_as_two_texts(calls, tmp_path, ending, capsys):
     assert "have tabs" not in said
 
 
-@pytest.mark.parametrize(("row", "columns"), [("no tab", "1 column"), ("a\tb\tc", "3 columns")])
-def test_a_table_has_two_columns(tmp_path, capsys, row, columns):
-    path = table(tmp_path / "pairs.tsv", [*PAIRS[:2], (row,), *PAIRS])
+IDS = [f"{n}\teng\tthe {w} dog\t{n}\tle chien {w}" for n, w in enumerate(("big", "old", "red"))]
+SOURCES = [f"a {w} cat.\tun chat {w}.\tCC-BY 2.0 (France) #{w}" for w in ("big", "old")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([*PAIRS[:2], ("alone",), *PAIRS], "line 3 has no tab, wanted two columns"),
+        ([*PAIRS[:2], ("a\tb\tc",)], "line 3 has 3 columns, wanted two"),
+        ([(row,) for row in IDS], "columns 3 and 5 look like text, and `cut -f3,5` keeps"),
+        ([(row,) for row in SOURCES], "columns 1 and 2 look like text, and `cut -f1,2` keeps"),
+        ([("1\t2\t3",)], "with a tab between them\n"),  # no text
+    ],
+)
+def test_a_table_has_two_columns(tmp_path, capsys, rows, said):
+    path = table(tmp_path / "pairs.tsv", rows)
     folder = tmp_path / "model"
     words = [f"--train_source={path}", f"--model_dir={folder}"]
     assert main(["train", *words]) == 2
-    said = f"--train_source: {path}, line 3 has {columns}, wanted two"
-    assert said in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"--train_source: {path}, line " in err
+    assert said in err
     assert not folder.exists()
 
 

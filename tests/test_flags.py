@@ -255,6 +255,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--dev_source=pairs.jsonl"], "pairs.jsonl is not plain text, wanted"),
         (["--train_target=x.NDJSON.gz"], "`jq -r .en FILE` writes the field"),
         (["--train_source=x.tmx"], "docs/train.md has Python code"),
+        (["--train_source=fr.po"], "docs/train.md has Python code"),
         (["--train_source=x.csv"], ".tsv file, which --train_source (or"),
         (
             ["--train_source=x.tsv", "--train_target=x.tsv"],

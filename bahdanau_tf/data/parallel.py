@@ -192,7 +192,7 @@ _XML = "docs/train.md has Python code that makes a .tsv file from it"
 _TABLE = "save its two columns as a .tsv file, which --train_source (or --dev_source) alone reads"
 OTHERS = {
     **dict.fromkeys((".jsonl", ".ndjson"), _JSON),
-    **dict.fromkeys((".tmx", ".xlf", ".xliff"), _XML),
+    **dict.fromkeys((".tmx", ".xlf", ".xliff", ".po"), _XML),
     **dict.fromkeys((".csv", ".xlsx", ".parquet"), _TABLE),
 }
 
@@ -255,9 +255,33 @@ def _rows(table: str, name: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(read_lines(table), 1):
         cells = line.split("\t") if line.strip() else ["", ""]
         if len(cells) != len(SIDES):
+            count = amount(len(cells), "column") if len(cells) > 1 else "no tab"
             raise ValueError(
-                f"--{name}_source: {table}, line {number} has {amount(len(cells), 'column')}, "
-                "wanted two, a sentence and its translation with a tab between them; `cut -f1,2` "
-                "makes a file of the first two columns"
+                f"--{name}_source: {table}, line {number} has {count}, wanted two columns, "
+                f"a sentence and its translation with a tab between them{_cut(table, len(cells))}"
             )
         yield cells[0].rstrip("\r"), cells[1]
+
+
+def _cut(table: str, columns: int) -> str:
+    """How to keep two columns of a table, from its first lines with so many; "" if unclear."""
+    rows = (line.split("\t") for line in read_lines(table, last=CHUNK))
+    texts = text_columns([cells for cells in rows if len(cells) == columns])
+    if len(texts) < len(SIDES):
+        return ""
+    like = f"{', '.join(map(str, texts[:-1]))} and {texts[-1]}"
+    return f"; columns {like} look like text, and `cut -f{texts[0]},{texts[1]}` keeps two of them"
+
+
+def text_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The numbers, from 1, of the columns that look like sentences, not like ids, codes or links.
+
+    Most cells of such a column have letters and no digits, and they are not all the same.
+    """
+    return [
+        number
+        for number, cells in enumerate(zip(*rows, strict=True), 1)
+        if 2 * sum(any(map(str.isalpha, x)) and not any(map(str.isdigit, x)) for x in cells)
+        > len(cells)
+        and (len(rows) == 1 or len({*cells}) > 1)
+    ]

@@ -6,6 +6,7 @@ Nothing here imports TensorFlow, so that mistakes are answered at once.
 from __future__ import annotations
 
 import filecmp
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -50,7 +51,9 @@ class Request:
         tables = self.tables
         for name in ("train_source", "train_target"):
             if name not in self.texts and not (name == "train_target" and "train" in tables):
-                raise ValueError(f"--{name} is missing")
+                alone = self.texts.get("train_source")
+                table = f"; if {alone} is a table of both sides, its name must end in .tsv"
+                raise ValueError(f"--{name} is missing{table if alone else ''}")
         is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
         if not (is_pair or "dev" in tables):
             raise ValueError("--dev_source and --dev_target go together")
@@ -167,7 +170,8 @@ def recall_texts(model_dir: Path) -> dict[str, str]:
     return texts
 
 
-FIRST_LINES = 100  # by which a table is recognized
+FIRST_LINES = 100  # by which a table or a header is recognized
+_NAME = re.compile(r"[^\W\d]+")
 FEW = fitted.UNITS[0][0]  # different pairs: fewer get the smallest model
 SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
 
@@ -186,6 +190,12 @@ def doubts(files: Mapping[str, str]) -> Iterator[str]:
                     f"--{name}_source and --{name}_target are the same text, "
                     f"{source}: a model only learns to copy from it"
                 )
+    for name, paths in pairs.items():
+        if header := _header([*islice(zip(*map(read_lines, paths), strict=False), FIRST_LINES)]):
+            yield (
+                f"the first {name} pair, {header[0]!r} and {header[1]!r}, looks like a header and "
+                "is read as a sentence pair; delete it if it is one"
+            )
     for name, path in files.items():
         lines = [*islice(read_lines(path), FIRST_LINES)]
         if lines and all("\t" in line for line in lines):
@@ -204,6 +214,12 @@ def doubts(files: Mapping[str, str]) -> Iterator[str]:
                 f"{count:,} of {len(dev_pairs):,} dev pairs are training pairs, too: "
                 "dev BLEU shows how well these are memorized"
             )
+
+
+def _header(pairs: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The first pair if it is the only one of two names, such as english and french; else ()."""
+    are_names = [all(map(_NAME.fullmatch, pair)) for pair in pairs]
+    return pairs[0] if len(pairs) > 1 and are_names[0] and not any(are_names[1:]) else ()
 
 
 def few_pairs(source: str, target: str) -> Iterator[str]:
