@@ -1,5 +1,6 @@
-"""Pairs that are held out of a training text share no source line with it."""
+"""Pairs that are held out of a training text share no source line with it; pairs match or not."""
 
+import random
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,7 +9,8 @@ import pytest
 from comparisons import write_lines
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.data.held_out import held_out_rows, hold_out
+from bahdanau_tf.corpora import generate
+from bahdanau_tf.data.held_out import held_out_rows, hold_out, match
 from bahdanau_tf.data.parallel import ParallelCorpus
 
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")
@@ -31,16 +33,17 @@ def test_no_source_line_is_on_both_sides(numbers, wanted):
         folder = Path(name)
         corpus = corpus_of(folder, pairs)
         try:
-            count = hold_out(corpus, wanted, folder / "text")
+            count, left = hold_out(corpus, wanted, folder / "text")
         except ValueError:
             most = Counter(numbers).most_common(1)[0][1]
-            assert most > len(pairs) // 20  # too many of the same line
+            assert most > len({*pairs}) // 20  # too many of the same line
             assert not (folder / "text").exists()
             return
         train_source, train_target, dev_source, dev_target = parts(folder / "text")
     dev = {line.strip() for line in dev_source}
     assert not dev & {line.strip() for line in train_source}
     assert wanted <= len(dev_source) == count <= wanted + len(pairs) // 20
+    assert len(train_source) == left
     sides = train_source + dev_source, train_target + dev_target
     assert sorted(zip(*sides, strict=True)) == sorted(pairs)  # nothing is lost or torn apart
 
@@ -51,7 +54,7 @@ def test_the_same_pairs_whatever_their_order(tmp_path):
     chosen = []
     for some in (pairs, pairs[::-1]):
         corpus = corpus_of(tmp_path, some)
-        assert hold_out(corpus, 25, tmp_path / "text") == 25
+        assert hold_out(corpus, 25, tmp_path / "text") == (25, 475)
         *_, source, target = parts(tmp_path / "text")
         chosen.append({*zip(source, target, strict=True)})
     assert chosen[0] == chosen[1]
@@ -65,12 +68,24 @@ def test_lines_that_are_too_long_are_not_held_out(tmp_path, side):
     for n in long:
         pairs[n][side] = f"{n}" + "é" * 10  # 21 bytes
     corpus = corpus_of(tmp_path, pairs)
-    assert {*held_out_rows(corpus, 45, longest=21)} & {*long}
-    rows = {*held_out_rows(corpus, 45, longest=20)}
+    assert {*held_out_rows(corpus, 45, longest=21).dev} & {*long}
+    rows = {*held_out_rows(corpus, 45, longest=20).dev}
     assert len(rows) >= 45
     assert not rows & {*long}
     if side == 1:
         assert not rows & {n + 80 for n in long}
+
+
+def test_repeated_pairs_are_held_out_once(tmp_path):
+    """Each pair 28 times, and once with another target; spaces at the ends do not count."""
+    pairs = [(f"{n}", f"{n}{' ' * (k % 2)}") for n in range(100) for k in range(28)]
+    pairs += [(f"{n}", "other") for n in range(100)]
+    assert hold_out(corpus_of(tmp_path, pairs), 10, tmp_path / "text") == (10, 95 * 29)
+    train_source, _, dev_source, dev_target = parts(tmp_path / "text")
+    dev = {*zip(dev_source, map(str.strip, dev_target), strict=True)}
+    assert dev == {(n, target) for n in {*dev_source} for target in (n, "other")}
+    assert len(dev_source) == 10
+    assert not {*dev_source} & {*train_source}
 
 
 def test_blank_lines_stay_where_they_are_counted(tmp_path):
@@ -89,3 +104,22 @@ def test_too_few_are_refused_and_nothing_written(tmp_path, pairs):
     with pytest.raises(ValueError, match="dev_pairs is 7, which is too many"):
         hold_out(corpus, 7, tmp_path / "text")
     assert not (tmp_path / "text").exists()
+
+
+@pytest.mark.parametrize("language", ["fr", "ko", "ja", "reversed", "sums"])
+def test_pairs_match_and_shuffled_ones_do_not(language):
+    """Japanese has no spaces; sums are hardly related to their numbers, letter by letter."""
+    draw = random.Random(2)
+    if language == "sums":
+        numbers = [(draw.randrange(999), draw.randrange(999)) for _ in range(900)]
+        pairs = [(f"{a}+{b}", f"{a + b}") for a, b in numbers]
+    elif language == "reversed":
+        words = ["".join(draw.choices("abcdefgh", k=9)) for _ in range(500)]
+        pairs = [(word, word[::-1]) for word in words]
+    else:
+        pairs = [(x.source, x.target) for x in generate(500, max_words=9, language=language)]
+    source, target = map(list, zip(*pairs, strict=True))
+    assert match(ParallelCorpus(source, target))
+    draw.shuffle(target)
+    assert not match(ParallelCorpus(source, target))
+    assert match(ParallelCorpus(source[:400], target[:400]))  # too few to know

@@ -434,7 +434,7 @@ def _length(facts: Facts, options: Options) -> Choice:
     return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{which}")
 
 
-DEV_SHARE = 20  # one of so many pairs is held out
+DEV_SHARE = 20  # a pair is held out for so many different source lines
 MOST_DEV_PAIRS = 1000
 
 
@@ -442,7 +442,7 @@ def _dev_text(facts: Facts, options: Options) -> Choice:
     """Holds out 5 %, at most 1,000 pairs, if there is no dev text."""
     if "dev_source" in options:
         return Choice({"patience": Recipe.patience}, "dev text: yours")
-    pairs = 0 if facts.different < 400 else min(MOST_DEV_PAIRS, facts.pairs // DEV_SHARE)
+    pairs = 0 if facts.different < 400 else min(MOST_DEV_PAIRS, facts.different // DEV_SHARE)
     if not (wanted := options.get("dev_pairs", pairs)):
         return Choice(
             {"dev_pairs": 0},
@@ -501,7 +501,7 @@ def updates_between(facts: Facts, options: Options) -> float:
         return 0
     an_epoch = updates_per_epoch(facts, options)
     a_minute = an_epoch / (seconds_per_epoch(facts, options) / 60)
-    held_out = min(facts.pairs / DEV_SHARE, MOST_DEV_PAIRS)
+    held_out = min(facts.different / DEV_SHARE, MOST_DEV_PAIRS)
     share = options.get("dev_lines", options.get("dev_pairs", held_out)) / MOST_DEV_PAIRS
     least = max(LEAST // options.get("accumulate", 1), 1)
     wanted: float = max(least, min(EVALUATION_MINUTES * share * a_minute, MOST))

@@ -375,9 +375,10 @@ def _train_as_chief(
     choices: list[Choice] = []
     if is_new:
         dev_lines = _dev_lines(files)  # raises before the warnings
-        for doubt in doubts(request.paths):
+        corpus = ParallelCorpus(files.train_source, files.train_target)
+        for doubt in doubts(request.paths, corpus):
             StatusLine().note(doubt)
-        choices = [choice.without(unused) for choice in _choose(request, plan, dev_lines)]
+        choices = [choice.without(unused) for choice in _choose(request, plan, corpus, dev_lines)]
         options = request.options(training.values_of(choices))
         plan = replace(_plan(options, files, model_dir), start=plan.start)  # it may be loaded
     of_dev_text = training.OF_DEV_TEXT if plan.texts.dev_source is None else ()
@@ -414,11 +415,13 @@ def _dev_lines(files: TrainingFiles) -> int | None:
     return source
 
 
-def _choose(request: Request, plan: TrainingPlan, dev_lines: int | None) -> list[Choice]:
+def _choose(
+    request: Request, plan: TrainingPlan, corpus: ParallelCorpus, dev_lines: int | None
+) -> list[Choice]:
     """Chooses the options that the user did not give, and reports them."""
     if request.recipe is not None:
         return []
-    facts = measure(ParallelCorpus(plan.files.train_source, plan.files.train_target))
+    facts = measure(corpus)
     machine: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
     if not machine["has_gpu"]:
         machine["product_rate"] = product_rate()

@@ -13,7 +13,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
+from bahdanau_tf.data.held_out import match
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
 from bahdanau_tf.options import Recipe, TextOptions, fitted, training
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.lines import read_lines
@@ -176,8 +177,17 @@ FEW = fitted.UNITS[0][0]  # different pairs: fewer get the smallest model
 SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
 
 
-def doubts(files: Mapping[str, str]) -> Iterator[str]:
-    """Yields warnings about training files, paths by flag, that are probably a mistake."""
+def doubts(files: Mapping[str, str], corpus: ParallelCorpus | None = None) -> Iterator[str]:
+    """Yields warnings about training files, paths by flag, that are probably a mistake.
+
+    `corpus` is the training text.
+    """
+    if corpus is not None and not match(corpus):
+        yield (
+            "the source and target lines of the training text match no better than shuffled ones: "
+            f"is each line of {files['train_target']} the translation of the same line of "
+            f"{files['train_source']}?"
+        )
     # An empty file raises elsewhere.
     files = {name: path for name, path in files.items() if Path(path).stat().st_size}
     pairs = {}

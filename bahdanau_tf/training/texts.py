@@ -82,10 +82,10 @@ def held_out(
         )
     try:
         longest = TOKEN_BYTES * max_length if max_length else None
-        pairs = hold_out(corpus, dev_pairs, texts, longest)
+        pairs, left = hold_out(corpus, dev_pairs, texts, longest)
         dev = divided(model_dir).dev_source
         StatusLine().note(f"dev text: {dev} and {NAMES[3]}, {amount(pairs, 'pair')}")
-        yield len(corpus) - pairs
+        yield left
         write_settings(settings, _settings(corpus, dev_pairs))
     except BaseException:
         shutil.rmtree(texts, ignore_errors=True)
