@@ -19,6 +19,12 @@ from bahdanau_tf.data.parallel import SIDES
 from bahdanau_tf.options.training import with_keywords
 
 pytestmark = pytest.mark.usefixtures("eager_search")
+
+
+class Frame(list):  # stands for a table of pandas
+    columns = ("en", "le fr")
+
+
 SMALL = {"units": 8, "batch_size": 64, "updates": 4, "label_smoothing": 0.0}
 
 
@@ -197,6 +203,14 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"dev": [("a",)]}, "fit: dev has .'a',., wanted pairs"),
         ({"dev": (["a"] * 2, ["b"])}, "dev: source has 2 sentences and target 1, wanted equal"),
         ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*wanted one line"),
+        ({"dev": {"a", "b"}}, "fit: dev is a set, which has no order of sentences, wanted a list"),
+        ({"dev": ({"a": "b"}, ["c"])}, "fit: dev is a dict, which has no order of sentences"),
+        ({"dev": Frame()}, r"fit: dev is a Frame, wanted its columns, such as df\.en, df\['"),
+        (
+            {"dev": [{"id": "1", "translation": {"en": "a", "fr": "b"}}]},
+            r"or \[\(row\['translation'\]\['en'\], row\['translation'\]\['fr'\]\) for row",
+        ),
+        ({"dev": [{"en": "a", "fr": "b"}]}, r"or \[\(row\['en'\], row\['fr'\]\) for row in rows\]"),
         ({"dev": (["a"] * 9, ["c"] * 7 + ["\ud83d", "\0"])}, "sentence 7 of dev.target is .*ud83d"),
     ],
 )

@@ -109,6 +109,8 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
+        ({"the cat"}, "is a set, which has no order of sentences, wanted a list"),
+        ({"the": "cat"}, "is a dict, which has no order of sentences, wanted a list"),
         (np.array("the cat"), "is one string, wanted a sequence of strings"),
         (tf.constant("the cat"), "is one string, wanted a sequence of strings"),
         (3, "is 3, wanted a sequence of strings"),

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
@@ -77,6 +77,16 @@ def decoded(lines: bytes, before: int, name: str) -> str:
         )
     number = before + lines.count(b"\n", 0, place) + 1
     raise ValueError(f"{name}: line {number} {fault}")
+
+
+def check_in_order(sentences: object, name: str) -> None:
+    """Raises a ValueError for a set, a mapping or a table, which are no sequence of sentences."""
+    kind = type(sentences).__name__
+    if isinstance(sentences, set | frozenset | Mapping):
+        raise ValueError(f"{name} is a {kind}, which has no order of sentences, wanted a list")
+    if (columns := getattr(sentences, "columns", None)) is not None:  # of pandas or polars
+        some = (f"df.{x}" if str(x).isidentifier() else f"df[{x!r}]" for x in [*columns][:2])
+        raise ValueError(f"{name} is a {kind}, wanted its columns, such as {', '.join(some)}")
 
 
 def encoded(sentence: object, name: str, unwanted: str = "\n\0") -> bytes:

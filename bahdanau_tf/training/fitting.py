@@ -29,7 +29,7 @@ from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
 from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.imports import imported
-from bahdanau_tf.system.lines import count_lines, encoded
+from bahdanau_tf.system.lines import check_in_order, count_lines, encoded
 from bahdanau_tf.system.ranges import did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount, worded
 from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
@@ -273,6 +273,8 @@ def _texts(
         owner = "dev" if name == "dev" else " and ".join(sides)
         paths = {side: x for side, x in sides.items() if isinstance(x, str | os.PathLike)}
         texts |= {f"{name}_{side}": os.fspath(path) for side, path in paths.items()}
+        for side, text in sides.items():
+            check_in_order(text, f"fit: {'dev' if name == 'dev' else side}")
         lists = {side: [*text] for side, text in sides.items() if side not in paths}
         if [*lists] == [*sides] == ["source"]:
             lists = _columns(owner, lists["source"])
@@ -301,6 +303,8 @@ def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
         row = tuple(pair) if is_row else ()
         if len(row) != 2:
             other = "(source, target)" if owner == "dev" else "source and target"
+            if isinstance(pair, Mapping):
+                other = f"[{_of_row(pair)} for row in rows]"
             raise ValueError(
                 f"fit: {owner} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
                 f"its translation, or {other}"
@@ -308,6 +312,14 @@ def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
         for sentences, sentence in zip(sides.values(), row, strict=True):
             sentences.append(sentence)
     return sides
+
+
+def _of_row(row: Mapping[str, Any]) -> str:
+    """Python that takes a pair from a row of named values, perhaps with others inside."""
+    inner = [name for name, value in row.items() if isinstance(value, Mapping)][:1]
+    names = [*(row[inner[0]] if inner else row)][-2:]
+    values = ("".join(f"[{name!r}]" for name in (*inner, last)) for last in names)
+    return f"({', '.join(f'row{value}' for value in values)})"
 
 
 def _write_sentences(path: Path, sentences: Sequence[object]) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.system.lines import check_in_order
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -95,6 +96,7 @@ def _strings(name: str, column: object) -> list[str | bytes]:
         column = column.numpy()
     if isinstance(column, (str, bytes)) or getattr(column, "shape", 1) == ():
         raise ValueError(f"{name} is one string, wanted a sequence of strings")
+    check_in_order(column, name)
     if not isinstance(column, Iterable):
         raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
     strings: list[str | bytes] = []
