@@ -114,7 +114,7 @@ def test_what_is_chosen_fits_what_is_given(facts, user_options):
     if "dev_source" in user_options:
         assert "dev_pairs" not in values
     else:
-        assert 20 * values["dev_pairs"] <= facts.pairs
+        assert 20 * values["dev_pairs"] <= facts.different
         assert values["dev_pairs"] <= 1000
 
 
@@ -192,8 +192,8 @@ def test_evaluations_take_a_few_percent(facts, minutes, dev_lines):
     between = epoch * values["evaluate_every"] * values["batch_size"]
     between /= facts.pairs
     is_free = values["evaluate_every"] > 250
-    if is_free and facts.pairs >= 20:
-        sentences = dev.get("dev_lines", min(facts.pairs / 20, 1000))
+    if is_free and facts.different >= 20:
+        sentences = dev.get("dev_lines", min(facts.different / 20, 1000))
         assert 12 * sentences / 1000 <= 0.11 * between + 3
 
 

@@ -80,7 +80,7 @@ def decoded(lines: bytes, before: int, name: str) -> str:
 
 
 def check_in_order(sentences: object, name: str) -> None:
-    """Raises a ValueError for a set, a mapping or a table, which are no sequence of sentences."""
+    """Raises a ValueError for a set, a mapping or a table in place of a list of sentences."""
     kind = type(sentences).__name__
     if isinstance(sentences, set | frozenset | Mapping):
         raise ValueError(f"{name} is a {kind}, which has no order of sentences, wanted a list")
