@@ -559,10 +559,10 @@ def test_of_a_line_that_is_far_too_long_only_the_start_is_read(run, capsys, monk
     long = f"{'x' * 999_999} end."
     out = run(f"a\n{long} B.\n", "--format=json", "--max_source_length=3", "--n_best=2", *split)
     assert read == ["a", "x" * 192, *["B."][: len(split)]]
-    assert [json.loads(row)["source"] for row in out.splitlines()] == ["a", f"{long} B."]
-    assert (
-        "line 2: only its start is translated, see --max_source_length\n" in capsys.readouterr().err
-    )
+    values = [(x["source"], x["truncated"]) for x in map(json.loads, out.splitlines())]
+    assert values == [("a", False), (f"{long} B.", True)]
+    said = "line 2: only its start was translated, see --max_source_length\n"
+    assert said in capsys.readouterr().err
 
 
 def test_split_sentences_splits_known_examples():

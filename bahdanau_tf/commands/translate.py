@@ -7,7 +7,7 @@ standard error.
 --format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
 line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score. For
 each line, --format=json writes an object with source, text, score, log_prob, finished, truncated
-(also true if an export read only the start of the line) and, with --n_best, alternatives.
+(also true if only the start of the line was read) and, with --n_best, alternatives.
 
 --alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
 in 0-0 1-2; in JSON also the tokens, where they begin and end, and the soft alignment: a row for
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "help", "traceback")
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 PER_TOKEN = 64  # characters of a line that are read, for each token that the model can use
-CUT_LINE = "only its start is translated, see --max_source_length"
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
@@ -198,11 +197,6 @@ def run(flags: absl_flags.FlagValues) -> None:
     part = _Part.of(flags)
     limit = _limit(flags)
     most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
-
-    def is_cut(line: str) -> bool:
-        parts = split_sentences(line) if flags.split_sentences else [line]
-        return max(map(len, parts), default=0) > most
-
     are_slow = flags.split_sentences or most > SLOW
     translator = files.load_either(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
@@ -227,7 +221,6 @@ def run(flags: absl_flags.FlagValues) -> None:
             sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            counter.report(CUT_LINE, [n for n, line in enumerate(sources) if is_cut(line)])
             translations = _translated(flags, translator, sources, prefixes, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
@@ -295,7 +288,7 @@ def _of_whole(line: str, row: Translation) -> Translation:
     if row.source == line:
         return row
     alternatives = [_of_whole(line, other) for other in row.alternatives]
-    return replace(row, source=line, alternatives=alternatives)
+    return replace(row, source=line, alternatives=alternatives, cut=True)
 
 
 def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
@@ -325,7 +318,7 @@ def _remarks(
     if (longest_sentence(translation) if split else len(translation.source_tokens)) > limit:
         yield long
     if translation.cut:
-        yield "only its start was translated: longer than --max_source_length of the export"
+        yield "only its start was translated, see --max_source_length"
     if not translation.finished:
         yield "translation cut off at the length limit"
     elif translation.source.strip() and not translation.text:
