@@ -57,7 +57,7 @@ def time_case(case: str) -> dict[str, Any]:
     from sizes import SIZES
 
     from bahdanau_tf import TokenCrossentropy
-    from bahdanau_tf.training.step import compiled_step, train_step
+    from bahdanau_tf.training.update import compiled_step, train_step
 
     name, rows, kind, *compiler = case.split(":")
     size = SIZES[name]._replace(batch=int(rows))

@@ -24,7 +24,7 @@ from sizes import SIZES, Size
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.training.step import compiled_step, train_step
+from bahdanau_tf.training.update import compiled_step, train_step
 
 FLAGS = flags.FLAGS
 

@@ -26,7 +26,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.search import beam_search
 from bahdanau_tf.search.constraints import forbid
-from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.update import train_step
 from bahdanau_tf.translation.shortlist import full_step
 
 FLAGS = flags.FLAGS

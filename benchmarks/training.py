@@ -34,8 +34,8 @@ from table import Figure
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
-from bahdanau_tf.training.run import make_optimizer as optimizer_of
-from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.schedule import Schedule, make_optimizer as optimizer_of
+from bahdanau_tf.training.update import train_step
 
 FLAGS = flags.FLAGS
 
@@ -133,7 +133,8 @@ def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
     """The optimizer of `--optimizer`, or else of the size."""
     name = FLAGS.optimizer or size.optimizer
     rate = 1.0 if name == "adadelta" else 0.001
-    return optimizer_of(Recipe(optimizer=name, learning_rate=rate), 1000)
+    recipe = Recipe(optimizer=name, learning_rate=rate)
+    return optimizer_of(recipe, Schedule(recipe, 1000))
 
 
 def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Tensor]:

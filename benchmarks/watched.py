@@ -19,16 +19,15 @@ from typing import Any, NamedTuple
 
 from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.training import callbacks, loop
+from bahdanau_tf.training import callbacks, update
 from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder
 
 EXPORT, REQUESTS = (
     importlib.import_module(f"bahdanau_tf.serving.{n}") for n in ("export", "requests")
 )
 PARTS: dict[str, tuple[object, str]] = {
-    "evaluation": (DevSet, "evaluate"),
+    "evaluation": (callbacks, "evaluate"),
     "best": (ModelFolder, "save_best"),
     "save": (Checkpoints, "save"),
     "trace": (Translator, "export"),
@@ -90,8 +89,8 @@ def watch(path: Path) -> None:
     moments = Moments(path)
     for name, (owner, attribute) in PARTS.items():
         setattr(owner, attribute, moments.watch(name, getattr(owner, attribute)))
-    make_step = loop.train_step
-    loop.train_step = lambda *arguments: moments.watch("update", make_step(*arguments))
+    make_step = update.train_step
+    update.train_step = lambda *arguments: moments.watch("update", make_step(*arguments))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,9 @@ from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.training import Recipe, TrainingFiles, loop
-from bahdanau_tf.training.dev import DevSet, Evaluation
+from bahdanau_tf.training import Recipe, Training, TrainingFiles, callbacks, loop, update
+from bahdanau_tf.training.folder import locked
+from bahdanau_tf.training.prepare import prepare
 
 RECIPE = Recipe(
     optimizer="adam",
@@ -155,22 +157,41 @@ def stand_in_batches(
         epoch, line = epoch + 1, 0
 
 
-def stand_in_evaluate(_: DevSet, translator: Translator) -> Evaluation:
-    """Takes the place of `DevSet.evaluate`: numbers that depend on the weights."""
+def scored(bleu: float, loss: float) -> tuple[dict[str, float], list[Any]]:
+    """What `evaluate` of the callbacks returns, without translations."""
+    return {"loss": loss, "bleu": bleu}, []
+
+
+def stand_in_evaluate(translator: Translator, *_: Any) -> tuple[dict[str, float], list[Any]]:
+    """Takes the place of `evaluate` of the callbacks: numbers that depend on the weights."""
     total = float(sum(np.abs(weight).sum() for weight in weights(translator)))
-    return Evaluation(100 * math.exp(-total / 1000), total, [])
+    return scored(100 * math.exp(-total / 1000), total)
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets `train` use the stand-ins for the update and for the batches."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(update, "train_step", stand_in_step)
     monkeypatch.setattr(loop, "stream_batches", stand_in_batches)
 
 
 def stand_in_for_learning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets `train` use the stand-ins for the update and the evaluation, with any tokenizer."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
-    monkeypatch.setattr(DevSet, "evaluate", stand_in_evaluate)
+    monkeypatch.setattr(update, "train_step", stand_in_step)
+    monkeypatch.setattr(callbacks, "evaluate", stand_in_evaluate)
+
+
+def asked(files: TrainingFiles, folder: Path, **user_options: Any) -> Training:
+    """A training of which no option is chosen."""
+    texts = {name: path for name, path in asdict(files).items() if path}
+    if files.dev_source:
+        user_options["dev_source"] = files.dev_source
+    return Training(texts, folder, user_options, recipe_name="paper")
+
+
+def prepared(training: Training) -> Translator:
+    """What is to be trained."""
+    with locked(training.model_dir):
+        return prepare(training)[1]
 
 
 def weights(translator: Translator) -> list[np.ndarray]:

@@ -16,14 +16,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_close
-from letters import RECIPE, log_of, restarted, weights
+from letters import RECIPE, log_of, restarted, scored, weights
 
 from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.system.language import in_language
-from bahdanau_tf.training import loop, train
+from bahdanau_tf.training import callbacks, train, update
 from bahdanau_tf.training.callbacks import averaged
-from bahdanau_tf.training.dev import Evaluation
 
 files = letters.files  # the fixture
 SEVENS = replace(RECIPE, epochs=2, evaluate_every=7)  # 20 updates: 7, 7, 6
@@ -32,10 +31,10 @@ SEVENS = replace(RECIPE, epochs=2, evaluate_every=7)  # 20 updates: 7, 7, 6
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Stand-ins; evaluations become better, then worse."""
-    evaluations = [Evaluation(b, 9 - b, []) for b in (1.0, 5.0, 2.0, 1.5, 1.0)]
+    evaluations = [scored(b, 9 - b) for b in (1.0, 5.0, 2.0, 1.5, 1.0)]
     evaluations = itertools.chain(evaluations, itertools.repeat(evaluations[-1]))
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(evaluations))
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: next(evaluations))
 
 
 class Recorder(keras.callbacks.Callback):
@@ -200,14 +199,14 @@ assert_close = functools.partial(all_close, atol=2e-6)
 
 def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeypatch):
     """Over two runs. Training has the weights."""
-    monkeypatch.setattr(loop, "train_step", letters.applying_step)
+    monkeypatch.setattr(update, "train_step", letters.applying_step)
     evaluated = []
 
-    def evaluate(_, translator: Translator) -> Evaluation:
+    def evaluate(translator: Translator, *_: object) -> tuple[dict[str, float], list[object]]:
         evaluated.append(weights(translator))
-        return Evaluation(float(len(evaluated)), 1.0, [])
+        return scored(float(len(evaluated)), 1.0)
 
-    monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
+    monkeypatch.setattr(callbacks, "evaluate", evaluate)
     recipe = replace(RECIPE, average=DECAY, evaluate_every=7)
     seen = Weights()
     for epochs in (1.2, 2):  # 12 updates, then 8 more
@@ -276,7 +275,7 @@ def skipping(monkeypatch) -> Callable[..., list[tuple[list, list]]]:
 
             return step
 
-        monkeypatch.setattr(loop, "train_step", make_step)
+        monkeypatch.setattr(update, "train_step", make_step)
         return batches
 
     return skip
@@ -353,8 +352,8 @@ def test_a_training_that_learns_nothing_says_so(
         return step
 
     of_dev = iter(losses)
-    monkeypatch.setattr(loop, "train_step", make_step)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(of_dev), []))
+    monkeypatch.setattr(update, "train_step", make_step)
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(1.0, next(of_dev)))
     result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
     assert result.stopped_by == "epochs"
     assert not (tmp_path / "skipped.jsonl").exists()

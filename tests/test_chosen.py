@@ -14,14 +14,15 @@ from letters import stand_in_for_learning
 
 from bahdanau_tf.commands import main as cli, train as command
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.commands.train import check, request_of
+from bahdanau_tf.commands.train import asked, check
 from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.data.facts import doubts, few_pairs
+from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.training import TrainingFiles, TrainingResult, request
-from bahdanau_tf.training.request import doubts, few_pairs
+from bahdanau_tf.training import Training, TrainingFiles, TrainingResult
 from bahdanau_tf.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -76,12 +77,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
         callbacks[0].on_train_begin({})
         (model_dir / "best").mkdir(exist_ok=True)
         (model_dir / "best" / "model").touch()
-        paths = filter(None, vars(files).values())
+        paths = filter(None, asdict(files).values())
         lines = [[*read_lines(path)] for path in paths]
         calls.append(Call(translator, files, recipe, lines))
-        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+        return TrainingResult({}, 0, "epochs", 1.0, 1.0)
 
-    monkeypatch.setattr("bahdanau_tf.training.fitting.train", train)
+    monkeypatch.setattr("bahdanau_tf.training.loop.train", train)
     return calls
 
 
@@ -124,13 +125,12 @@ def test_the_file_of_flags_means_the_same(trained):
     path = trained.folder / "train.flags"
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
-    asked = request_of(flags)
-    assert asked.choose(TYPICAL) == []
-    text, model, recipe, start = asked.options()
-    assert (text.joint, model.units, start.dev_pairs) == (True, 8, 22)
-    assert (model.maxout_units, model.tie_embeddings) == (8, True)
+    again = asked(flags)
+    assert again.chosen(TYPICAL).choices == []
+    assert (again.text.joint, again.model.units, again.start.dev_pairs) == (True, 8, 22)
+    assert (again.model.maxout_units, again.model.tie_embeddings) == (8, True)
     settings = (trained.folder / "training.json").read_text()
-    for name, value in asdict(recipe).items():
+    for name, value in asdict(again.recipe).items():
         assert f'"{name}": ' in settings, value
 
 
@@ -149,7 +149,7 @@ def test_a_dev_text_of_an_earlier_run_counts_as_given(tmp_path):
     flags = cli.defined_flags("train")
     flags(["train", "--model_dir=m", "--epochs=2"])
     flags["dev_source"].value = "dev.en"  # as it is read from the folder
-    assert request_of(flags).user_options == {"epochs": 2.0, "dev_source": "dev.en"}
+    assert asked(flags).user_options == {"epochs": 2.0, "dev_source": "dev.en"}
 
 
 @pytest.mark.parametrize("own", [[], SMALL])
@@ -342,8 +342,7 @@ def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(tmp_path, capsys
     assert main(["train", *words, f"--model_dir={tmp_path / 'model'}"]) == 2
     source, target = (tmp_path / name for name in ("source", "target"))
     assert capsys.readouterr().err == (
-        f"bahdanau-tf: train: --dev_source: {source} has 30 lines and {target} has 29, "
-        "wanted equal numbers\n"
+        f"bahdanau-tf: train: {source} has 30 lines and {target} has 29, wanted equal numbers\n"
     )
 
 
@@ -439,7 +438,11 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
     files = {name: str(tmp_path / name) for name in sides}
     for name, lines in sides.items():
         Path(files[name]).write_text("".join(f"{line}\n" for line in lines))
-    warnings = [warning for warning in doubts(files) if "train_target" not in warning]
+    train, dev = (
+        ParallelCorpus(files[f"{x}_source"], files[f"{x}_target"]) for x in ("train", "dev")
+    )
+    said_all = doubts({"train": train, "dev": dev}, keys_of(train))
+    warnings = [warning for warning in said_all if "train_target" not in warning]
     assert len(warnings) == (said is not None)
     assert all(warning.startswith(said) for warning in warnings)
 
@@ -453,18 +456,14 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
         (["a", " ", "b"], "2 different sentence pairs,"),
         ([f"{n}" for n in range(4999)], "4,999 different sentence pairs,"),
         ([f"{n}" for n in range(5000)], None),
-        ([], None),
     ],
 )
 def test_few_pairs_are_called_few(tmp_path, lines, count):
     path = tmp_path / "text"
     path.write_text("".join(f"{line}\n" for line in lines))
-    said = [*few_pairs(str(path), str(path))]
+    said = [*few_pairs(keys_of(ParallelCorpus(path, path)))]
     assert len(said) == (count is not None)
     assert all(line.startswith(f"only {count}") for line in said)
-    longer = tmp_path / "longer"
-    longer.write_text(path.read_text() + "one more\n")
-    assert not [*few_pairs(str(path), str(longer))]
 
 
 PAIRS = [(f"line {n}", f"Zeile {n} é") for n in range(40)]
@@ -537,16 +536,10 @@ def test_a_training_of_a_table_goes_on(tmp_path, monkeypatch, capsys):
     assert main([*model, "--updates=3"]) == 0
 
 
-def test_an_empty_packed_text_is_no_table(tmp_path):
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(b""))
-    assert not [*doubts({"train_source": str(path)})]
-
-
 @pytest.mark.usefixtures("calls")
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypatch):
     """The file of flags would be refused otherwise."""
-    monkeypatch.setattr("bahdanau_tf.training.fitting.try_parts", lambda *_: None)
+    monkeypatch.setattr("bahdanau_tf.training.prepare.try_parts", lambda *_: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]
@@ -569,17 +562,17 @@ def test_what_is_measured_reaches_the_rules(has_gpu, trained, tmp_path, monkeypa
         path.write_bytes(gzip.compress(b"A line.\n" * 7))
     seen = []
 
-    def choose(asked, facts, *measured):
+    def chosen(asked, facts, *measured):
         if measured:
             seen.append(measured[1])
             raise ValueError("that is enough")
         return real(asked, facts)
 
-    real = request.Request.choose
-    monkeypatch.setattr(request.Request, "choose", choose)
-    monkeypatch.setattr("bahdanau_tf.training.fitting.has_gpu", lambda: has_gpu)
-    monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
-    monkeypatch.setattr("bahdanau_tf.training.fitting.cores_at_once", lambda: 3)
+    real = Training.chosen
+    monkeypatch.setattr(Training, "chosen", chosen)
+    monkeypatch.setattr("bahdanau_tf.training.prepare.has_gpu", lambda: has_gpu)
+    monkeypatch.setattr("bahdanau_tf.training.prepare.product_rate", lambda: 5e9)
+    monkeypatch.setattr("bahdanau_tf.training.prepare.cores_at_once", lambda: 3)
     texts = [f"--dev_source={dev[0]}", f"--dev_target={dev[1]}"]
     new = trained._replace(folder=tmp_path / "new")
     assert main([*new.texts, *texts]) == 2

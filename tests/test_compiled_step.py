@@ -16,8 +16,7 @@ from worker import mean_model
 from bahdanau_tf import Recipe, RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training import step as step_module
-from bahdanau_tf.training.step import StaticShapes, compiled_step, static_shapes, train_step
+from bahdanau_tf.training.update import StaticShapes, check_compiles, compiled_step, train_step
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
@@ -106,68 +105,6 @@ def test_padding_to_fixed_shapes_changes_no_update():
         np.testing.assert_allclose(ours.numpy(), wanted.numpy(), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "gpu", "is_compiled"),
-    [
-        ({}, False, False),
-        ({}, True, False),
-        ({"jit_compile": "auto"}, True, True),
-        ({"jit_compile": "auto", "minutes": 5}, True, False),
-        ({"jit_compile": "auto", "minutes": 20}, True, True),
-        ({"jit_compile": "auto", "max_length": 0}, True, False),
-        ({"jit_compile": "auto", "token_budget": 4000}, True, False),
-        ({"jit_compile": "auto", "deterministic": True}, True, False),
-        ({"jit_compile": "off"}, True, False),
-        ({"jit_compile": "on"}, False, True),
-    ],
-)
-def test_auto_compiles_long_trainings_on_a_gpu(recipe, gpu, is_compiled, monkeypatch):
-    monkeypatch.setattr(step_module, "has_gpu", lambda: gpu)
-    model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
-    shapes = static_shapes(Recipe(**recipe), model)
-    assert shapes == (StaticShapes(80, 11) if is_compiled else None)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "faster"), [((3, 2), "compiled"), ((2, 3), "plain"), ((2, None), "plain")]
-)
-def test_the_faster_step_is_measured(seconds, faster):
-    """By a clock of its own; making a graph takes long, and each batch has one update.
-
-    A step without a time fails.
-    """
-    now, graphs, updates, notes = [0.0], set(), [], []
-
-    def step(name, time_of_update):
-        def update(inputs, target, weights):
-            if time_of_update is None:
-                raise tf.errors.ResourceExhaustedError(None, None, "no memory\nat length 4")
-            graph = name if name == "plain" else target.shape
-            now[0] += time_of_update if graph in graphs else 100.0
-            graphs.add(graph)
-            updates.append((name, float(weights.sum())))
-            return tf.constant(weights.sum())
-
-        return update
-
-    plain, compiled = step("plain", seconds[0]), step("compiled", seconds[1])
-    shapes = StaticShapes(rows=2, width=4)
-    steps = plain, lambda *batch: compiled(*shapes.padded(batch)), shapes
-    measured = step_module.FasterStep(*steps, notes.append, clock=lambda: now[0])
-    for number in range(30):
-        length = 3 + number % 5  # two lengths that are compiled
-        ids = np.ones([2, length], np.int32)
-        batch = {"source": ids, "target": ids}, ids, np.ones([2, length], np.float32)
-        assert float(measured(*batch)) == 2 * length
-    names, words = zip(*updates, strict=True)
-    assert words == tuple(2.0 * (3 + number % 5) for number in range(30))
-    assert set(names[:10]) == ({"plain", "compiled"} if seconds[1] else {"plain"})
-    assert set(names[-12:]) == {faster}
-    end = f"is {seconds[0] / seconds[1]:.2f} times as fast" if seconds[1] else ": no memory"
-    assert [note for note in notes if note.endswith(end)] == notes
-    assert len(notes) == 1
-
-
 @pytest.mark.parametrize("make", [train_step, compiled_step])
 def test_products_are_rounded_once(make):
     """By `product_dtype` or by the policy of the model."""
@@ -181,7 +118,7 @@ def test_what_cannot_be_compiled_is_refused(obstacle):
     model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
     ((name, value),) = obstacle.items()
     with pytest.raises(ValueError, match=f"jit_compile is 'on' with {name} {value}, wanted"):
-        static_shapes(Recipe(jit_compile="on", **obstacle), model)
+        check_compiles(Recipe(jit_compile="on", **obstacle), model)
 
 
 def test_jax_gives_the_losses_of_tensorflow(trained, benchmarks, tmp_path):

@@ -25,10 +25,10 @@ from worker import run
 
 from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import defined_flags
+from bahdanau_tf.training import callbacks
 from bahdanau_tf.training.cluster import strategy_of_environment
-from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import check_alike
-from bahdanau_tf.training.step import check_accumulates, rows_of_replica, strategy_of
+from bahdanau_tf.training.update import check_accumulates, rows_of_replica, strategy_of
 
 WORKER = Path(__file__).with_name("worker.py")
 SHORT = {
@@ -129,7 +129,7 @@ def alone(folder) -> SimpleNamespace:
     """A training by this process on one device."""
     command = worker(folder, "alone")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DevSet, "evaluate", stand_in_evaluate)
+        patch.setattr(callbacks, "evaluate", stand_in_evaluate)
         patch.delenv("TF_CONFIG", raising=False)
         run(**json.loads(command[-1]))
     return SimpleNamespace(saved=saved_by(command))

@@ -22,9 +22,10 @@ from toys import search_eagerly
 import bahdanau_tf
 from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
-from bahdanau_tf.commands.train import request_of
+from bahdanau_tf.commands.train import asked
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.training import loop
+from bahdanau_tf.options.fitted import TYPICAL
+from bahdanau_tf.training import update
 
 # README.md in another language, whose blocks are those of README.md.
 TRANSLATED = sorted((REPOSITORY / "docs").glob("README_*.md"))
@@ -207,7 +208,7 @@ def test_python_blocks_run(page, prepare):
 
 
 def test_python_blocks_of_the_readme_run_with_a_stand_in_for_the_update(prepare, monkeypatch):
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(update, "train_step", stand_in_step)
     search_eagerly(monkeypatch, max_length=3)
     test_python_blocks_run(PAGES[0], prepare)
 
@@ -278,7 +279,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
         _count_own("train", flags)
-        request_of(flags).typical_options()  # raises if the model does not use a flag
+        _ = asked(flags).chosen(TYPICAL).recipe  # raises if the model does not use a flag
 
 
 @every_page_of_the_site

@@ -13,7 +13,7 @@ import pytest
 
 from bahdanau_tf.commands.main import defined_flags
 from bahdanau_tf.commands.report import write_corpus
-from bahdanau_tf.commands.train import request_of
+from bahdanau_tf.commands.train import asked
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import results, trainings
 from bahdanau_tf.report.trainings import COMMAND as TRAIN, Plan, Record, train_all
@@ -170,7 +170,7 @@ def test_plans_are_valid_flags_of_train(suite, lengths, count):
     for plan in plans:
         flags = defined_flags("train")
         assert flags(["train", *plan.flags]) == ["train"]
-        request_of(flags).options()  # raises if the model does not use a flag
+        _ = asked(flags).recipe  # raises if the model does not use a flag
         assert flags.train_source == FILES.train_source
         assert flags.dev_target == FILES.dev_target
         assert flags.units == 7  # given flags override those of the suite

@@ -16,7 +16,7 @@ from bahdanau_tf.layers.readout import pair_maximum
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta, Adam
-from bahdanau_tf.training.step import train_step, words_loss
+from bahdanau_tf.training.update import train_step, words_loss
 
 B, TX, TY, M, N, A, K = 4, 5, 6, 3, 7, 8, 11
 SOURCE_MASK = np.arange(TX) < np.array([5, 3, 1, 0])[:, None]

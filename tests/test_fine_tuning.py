@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_equal
-from letters import LETTERS, RECIPE, weights
+from letters import LETTERS, RECIPE, prepared, scored, weights
 from oracle import randomized
 from toys import english, french
 
@@ -20,11 +20,9 @@ from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.models.scoring import with_added_rows
-from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training import Start, TrainingFiles, TrainingPlan, loop, train
-from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training import Training, TrainingFiles, callbacks, loop, train
 from bahdanau_tf.translation import Lexicon
 
 files = letters.files  # the fixture
@@ -33,7 +31,7 @@ files = letters.files  # the fixture
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(1.0, 1.0))
 
 
 def command(folder: Path, source: object, target: object, *flags: str) -> list[str]:
@@ -133,24 +131,31 @@ def test_the_most_frequent_unknown_words_are_added(tmp_path):
     assert np.all((more == ids) | (ids == tokenizer.unk_id) & (more >= len(old)))
 
 
-def plan_of(files: TrainingFiles, folder: Path, start: Start) -> TrainingPlan:
-    return TrainingPlan(TextOptions(), ModelOptions(), RECIPE, files, folder, start=start)
+def plan_of(
+    files: TrainingFiles,
+    folder: Path,
+    init_from: object,
+    added_words: int = 0,
+    **user_options: object,
+) -> Training:
+    start = {"init_from": str(init_from), "added_words": added_words} if init_from else {}
+    return letters.asked(files, folder, **start, **user_options)
 
 
 def test_a_training_begins_with_a_trained_model_and_resumes_without_it(files, trained, tmp_path):
-    start, folder = Start(str(trained)), tmp_path / "model"
-    plan = plan_of(files, folder, start)
-    translator = plan.prepare()
+    folder = tmp_path / "model"
+    plan = plan_of(files, folder, trained)
+    translator = prepared(plan)
     original = Translator.load(trained)
     all_equal(weights(translator), weights(original))
-    train(translator, plan.texts, replace(RECIPE, epochs=1), folder)
+    train(translator, files, replace(RECIPE, epochs=1), folder)
     shutil.rmtree(trained)
-    again = plan_of(files, folder, Start(f"{trained}/")).prepare()
-    result = train(again, plan.texts, replace(RECIPE, epochs=2), folder)
+    again = prepared(plan_of(files, folder, f"{trained}/"))
+    result = train(again, files, replace(RECIPE, epochs=2), folder)
     assert result.steps == 20
-    for other in (None, Start("elsewhere"), Start(str(trained), 3)):
+    for other in ((None,), ("elsewhere",), (trained, 3)):
         with pytest.raises(ValueError, match=r"--(init_from|added_words) is"):
-            plan_of(files, folder, other).prepare()
+            prepared(plan_of(files, folder, *other))
 
 
 def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, capsys):
@@ -160,9 +165,8 @@ def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, ca
     old.save(trained)
     assert Translator.load(trained).lexicon is not None
     for added in (0, 1):
-        start = Start(str(trained), added)
-        paths = [str(files.train_source), str(files.train_target)]
-        assert start.prepared(paths).lexicon is None
+        plan = plan_of(files, tmp_path / f"model-{added}", trained, added)
+        assert prepared(plan).lexicon is None
         assert "'s lexicon is not used" in capsys.readouterr().err
 
 
@@ -206,10 +210,9 @@ def test_folders_without_a_model_are_refused(files, trained, tmp_path, capsys):
 
 
 def test_words_are_not_sampled(files, trained, tmp_path, monkeypatch):
-    plan = plan_of(files, tmp_path / "model", Start(str(trained)))
-    plan = replace(plan, recipe=replace(RECIPE, sample_subwords=True))
+    plan = plan_of(files, tmp_path / "model", trained, sample_subwords=True)
     with pytest.raises(ValueError, match=r"--sample_subwords: .* has words"):
-        plan.prepare()
+        prepared(plan)
     assert not (tmp_path / "model").exists()
     words = Translator.load(trained)
     monkeypatch.setattr(loop, "stream_batches", stream_batches)
@@ -223,9 +226,9 @@ def test_sub_words_take_no_words(files, tmp_path, capsys):
     size = text.vocabulary_size
     model = RNNSearch(size, size, 4, 4, 4, 4)
     Translator(model, text, text).save(tmp_path / "trained")
-    plan = plan_of(files, tmp_path / "model", Start(str(tmp_path / "trained"), 5))
+    plan = plan_of(files, tmp_path / "model", tmp_path / "trained", 5)
     with pytest.raises(ValueError, match=r"--added_words: .* has sub-words"):
-        plan.prepare()
+        prepared(plan)
     assert not (tmp_path / "model" / "text.json").exists()
 
 

@@ -39,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in_for_learning(monkeypatch)
     # Measured, on a busy machine, it would choose other options in another run.
-    monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
+    monkeypatch.setattr("bahdanau_tf.training.prepare.product_rate", lambda: 5e9)
 
 
 def test_three_lines_train_and_translate(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

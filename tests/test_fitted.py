@@ -3,6 +3,7 @@
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from importlib import resources
 from pathlib import Path
@@ -14,8 +15,9 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.commands.train import request_of
-from bahdanau_tf.data.held_out import measure
+from bahdanau_tf.commands.train import asked
+from bahdanau_tf.data.facts import measure
+from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized, script
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
@@ -25,6 +27,7 @@ from bahdanau_tf.options.fitted import (
     CORE,
     OUTPUT,
     TYPICAL,
+    Choice,
     Facts,
     Side,
     fine_tuned,
@@ -33,7 +36,7 @@ from bahdanau_tf.options.fitted import (
     subwords,
     updates_per_epoch,
 )
-from bahdanau_tf.options.training import StartOptions, values_of
+from bahdanau_tf.options.training import StartOptions
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -81,6 +84,10 @@ GIVEN = st.fixed_dictionaries(
 )
 
 
+def values_of(choices: Iterable[Choice]) -> dict[str, Any]:
+    return {name: value for choice in choices for name, value in choice.values.items()}
+
+
 def of(facts: Facts, user_options: dict[str, Any]) -> dict[str, Any]:
     return values_of(fitted(facts, user_options))
 
@@ -97,7 +104,7 @@ def flags_of(*words: str) -> Any:
 
 def parsed(*words: str) -> dict[str, Any]:
     """What is chosen for a typical text beside the flags of a command."""
-    return values_of(request_of(flags_of(*words)).choose(TYPICAL))
+    return values_of(asked(flags_of(*words)).chosen(TYPICAL).choices)
 
 
 @given(FACTS, GIVEN)
@@ -517,13 +524,14 @@ def test_with_a_recipe_nothing_is_chosen(name):
 @pytest.mark.parametrize("name", [x for x in RECIPES if x != "paper"])
 def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
-    options = request_of(flags_of(f"--recipe={name}")).user_options
+    options = asked(flags_of(f"--recipe={name}")).user_options
     assert {*values_of(fitted(TYPICAL, options))} <= {"patience"}
 
 
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
-    options = request_of(flags_of("--recipe=paper")).options()
-    assert options[:4] == (TextOptions(), ModelOptions(), Recipe(), StartOptions())
+    paper = asked(flags_of("--recipe=paper"))
+    options = paper.text, paper.model, paper.recipe, paper.start
+    assert options == (TextOptions(), ModelOptions(), Recipe(), StartOptions())
 
 
 ENGLISH = [f"The {n} dogs of house {n % 7} do not sleep." for n in range(300)]
@@ -532,7 +540,8 @@ KOREAN = [f"{n}번 집의 개들은 자지 않는다." for n in range(300)]
 
 def facts_of(folder: Path, source: list[str], target: list[str]):
     sides = {"source": source, "target": target}
-    return measure(ParallelCorpus(*(write_lines(folder / s, text) for s, text in sides.items())))
+    corpus = ParallelCorpus(*(write_lines(folder / s, text) for s, text in sides.items()))
+    return measure(corpus, keys_of(corpus))
 
 
 def test_counts_are_those_of_python(tmp_path):

@@ -20,12 +20,12 @@ from tensorflow.errors import ResourceExhaustedError
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.flags import required
 from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
-from bahdanau_tf.commands.train import request_of
+from bahdanau_tf.commands.train import asked
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.serving import Limits
-from bahdanau_tf.training.run import make_optimizer
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -357,7 +357,7 @@ def test_recipes_have_only_flags_that_are_used(name):
     flags = defined_flags("train")
     words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
     assert flags(["train", *words]) == ["train"]
-    assert request_of(flags).options().recipe.epochs == 3  # later flags override earlier ones
+    assert asked(flags).recipe.epochs == 3  # later flags override earlier ones
     assert flags.recipe == name
 
 
@@ -384,7 +384,8 @@ def test_a_recipe_may_follow_a_space():
 def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
     assert replace(Recipe(), optimizer=optimizer).rate == rate
     assert Recipe(optimizer=optimizer, learning_rate=0.5).rate == 0.5
-    made = make_optimizer(Recipe(optimizer=optimizer), 10)
+    recipe = Recipe(optimizer=optimizer)
+    made = make_optimizer(recipe, Schedule(recipe, 10))
     assert float(made.learning_rate) == pytest.approx(rate)
 
 

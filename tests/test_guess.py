@@ -11,7 +11,7 @@ from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training.texts import learn, with_languages
+from bahdanau_tf.training.prepare import learn, with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {

@@ -10,7 +10,8 @@ from comparisons import write_lines
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import generate
-from bahdanau_tf.data.held_out import held_out_rows, hold_out, match
+from bahdanau_tf.data.facts import match
+from bahdanau_tf.data.held_out import held_out_rows, hold_out
 from bahdanau_tf.data.parallel import ParallelCorpus
 
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")

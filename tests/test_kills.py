@@ -12,8 +12,7 @@ import pytest
 from processes import run_python
 
 from bahdanau_tf import Translator
-from bahdanau_tf.training import train
-from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training import callbacks, train
 from bahdanau_tf.translation.saved import write_translator
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -33,7 +32,7 @@ def two_trained(files, tmp_path_factory) -> list[Path]:
     folders = [tmp_path_factory.mktemp("trained") / "model" for _ in range(2)]
     with pytest.MonkeyPatch.context() as patch:
         letters.stand_in(patch)
-        patch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
+        patch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
         for folder in folders:
             keras.utils.clear_session()  # as in a new process: adam, not adam_1
             train(letters.restarted(), files, letters.RECIPE, folder)

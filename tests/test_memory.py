@@ -12,7 +12,7 @@ from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.callbacks import LearningRate
 from bahdanau_tf.training.checkpoints import State
-from bahdanau_tf.training.run import Rate, make_optimizer
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 CALLS = 400
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.
@@ -69,11 +69,10 @@ def test_the_state_keeps_nothing_of_an_update(allocated):
 
 def test_a_rate_that_follows_the_time_leaves_nothing(allocated):
     recipe = Recipe(learning_rate=1.0, schedule="linear", warmup_steps=1, minutes=1)
-    rate, steps = Rate(recipe, 100), itertools.count(1)
-    optimizer = make_optimizer(recipe, 100, rate)
-    run = SimpleNamespace(
-        rate=rate, pace=SimpleNamespace(share=lambda step: step / (step + 1)), step=1
-    )
+    schedule, steps = Schedule(recipe, 100), itertools.count(1)
+    schedule.share = lambda step: step / (step + 1)  # type: ignore[method-assign]
+    optimizer = make_optimizer(recipe, schedule)
+    run = SimpleNamespace(schedule=schedule, step=1)
     callback = LearningRate(run)
 
     def follow() -> None:

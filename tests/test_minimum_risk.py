@@ -16,7 +16,7 @@ from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import minimum_risk
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss, sentence_bleu
-from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.update import train_step
 
 EOS, UNK = 2, 1
 SOURCE = np.array([[3, 4, 5, 2], [5, 6, 2, 0], [7, 2, 0, 0]], "int32")

@@ -23,8 +23,8 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.training import loop
-from bahdanau_tf.training.step import words_loss
+from bahdanau_tf.training import update
+from bahdanau_tf.training.update import words_loss
 from bahdanau_tf.translation.saved import read_model
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -210,7 +210,7 @@ def model_dir(folder: Path) -> Path:
     """A training for an epoch of parts in the style of Keras, without `build`."""
     path = folder / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "train_step", stand_in_step)
+        patch.setattr(update, "train_step", stand_in_step)
         assert main(flags_of(folder, *LAYERED, f"--model_dir={path}", "--epochs=1")) == 0
     return path
 
@@ -314,7 +314,7 @@ def test_a_new_process_translates_and_resumes_training(folder, model_dir, monkey
     """Fails unless the user names the module; works then."""
     model = f"--model_dir={model_dir}"
     with monkeypatch.context() as patch:
-        patch.setattr("bahdanau_tf.training.fitting.try_parts", lambda _: None)
+        patch.setattr("bahdanau_tf.training.prepare.try_parts", lambda _: None)
         assert main(flags_of(folder, model, LAYERED[0])) == 2
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = ["translate", model, f"--input={folder / 'source'}", "--format=moses"]

@@ -13,8 +13,9 @@ from comparisons import write_lines
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.distil import _pairs
 from bahdanau_tf.commands.main import main
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.report.results import Corpus, Results, Scoring
-from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.callbacks import evaluate
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis, NBest, choose_weight
 
@@ -99,7 +100,7 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
     ours, references = texts
     source = write_lines(tmp_path / "s", references)
     target = write_lines(tmp_path / "t", [*map(as_it_comes, references)])
-    dev = DevSet(source, target, "", "13a")
+    dev = ParallelCorpus(source, target)
 
     def score(sources: list[str], targets: list[str]) -> list[Any]:
         return [SimpleNamespace(log_prob=-1.0, token_log_probs=np.zeros(1))]
@@ -107,7 +108,8 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
     translations = [SimpleNamespace(text=line) for line in ours]
     translator = SimpleNamespace(translate=lambda lines, _: translations, score=score)
     wanted = sacrebleu.corpus_bleu(ours, [references]).score
-    assert dev.evaluate(translator).bleu == pytest.approx(wanted)
+    scores, _ = evaluate(translator, dev, "13a", ["bleu"])
+    assert scores["bleu"] == pytest.approx(wanted)
 
 
 def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(texts):

@@ -28,7 +28,7 @@ from notebooks import (
 from toys import search_eagerly
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.training import loop
+from bahdanau_tf.training import update
 
 # Small sizes, by the names in the cell tagged `parameters`.
 QUICK = {"sentences": 100, "epochs": 1.0, "units": 8}
@@ -280,7 +280,7 @@ def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @each(ENGLISH[:2])
 def test_every_cell_runs_with_a_stand_in_for_the_update(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(update, "train_step", stand_in_step)
     # The other notebook compares its own search, of the usual length, with the translator's.
     search_eagerly(monkeypatch, max_length=3 if path == QUICK_START else None)
     run(path, tmp_path, monkeypatch)

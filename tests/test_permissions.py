@@ -12,7 +12,7 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.serving.export import publish, workplace, write_warmup
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.system.files import replaced_directory, write_atomically
-from bahdanau_tf.training import loop
+from bahdanau_tf.training import update
 
 pytestmark = [
     pytest.mark.usefixtures("eager_search"),
@@ -64,7 +64,7 @@ def test_the_versions_of_an_export(tmp_path, umask):
 @pytest.mark.parametrize("umask", [0o027], indirect=True, ids=oct)
 def test_all_of_a_training(tmp_path, umask, monkeypatch):
     """Checkpoints, the best model, tokenizers, flags, settings, logs."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.setattr(update, "train_step", stand_in_step)
     text, folder = tmp_path / "text", tmp_path / "model"
     text.write_text("a b c\nb c\nc a b\n")
     words = [f"--train_source={text}", f"--train_target={text}", f"--model_dir={folder}"]

@@ -1,4 +1,4 @@
-"""`TrainingPlan.prepare`: everything is checked before a file is written."""
+"""`prepare`: everything is checked before a file is written."""
 
 import json
 import os
@@ -6,13 +6,14 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
+from letters import asked, prepared
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-from bahdanau_tf.training import TrainingFiles, TrainingPlan, is_begun
+from bahdanau_tf.training import Training, TrainingFiles
 from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.texts import check_words
+from bahdanau_tf.training.prepare import check_words
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +30,24 @@ def files(tmp_path_factory) -> TrainingFiles:
 
 
 @pytest.fixture
-def plan(files, tmp_path) -> TrainingPlan:
-    return TrainingPlan(
-        TextOptions(source_language="en", target_language="fr"),
-        ModelOptions(units=4, embedding_dim=4, attention_units=4, maxout_units=4),
-        Recipe(),
-        files,
-        tmp_path / "model",
-    )
+def plan(files, tmp_path) -> Training:
+    sizes = dict.fromkeys(("units", "embedding_dim", "attention_units", "maxout_units"), 4)
+    languages = {"source_language": "en", "target_language": "fr"}
+    return asked(files, tmp_path / "model", **sizes, **languages)
+
+
+def changed(plan: Training, files: TrainingFiles | None = None, **user_options: object) -> Training:
+    """A training with other texts, or other options."""
+    options = {n: v for n, v in plan.user_options.items() if n != "dev_source"} | user_options
+    if options.get("tokenizer", "word") != "word":
+        options = {n: v for n, v in options.items() if not n.endswith("_language")}
+    return asked(files or plan.files, plan.model_dir, **options)
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
 def test_the_default_vocabulary_size_is_reduced_for_small_texts(plan, capsys, tokenizer):
-    plan = replace(plan, text=replace(plan.text, tokenizer=tokenizer))
-    translator = plan.prepare()
+    plan = changed(plan, tokenizer=tokenizer)
+    translator = prepared(plan)
     size = translator.target_text.vocabulary_size
     assert 256 < size < 2000
     assert translator.model.target_embedding.embeddings.shape[0] == size
@@ -57,13 +62,11 @@ def test_the_default_vocabulary_size_is_reduced_for_small_texts(plan, capsys, to
 def test_too_small_a_vocabulary_size_is_refused_with_the_least_size(plan, side):
     """The size named in the message is accepted, in the same folder."""
     field = f"{side}_vocabulary_size"
-    text = replace(plan.text, tokenizer="bpe", **{field: 10})
     with pytest.raises(ValueError, match=f"TextOptions: {field} is 10") as said:
-        replace(plan, text=text).prepare()
+        prepared(changed(plan, tokenizer="bpe", **{field: 10}))
     assert not plan.model_dir.exists()
     least = int(str(said.value).split("wanted ")[1].split()[0])
-    text = replace(text, **{field: least})
-    translator = replace(plan, text=text).prepare()
+    translator = prepared(changed(plan, tokenizer="bpe", **{field: least}))
     assert getattr(translator, f"{side}_text").vocabulary_size == least
 
 
@@ -71,17 +74,16 @@ def test_a_text_with_only_long_lines_is_refused(plan, tmp_path):
     long = tmp_path / "long"
     long.write_text("word " * 1000 + "\n")
     files = TrainingFiles(str(long), str(long))
-    text = replace(plan.text, tokenizer="bpe")
     with pytest.raises(ValueError, match="no line of 1 to 4,192 bytes"):
-        replace(plan, text=text, files=files).prepare()
+        prepared(changed(plan, files, tokenizer="bpe"))
 
 
 def test_the_folder_of_a_saved_translator_is_refused(plan):
-    plan.prepare().save(plan.model_dir / "best")
+    prepared(plan).save(plan.model_dir / "best")
     best = replace(plan, model_dir=plan.model_dir / "best")
     before = {p: p.read_bytes() for p in best.model_dir.rglob("*") if p.is_file()}
     with pytest.raises(ValueError, match="which holds a translator"):
-        best.prepare()
+        prepared(best)
     for path, data in before.items():
         assert path.read_bytes() == data
 
@@ -91,9 +93,9 @@ def test_nothing_is_written_if_line_counts_differ(plan, tmp_path):
         {"train_target": plan.files.dev_target},
         {"dev_target": plan.files.train_target},
     ):
-        broken = replace(plan, files=replace(plan.files, **change))
+        broken = changed(plan, replace(plan.files, **change))
         with pytest.raises(ValueError, match="wanted equal numbers"):
-            broken.prepare()
+            prepared(broken)
         assert not plan.model_dir.exists()
 
 
@@ -101,7 +103,7 @@ def test_nothing_is_written_if_line_counts_differ(plan, tmp_path):
 def test_after_a_full_disk_the_folder_counts_as_new(plan, monkeypatch, kind):
     """Whichever file is incomplete, another command may use the folder."""
     name = "word" if kind is WordTokenizer else "bpe"
-    text = replace(plan.text, tokenizer=name)
+    plan = changed(plan, tokenizer=name)
     folders: list[Path] = []
     save = kind.save
 
@@ -114,11 +116,10 @@ def test_after_a_full_disk_the_folder_counts_as_new(plan, monkeypatch, kind):
 
     monkeypatch.setattr(kind, "save", fills)
     with pytest.raises(OSError, match="No space"):
-        replace(plan, text=text).prepare()
+        prepared(plan)
     monkeypatch.undo()
-    assert not is_begun(plan.model_dir)
-    text = replace(text, lowercase=True, target_vocabulary_size=500)
-    translator = replace(plan, text=text).prepare()
+    assert not plan.is_begun
+    translator = prepared(changed(plan, lowercase=True, target_vocabulary_size=500))
     assert translator.target_text.vocabulary_size <= 500
     settings = json.loads((plan.model_dir / "text.json").read_text())
     assert settings["lowercase"] is True
@@ -131,27 +132,26 @@ def test_text_of_a_users_own_in_the_folder_is_kept(plan, there):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("kept")
     with pytest.raises(ValueError, match="text, for the dev and training text, exists"):
-        replace(plan, files=TrainingFiles(*astuple(plan.files)[:2]), dev_pairs=2).prepare()
+        prepared(changed(plan, TrainingFiles(*astuple(plan.files)[:2]), dev_pairs=2))
     assert path.read_text() == "kept"
 
 
 def test_a_folder_with_a_model_keeps_its_settings(plan):
-    first = plan.prepare()
+    first = prepared(plan)
     half = plan.model_dir / "checkpoints" / "ckpt-1_temp"  # left by a killed process
     half.mkdir(parents=True)
-    assert not is_begun(plan.model_dir)
+    assert not plan.is_begun
     half.with_name("ckpt-1.index").touch()
-    assert is_begun(plan.model_dir)
+    assert plan.is_begun
     before = sorted(plan.model_dir.rglob("*"))
-    other = replace(plan, text=replace(plan.text, lowercase=True))
     with pytest.raises(ValueError, match="lowercase is False there"):
-        other.prepare()
-    again = plan.prepare()
+        prepared(changed(plan, lowercase=True))
+    again = prepared(plan)
     assert sorted(plan.model_dir.rglob("*")) == before
     settings = plan.model_dir / "text.json"
     settings.rename(plan.model_dir / "other.json")
     with pytest.raises(ValueError, match=r"text\.json, .* is missing"):
-        plan.prepare()
+        prepared(plan)
     for weight, same_weight in zip(first.model.weights, again.model.weights, strict=True):
         assert (weight.numpy() == same_weight.numpy()).all()
 
@@ -187,7 +187,7 @@ def test_text_without_words_is_refused_before_learning(plan, files, tmp_path, ca
     path.write_text(f"{line}\n" * 60)
     files = replace(files, dev_source=None, dev_target=None, **{f"train_{side}": str(path)})
     with pytest.raises(ValueError, match="--tokenizer=unigram") as said:
-        replace(plan, files=files).prepare()
+        prepared(changed(plan, files))
     assert str(path) in str(said.value)
     assert "learning" not in capsys.readouterr().err
     assert not plan.model_dir.exists()

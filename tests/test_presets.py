@@ -12,7 +12,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models import architecture
 from bahdanau_tf.training import Recipe
-from bahdanau_tf.training.run import make_optimizer
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 # Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
 # Vocabularies of 30,000 words, including the unknown word and the end symbol,
@@ -95,13 +95,15 @@ def test_recipes_have_the_papers_numbers(name: str) -> None:
 
 
 def test_adadelta_has_the_papers_constants() -> None:
-    optimizer = make_optimizer(Recipe.from_preset("rnnsearch-50"), 100)
+    recipe = Recipe.from_preset("rnnsearch-50")
+    optimizer = make_optimizer(recipe, Schedule(recipe, 100))
     assert (optimizer.rho, optimizer.epsilon, optimizer.max_norm) == (0.95, 1e-6, 1.0)
     assert float(optimizer.learning_rate) == 1.0
 
 
 def test_sgd_has_the_papers_constants() -> None:
-    optimizer = make_optimizer(Recipe.from_preset("sutskever-2014"), 100)
+    recipe = Recipe.from_preset("sutskever-2014")
+    optimizer = make_optimizer(recipe, Schedule(recipe, 100))
     assert isinstance(optimizer, keras.optimizers.SGD)
     assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
 

@@ -9,16 +9,15 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE
+from letters import RECIPE, scored
 
 from bahdanau_tf import RNNSearch, Translator, layers
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.system import device, tensors
 from bahdanau_tf.system.tensors import operand, product, products_in
-from bahdanau_tf.training import loop, step, train
-from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.step import train_step, words_loss
+from bahdanau_tf.training import callbacks, train, update
+from bahdanau_tf.training.update import train_step, words_loss
 
 files = letters.files
 STEP = 2**-8  # bfloat16's relative distance to the next number, at most
@@ -144,9 +143,9 @@ def test_models_of_another_precision_are_refused():
     ],
 )
 def test_products_are_rounded_if_asked_or_if_it_is_faster(monkeypatch, dtype, own, is_fast, wanted):
-    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: is_fast)
+    monkeypatch.setattr(update, "has_fast_bfloat16", lambda: is_fast)
     recipe = replace(RECIPE, product_dtype=dtype)
-    assert step.product_dtype(recipe, SimpleNamespace(compute_dtype=own)) == wanted
+    assert update.product_dtype(recipe, SimpleNamespace(compute_dtype=own)) == wanted
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -157,8 +156,8 @@ def test_training_reports_rounding_and_saves_float32(files, tmp_path, monkeypatc
         asked.append(others[1])
         return letters.stand_in_step(model, optimizer)
 
-    monkeypatch.setattr(loop, "train_step", spy)
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
+    monkeypatch.setattr(update, "train_step", spy)
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(1.0, 1.0))
     recipe = replace(RECIPE, updates=1, product_dtype=dtype)
     train(letters.restarted(), files, recipe, tmp_path)
     assert asked == [dtype]
@@ -261,14 +260,14 @@ def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkey
 
         return noted
 
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, 1.0, []))
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(1.0, 1.0))
     half = replace(RECIPE, product_dtype="float16")
 
     def untraced(*arguments: Any) -> Any:
         return train_step(*arguments).python_function
 
     for updates, make_step in ((6, untraced), (7, letters.stand_in_step)):
-        monkeypatch.setattr(loop, "train_step", noting(make_step))
+        monkeypatch.setattr(update, "train_step", noting(make_step))
         train(letters.restarted(), files, replace(half, updates=updates), tmp_path)
     first, restored = optimizers
     assert float(restored.dynamic_scale) == float(first.dynamic_scale)
@@ -304,9 +303,9 @@ def test_float16_needs_one_replica():
     model = SimpleNamespace(compute_dtype="float32", distribute_strategy=strategy)
     optimizer = SGD(0.1)
     for dtype in ("float32", "bfloat16"):
-        assert step.with_loss_scale(optimizer, model, dtype) is optimizer
+        assert update.with_loss_scale(optimizer, model, dtype) is optimizer
     with pytest.raises(ValueError, match="float16 on 2 replicas"):
-        step.with_loss_scale(optimizer, model, "float16")
+        update.with_loss_scale(optimizer, model, "float16")
 
 
 def test_float16_needs_one_batch_for_an_update():
@@ -314,6 +313,6 @@ def test_float16_needs_one_batch_for_an_update():
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
     optimizer = SGD(0.1, gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match="float16 with 2 batches"):
-        step.with_loss_scale(optimizer, model, "float16")
+        update.with_loss_scale(optimizer, model, "float16")
     with pytest.raises(ValueError, match="accumulate is 2 with product_dtype"):
         replace(RECIPE, accumulate=2, product_dtype="float16")

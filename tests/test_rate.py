@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
-from letters import RECIPE, log_of, restarted
+from letters import RECIPE, log_of, restarted, scored
 
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import Position, stream_batches
 from bahdanau_tf.optimizers import WarmupLinearDecay
-from bahdanau_tf.training import Recipe, loop, train
-from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.run import Pace, Rate, make_optimizer
+from bahdanau_tf.training import Recipe, callbacks, loop, train, update
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 files = letters.files  # the fixture
 FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)
@@ -29,8 +28,8 @@ FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     letters.stand_in(monkeypatch)
-    same = Evaluation(1.0, 1.0, [])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+    same = scored(1.0, 1.0)
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: same)
 
 
 class Rates(keras.callbacks.Callback):
@@ -54,14 +53,14 @@ def rates(monkeypatch) -> Rates:
         optimizers.append(optimizer)
         return letters.stand_in_step(model, optimizer, *others)
 
-    monkeypatch.setattr(loop, "train_step", noted)
+    monkeypatch.setattr(update, "train_step", noted)
     return Rates(optimizers)
 
 
 def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
     """Also after a pause; the model of evaluation 2 is the best for long."""
     bleu = iter([1.0, 5.0, 2.0, 3.0, 4.0, 4.5, 6.0, 5.0, 5.5, 5.6])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(next(bleu), 1.0, []))
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(next(bleu), 1.0))
     recipe = replace(FIVES, schedule="plateau", plateau=2)
     for epochs in (2.3, 4.5):  # the first run ends with an evaluation, too
         recipe = replace(recipe, epochs=epochs)
@@ -76,8 +75,8 @@ def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
 def test_the_loss_may_decide_when_a_training_ends(files, tmp_path, monkeypatch, rates):
     """BLEU rises at each evaluation; the loss is lowest at the second."""
     scores = [(1.0, 3.0), (2.0, 2.0), (3.0, 2.1), (4.0, 2.2), (5.0, 2.3)]
-    results = iter([Evaluation(*pair, []) for pair in scores])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(results))
+    results = iter([scored(*pair) for pair in scores])
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: next(results))
     recipe = replace(FIVES, monitor="loss", patience=3, schedule="plateau", plateau=2)
     result = train(restarted(), files, recipe, tmp_path, callbacks=[rates])
     assert (result.stopped_by, result.steps) == ("patience", 25)
@@ -151,7 +150,7 @@ def test_training_ends_after_a_number_of_updates(files, tmp_path):
 
 def test_inverse_sqrt_is_a_schedule_of_the_recipe():
     recipe = replace(FIVES, schedule="inverse_sqrt", warmup_steps=100)
-    optimizer = make_optimizer(recipe, 10)
+    optimizer = make_optimizer(recipe, Schedule(recipe, 10))
     rates = []
     for step in (49, 99, 399):
         optimizer.iterations.assign(step)
@@ -176,7 +175,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     long = sum(length > 4 for length in lengths)
     recipe = replace(FIVES, max_length=4, accumulate=3, epochs=2)
     result = train(restarted(), files, recipe, tmp_path)
-    assert make_optimizer(recipe, 4).accumulation_steps == 3
+    assert make_optimizer(recipe, Schedule(recipe, 4)).accumulation_steps == 3
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
     message = f"{long} sentence pairs left out: more than 4 tokens\n"
@@ -219,8 +218,8 @@ def test_epochs_are_not_rounded_up_to_another_update():
 def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch):
     """Half of the size, twice as many; the pools are the same."""
     monkeypatch.undo()  # real updates
-    same = Evaluation(1.0, 1.0, [])
-    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+    same = scored(1.0, 1.0)
+    monkeypatch.setattr(callbacks, "evaluate", lambda *_: same)
     all_weights, losses = [], []
     large = replace(RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0)
     for name, recipe in (
@@ -245,7 +244,7 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
 def test_cosine_is_the_half_cosine_after_a_warm_up(total):
     """Loshchilov and Hutter 2017, equation 5, from the peak to 2 % of it."""
     recipe = Recipe(learning_rate=0.3, schedule="cosine", warmup_steps=10, epochs=total / 10)
-    schedule = Rate(recipe, 10).value
+    schedule = Schedule(recipe, 10).rate
     steps = np.arange(0, total + 5, total // 40, dtype=np.float64)
     over = np.clip((steps - 10) / (total - 10), 0, 1)
     falling = 0.3 * (0.02 + 0.98 * (1 + np.cos(np.pi * over)) / 2)
@@ -269,7 +268,7 @@ def test_cosine_is_the_half_cosine_after_a_warm_up(total):
 )
 def test_a_schedule_may_be_a_class_of_ours_or_of_keras(schedule, step, expected):
     recipe = replace(FIVES, schedule=schedule, epochs=2)
-    assert float(Rate(recipe, 10).value(step)) == pytest.approx(expected)
+    assert float(Schedule(recipe, 10).rate(step)) == pytest.approx(expected)
     assert {*recipe.unused()} >= {"constant_share", "plateau", "warmup_steps"}
 
 
@@ -286,7 +285,7 @@ def test_a_schedule_may_be_a_class_of_ours_or_of_keras(schedule, step, expected)
 )
 def test_other_schedules_are_refused(schedule, message):
     with pytest.raises(ValueError, match=message):
-        Rate(replace(FIVES, schedule=schedule), 10)
+        Schedule(replace(FIVES, schedule=schedule), 10)
 
 
 @pytest.fixture
@@ -332,10 +331,10 @@ def test_by_updates_the_rate_is_that_of_the_schedule(total, step, warmup_steps, 
 
 def rates_after(recipe, updates, shares):
     """The rates after so many updates, if these shares of the time are over."""
-    rate, rates = Rate(replace(recipe, epochs=10**6), 100), []
+    timed, rates = Schedule(replace(recipe, epochs=10**6), 100), []
     for share in shares:
-        rate.follow(updates, share)
-        rates.append(float(rate.value(updates)))
+        timed.follow(updates, share)
+        rates.append(float(timed.rate(updates)))
     return rates
 
 
@@ -359,7 +358,8 @@ def test_a_warm_up_is_over_after_a_tenth_of_the_time(schedule):
 
 def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
     now = [1000.0]
-    paced = Pace(100, minutes=2.0, used=30.0, clock=lambda: now[0])
+    paced = Schedule(Recipe(minutes=2.0, epochs=1), 100, clock=lambda: now[0])
+    paced.resume(used=30.0)
     now[0] += 500.0  # the graph is made
     assert paced.seconds == 30
     paced.begin()
@@ -379,7 +379,7 @@ def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
 
 def test_a_shorter_evaluation_than_expected_does_not_undo_a_share():
     now = [0.0]
-    paced = Pace(10**6, minutes=1.0, clock=lambda: now[0])
+    paced = Schedule(Recipe(minutes=1.0, epochs=10), 10**5, clock=lambda: now[0])
     paced.begin()
     now[0] = 40.0
     paced.begin()  # it has begun
@@ -395,22 +395,21 @@ def test_a_shorter_evaluation_than_expected_does_not_undo_a_share():
 def test_a_training_whose_time_was_over_is_over_for_the_next_run():
     """Although its first evaluation was shorter than what was kept for it."""
     now = [0.0]
-    paced = Pace(10**6, minutes=10.0, clock=lambda: now[0])
+    paced = Schedule(Recipe(minutes=10.0, epochs=10), 10**5, clock=lambda: now[0])
     paced.begin()
     now[0] = 541.0
     assert paced.is_out_of_time
     with paced.evaluating():
         now[0] += 5
-    again = Pace(
-        10**6, minutes=10.0, used=paced.seconds, clock=lambda: now[0], longest=paced.longest
-    )
+    again = Schedule(Recipe(minutes=10.0, epochs=10), 10**5, clock=lambda: now[0])
+    again.resume(paced.seconds, paced.longest)
     assert again.is_out_of_time
     assert again.share(1) == 1.0
 
 
 def test_without_a_limit_time_does_not_matter():
     now = [0.0]
-    paced = Pace(10, clock=lambda: now[0])
+    paced = Schedule(Recipe(epochs=1), 10, clock=lambda: now[0])
     paced.begin()
     now[0] = 1e9
     assert paced.seconds_left == math.inf
@@ -447,15 +446,15 @@ class Clock:
         batch = {"source": ids, "target": ids}, ids, tf.ones([1, 1])
         endless = itertools.repeat((batch, Position(), tf.zeros(1, tf.int64)))
         monkeypatch.setattr(loop, "stream_batches", lambda *_: endless)
-        monkeypatch.setattr(loop, "train_step", step_of)
+        monkeypatch.setattr(update, "train_step", step_of)
         monkeypatch.setattr(loop.Cluster, "clock", lambda _: self.now)
 
 
 def test_an_update_uses_the_share_that_was_assigned():
     """Of 50 updates, then of 50 / 0.6: the rate falls after the half."""
     recipe = Recipe("sgd", 1.0, schedule="linear", warmup_steps=0, max_norm=9.0, minutes=1)
-    rate = Rate(recipe, 10)
-    optimizer = make_optimizer(recipe, 10, rate)
+    schedule = Schedule(recipe, 10)
+    optimizer = make_optimizer(recipe, schedule)
     weight = tf.Variable([0.0])
     optimizer.build([weight])
 
@@ -465,7 +464,7 @@ def test_an_update_uses_the_share_that_was_assigned():
 
     optimizer.iterations.assign(50)
     for share in (0.5, 0.75):
-        rate.follow(int(optimizer.iterations), share)
+        schedule.follow(int(optimizer.iterations), share)
         update()
     assert weight.numpy() == pytest.approx([-1.0 - (1 - 0.98 / 2)])
 
@@ -527,13 +526,13 @@ def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
 
     def evaluate(*_):
         clock.now += 2.0
-        return Evaluation(clock.now, 1.0, [])
+        return scored(clock.now, 1.0)
 
     def interrupt(batch, logs):
         if clock.now == GRAPH + 54.0:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
+    monkeypatch.setattr(callbacks, "evaluate", evaluate)
     ctrl_c = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
     broken = train(restarted(), files, TIMED, tmp_path, callbacks=[ctrl_c])
     assert (broken.stopped_by, broken.steps) == ("signal", 50)
@@ -565,6 +564,6 @@ def test_a_limit_of_time_may_come_and_go(alone, tmp_path, monkeypatch, schedule)
 def test_other_schedules_only_end(schedule):
     timed = Recipe(schedule=schedule, minutes=1)
     untimed = replace(timed, minutes=0)
-    assert not Rate(timed, 10).follows_time
-    rates = [make_optimizer(recipe, 10).learning_rate for recipe in (timed, untimed)]
+    assert not Schedule(timed, 10).follows_time
+    rates = [make_optimizer(x, Schedule(x, 10)).learning_rate for x in (timed, untimed)]
     assert float(rates[0]) == float(rates[1])

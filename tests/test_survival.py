@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,17 +22,18 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from comparisons import all_equal
-from letters import RECIPE, log_of, restarted, weights
+from letters import RECIPE, log_of, restarted, scored, weights
 from limits import largest_file
 from test_checkpoints import empty
 
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train
+from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train, update
 from bahdanau_tf.training.checkpoints import State
-from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
 from bahdanau_tf.training.folder import (
     DEV_TEXT,
     Log,
@@ -52,7 +53,7 @@ NOW = datetime(2015, 5, 19, 14, 30, tzinfo=timezone(timedelta(hours=2)))
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
+    monkeypatch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +75,8 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
     translator = restarted()
     with pytest.MonkeyPatch.context() as patch:
         letters.stand_in(patch)
-        patch.setattr(loop, "train_step", watching)
-        patch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
+        patch.setattr(update, "train_step", watching)
+        patch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
         patch.setattr(callbacks, "datetime", SimpleNamespace(now=NOW.astimezone))
         train(translator, files, SHORT, folder)
     return SimpleNamespace(
@@ -109,9 +110,9 @@ def test_the_log_has_losses_learning_rate_and_date(trained):
         trained.translator.model.trainable_weights, trained.weights, strict=True
     ):
         weight.assign(value)
-    evaluation = letters.stand_in_evaluate(None, trained.translator)
-    assert records[-1]["dev_bleu"] == evaluation.bleu > records[0]["dev_bleu"]
-    assert records[-1]["dev_loss"] == evaluation.loss
+    scores, _ = letters.stand_in_evaluate(trained.translator)
+    assert records[-1]["dev_bleu"] == scores["bleu"] > records[0]["dev_bleu"]
+    assert records[-1]["dev_loss"] == scores["loss"]
 
 
 def without_dev(files, folder):
@@ -204,13 +205,13 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
         tf.config.experimental, "enable_op_determinism", lambda: enabled.append(True)
     )
     exact = replace(SHORT, deterministic=True)
-    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 3)
+    monkeypatch.setattr("bahdanau_tf.training.update.threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
     assert "deterministic, with --threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
-    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 4)
+    monkeypatch.setattr("bahdanau_tf.training.update.threads_of", lambda _: 4)
     with pytest.raises(ValueError, match=r"3 threads, .* now there are 4.*=3,"):
         train(restarted(), files, exact, tmp_path / "exact")
 
@@ -263,7 +264,7 @@ def test_a_training_killed_in_its_first_checkpoint_begins_anew(trained, files, f
 def test_without_dev_text_the_last_model_becomes_the_best(tmp_path, step, is_due):
     """Also if the run that made it was killed before it was evaluated."""
     (tmp_path / "best").mkdir()
-    state = SimpleNamespace(step=step, best_bleu=math.nan)
+    state = SimpleNamespace(step=step, best={"loss": math.nan})
     folder = ModelFolder(tmp_path, None, state, {DEV_TEXT: None}, SHORT)
     folder.log.add({"step": 6})
     assert folder.needs_evaluation is is_due
@@ -301,7 +302,7 @@ def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(trained, f
 def test_nothing_is_written_before_everything_is_checked(
     trained, files, tmp_path, capsys, monkeypatch
 ):
-    flags = [f"--{k}={v}" for k, v in vars(files).items()]
+    flags = [f"--{k}={v}" for k, v in asdict(files).items()]
     flags += [f"--model_dir={tmp_path / 'model'}", "--tokenize=runes"]
     assert main(["train", *flags]) == 2
     assert "tokenize is 'runes', wanted one of" in capsys.readouterr().err
@@ -347,7 +348,7 @@ def test_only_one_training_at_a_time_runs_in_a_folder(trained, files, folder, ca
         with pytest.raises(ValueError, match=r"trained by process 4711; wait"):
             train(trained.translator, files, SHORT, folder)
         # The command checks the lock before it trains a tokenizer.
-        flags = [f"--{k}={v}" for k, v in vars(files).items()]
+        flags = [f"--{k}={v}" for k, v in asdict(files).items()]
         assert main(["train", *flags, f"--model_dir={folder}"]) == 2
         assert "process 4711" in capsys.readouterr().err
         assert contents(folder) == before
@@ -404,17 +405,17 @@ def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
     ]
     stale = 0
     for bleu, loss, best in evaluations:
-        assert record_evaluation(Evaluation(bleu, loss, []), state) == best
+        assert state.record(scored(bleu, loss)[0], "bleu") == best
         stale = 0 if best else stale + 1
         assert int(state.stale) == stale
     assert (float(state.best_bleu), float(state.best_loss)) == (1.1, 8.0)
-    assert record_evaluation(None, state)  # without a dev set
+    assert state.record({}, "bleu")  # without a dev set
 
 
 def test_the_best_model_may_have_the_lowest_loss():
     state = State()
     scores = [(1.0, 5.0), (9.0, 5.5), (0.5, 4.0), (0.5, 4.0 - 1e-9), (0.0, 3.0)]
-    best = [record_evaluation(Evaluation(*pair, []), state, "loss") for pair in scores]
+    best = [state.record(scored(*pair)[0], "loss") for pair in scores]
     assert best == [True, False, True, False, True]
     assert (float(state.best_bleu), float(state.best_loss)) == (0.0, 3.0)
 
@@ -447,14 +448,15 @@ def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path, monkeypatch):
         ("ja", "char", "char"),
         ("ja", "13a", "13a"),
     ):
-        dev = DevSet(str(source), str(target), language, tokenize)
-        assert dev.tokenize in ({wanted} if wanted else {"ja-mecab", "char"})
-        evaluation = dev.evaluate(Fixed(translations))  # type: ignore[arg-type]
-        judge = sacrebleu.BLEU(tokenize=dev.tokenize)
+        how = tokenize or bleu_tokenizer(language, references)
+        assert how in ({wanted} if wanted else {"ja-mecab", "char"})
+        dev = ParallelCorpus(str(source), str(target))
+        scores, _ = callbacks.evaluate(Fixed(translations), dev, how, ["bleu"])  # type: ignore
+        judge = sacrebleu.BLEU(tokenize=how)
         score = judge.corpus_score(translations, [references]).score
-        assert evaluation.bleu == pytest.approx(score)
-        assert (evaluation.bleu > 20) == (dev.tokenize != "13a")
-        assert evaluation.loss == 1.0
+        assert scores["bleu"] == pytest.approx(score)
+        assert (scores["bleu"] > 20) == (how != "13a")
+        assert scores["loss"] == 1.0
 
 
 def test_other_settings_and_other_versions_are_refused(tmp_path):
@@ -462,9 +464,14 @@ def test_other_settings_and_other_versions_are_refused(tmp_path):
     now = {"recipe": {"epochs": 1, "tokenize": None}, "dev": "x"}
     write_settings(path, now)
     check_settings(path, now)
-    for other in ({**now, "new": 1}, {**now, "recipe": {"epochs": 1}}):
-        with pytest.raises(ValueError, match=r"another version .*\((new|tokenize)\); continue"):
+    for other, name in (({"recipe": now["recipe"]}, "dev"), ({**now, "recipe": {}}, "epochs")):
+        with pytest.raises(ValueError, match=f"has {name}.*, which this version .* not know"):
             check_settings(path, other)
+    newer = {**now, "recipe": now["recipe"] | {"batch_size": 80, "keep": 2}, "lowercase": False}
+    check_settings(path, newer)  # options that the file lacks have their defaults
+    newer["recipe"]["batch_size"] = 8
+    with pytest.raises(ValueError, match="--batch_size is 8, but 80 in"):
+        check_settings(path, newer)
     tokenized = {"epochs": 1, "tokenize": "a"}
     with pytest.raises(ValueError, match="--tokenize is 'a', but None in"):
         check_settings(path, {"recipe": tokenized, "dev": "x"})
@@ -550,26 +557,26 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
     ("result", "text"),
     [
         (
-            TrainingResult(12.345, 7, "signal", 6.0, 5.0, "zh"),
+            TrainingResult({"bleu": 12.345}, 7, "signal", 6.0, 5.0, "zh"),
             "7 updates, stopped by a signal; best model: dev BLEU 12.35 (greedy, zh, NFC); "
             "0.1 minutes, 5 target words a second",
         ),
         (
-            TrainingResult(9.0, 7, "minutes", 30.0, 5.0, "13a", total_seconds=90.0),
+            TrainingResult({"bleu": 9.0}, 7, "minutes", 30.0, 5.0, "13a", total_seconds=90.0),
             "7 updates, time limit reached; best model: dev BLEU 9.00 (greedy, 13a, NFC); "
             "0.5 minutes of 1.5 in all runs, 5 target words a second",
         ),
         (
-            TrainingResult(math.nan, 1, "epochs", 0.01, 0.0, "13a"),
+            TrainingResult({}, 1, "epochs", 0.01, 0.0, "13a"),
             "1 update, epoch limit reached; no evaluation yet; no updates in this run",
         ),
         (
-            TrainingResult(math.nan, 7, "signal", 0.01, 0.0),
+            TrainingResult({}, 7, "signal", 0.01, 0.0),
             "7 updates, stopped by a signal; no dev set, so the last model is kept as the best; "
             "no updates in this run",
         ),
         (
-            TrainingResult(12.3, 7, "epochs", 0, 0, "13a", monitor="loss", best_loss=2.3456),
+            TrainingResult({"loss": 2.3456, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"),
             "7 updates, epoch limit reached; best model: dev loss 2.346, dev BLEU 12.30; "
             "no updates in this run",
         ),
@@ -684,6 +691,6 @@ def test_an_error_of_tensorflow_is_reported_in_one_line(trained, files, tmp_path
         optimizer.build(model.trainable_variables)  # as `train_step` does
         return exhausted
 
-    monkeypatch.setattr(loop, "train_step", exhausting)
+    monkeypatch.setattr(update, "train_step", exhausting)
     with pytest.raises(OSError, match=r"train: OOM when .*\[9,9\]; the last"):
         train(trained.translator, files, SHORT, tmp_path)

@@ -14,8 +14,8 @@ import tensorflow as tf
 from letters import RECIPE, make_translator
 
 from bahdanau_tf import Seq2SeqLSTM, Translator, plot_alignment, token_log_probs
-from bahdanau_tf.training import TrainingFiles, loop, train
-from bahdanau_tf.training.dev import GREEDY
+from bahdanau_tf.training import TrainingFiles, train, update
+from bahdanau_tf.training.callbacks import GREEDY
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
@@ -56,7 +56,7 @@ def watched(monkeypatch) -> list[tuple[float, float, float]]:
 
         return watched
 
-    monkeypatch.setattr(loop, "train_step", watching)
+    monkeypatch.setattr(update, "train_step", watching)
     return seen
 
 

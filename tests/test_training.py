@@ -18,10 +18,11 @@ from letters import RECIPE, log_of, weights
 from bahdanau_tf import Translator, make_dataset
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.system.device import describe_device
-from bahdanau_tf.training import Recipe, TrainingFiles, loop, train
-from bahdanau_tf.training.dev import GREEDY, DevSet
+from bahdanau_tf.training import Recipe, TrainingFiles, callbacks, train, update
+from bahdanau_tf.training.callbacks import GREEDY
 from bahdanau_tf.training.folder import check_settings, write_settings
-from bahdanau_tf.training.run import make_optimizer, signals_caught
+from bahdanau_tf.training.run import signals_caught
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 files = letters.files  # the fixture
 
@@ -49,8 +50,8 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
         weight.assign(value)
     translations = translator.translate(["a b", "c d h"], GREEDY)
     assert [translation.text for translation in translations] == ["A B", "C D H"]
-    dev = DevSet(files.dev_source, files.dev_target, "en", None)
-    assert dev.evaluate(translator).bleu == pytest.approx(result.best_bleu)
+    scores, _ = callbacks.evaluate(translator, files.dev, "13a", ["bleu", "ter"])
+    assert scores["bleu"] == pytest.approx(result.best_bleu)
     log = log_of(tmp_path / "model")
     scores = [record["dev_bleu"] for record in log]
     assert max(scores) == pytest.approx(result.best_bleu)
@@ -72,7 +73,7 @@ def test_batches_have_at_most_the_token_budget(files, tmp_path, monkeypatch):
 
         return step
 
-    monkeypatch.setattr(loop, "train_step", no_step)
+    monkeypatch.setattr(update, "train_step", no_step)
     # "once": all epochs have equally many batches.
     budget = {"token_budget": 30, "batch_size": 20, "shuffle": "once"}
     recipe = replace(RECIPE, **budget, epochs=2)
@@ -92,7 +93,7 @@ def test_training_stops_if_bleu_does_not_improve(files, tmp_path, monkeypatch, c
         return lambda *_: tf.constant(1.0)
 
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(loop, "train_step", no_step)
+    monkeypatch.setattr(update, "train_step", no_step)
     recipe = replace(RECIPE, epochs=50, patience=2)
     translator = restarted()
     unheard_of = tmp_path / "dev.target"
@@ -129,7 +130,7 @@ def never_stopped(files, tmp_path_factory) -> NeverStopped:
     early = tmp_path_factory.mktemp("early") / "model"
     whole = restarted()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
+        patch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
         before_update(8, lambda: shutil.copytree(folder, early), patch)
         train(whole, files, WHOLE, folder)
     return NeverStopped(weights(whole), folder, early)
@@ -138,12 +139,12 @@ def never_stopped(files, tmp_path_factory) -> NeverStopped:
 @pytest.fixture
 def same_evaluation(monkeypatch) -> None:
     """The one of `never_stopped`, without search."""
-    monkeypatch.setattr(DevSet, "evaluate", letters.stand_in_evaluate)
+    monkeypatch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
 
 
 def before_update(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Does something just before an update."""
-    make_step = loop.train_step
+    make_step = update.train_step
 
     def watched(*arguments):
         step = make_step(*arguments)
@@ -157,7 +158,7 @@ def before_update(number: int, act: Callable[[], object], monkeypatch: pytest.Mo
 
         return counted
 
-    monkeypatch.setattr(loop, "train_step", watched)
+    monkeypatch.setattr(update, "train_step", watched)
 
 
 def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +265,7 @@ def test_without_dev_the_last_model_is_kept(files, tmp_path, monkeypatch, capsys
         return step
 
     letters.stand_in(monkeypatch)
-    monkeypatch.setattr(loop, "train_step", plus_one)
+    monkeypatch.setattr(update, "train_step", plus_one)
     start = weights(restarted())
     alone = TrainingFiles(files.train_source, files.train_target)
     with monkeypatch.context() as patch:
@@ -371,7 +372,9 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     )
     # Keras warns if the number of batches is unknown.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(10))
-    theirs.model.compile(optimizer=make_optimizer(WHOLE, 10), loss=TokenCrossentropy())
+    theirs.model.compile(
+        optimizer=make_optimizer(WHOLE, Schedule(WHOLE, 10)), loss=TokenCrossentropy()
+    )
     history = theirs.model.fit(dataset, epochs=3, shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     # Adam makes a rounding of a tiny gradient visible.

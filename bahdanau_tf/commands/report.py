@@ -32,6 +32,7 @@ from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
@@ -297,7 +298,7 @@ def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
             group.define(flags)
         try:
             rest = flags(["train", *plan.flags])[1:]
-            train.request_of(flags).typical_options()
+            _ = train.asked(flags).chosen(TYPICAL).recipe
         except (absl_flags.Error, ValueError) as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if rest:

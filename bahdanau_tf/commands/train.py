@@ -24,7 +24,7 @@ from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import KINDS, TEXTS, StartOptions, absolute
 from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.training.request import Request, recall_texts
+from bahdanau_tf.training.ask import Training, recall_texts
 
 CHOSEN = fitted.CHOSEN
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
@@ -80,15 +80,15 @@ def check(flags: absl_flags.FlagValues) -> None:
     for name in ("train_source", "train_target"):
         if flags[name].value is not None:
             require(flags, name)  # not empty
-    request_of(flags).check()
+    asked(flags).check()
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     from bahdanau_tf.training.cluster import is_chief
-    from bahdanau_tf.training.fitting import run as fit
+    from bahdanau_tf.training.loop import run as train
 
-    result = fit(request_of(flags), flags.tensorboard, flags.threads)
+    result = train(asked(flags))
     if is_chief():
         print(result)
         if result.stopped_by == "minutes":
@@ -96,8 +96,8 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 128 + result.signal if result.stopped_by == "signal" else 0
 
 
-def request_of(flags: absl_flags.FlagValues) -> Request:
-    """What the user asks; without any text, those of the training in --model_dir."""
+def asked(flags: absl_flags.FlagValues) -> Training:
+    """What the user asks for; without any text, those of the training in --model_dir."""
     model_dir = Path(flags.model_dir or "")
     if all(flags[name].value is None for name in TEXTS):
         for name, path in recall_texts(model_dir).items():
@@ -114,4 +114,13 @@ def request_of(flags: absl_flags.FlagValues) -> Request:
     if flags.dev_source is not None:  # given by the user, or in an earlier run
         user_options["dev_source"] = flags.dev_source
     defaults = {name: flags[name].value for name in KINDS if name not in user_options}
-    return Request(texts, model_dir, user_options, flags.recipe, defaults, flags.modules)
+    return Training(
+        texts,
+        model_dir,
+        user_options,
+        flags.recipe,
+        defaults,
+        flags.modules,
+        flags.tensorboard,
+        flags.threads,
+    )

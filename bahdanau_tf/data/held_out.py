@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import unicodedata
 from typing import NamedTuple
 
 import numpy as np
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
-from bahdanau_tf.options.fitted import Facts, Side
 from bahdanau_tf.system.files import replaced_directory
 
 LARGEST = 20  # a line of more than one in so many pairs is not held out
 
 
-def keys(corpus: ParallelCorpus) -> np.ndarray:
-    """A row for each pair: the same number for the same source line, and for the same pair.
+def keys_of(corpus: ParallelCorpus) -> np.ndarray:
+    """Reads a text: the same number for the same source line, and for the same pair.
 
-    The fields are "source" and "pair", uint64, and "longest", the bytes of the longer side.
+    There is a row for each pair. The fields are "source" and "pair", uint64, and "longest", the
+    bytes of the longer side.
     """
     rows = (
         (_key(source), _key(source.strip() + b"\n" + target), max(len(source), len(target)))
@@ -41,26 +40,29 @@ class HeldOut(NamedTuple):
     train: np.ndarray  # all lines without the source line of one of them
 
 
-def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None) -> HeldOut:
+def held_out_rows(
+    corpus: ParallelCorpus, pairs: int, longest: int | None = None, keys: np.ndarray | None = None
+) -> HeldOut:
     """Chooses different pairs to hold out, by a hash of their source lines.
 
     Pairs with the same source line are held out together, so that none of them is trained on;
     there may be a few more than `pairs`. Equal pairs are held out once. A line that occurs in more
     than 5 % of the different pairs is not held out, nor one of more than `longest` bytes on either
-    side. Too few pairs raise a ValueError.
+    side. Too few pairs raise a ValueError. `keys` are those of `keys_of`, if they
+    are at hand.
     """
-    every = keys(corpus)
-    _, first = np.unique(every["pair"], return_index=True)
-    lines, counts = np.unique(every["source"][first], return_counts=True)
+    keys = keys_of(corpus) if keys is None else keys
+    _, first = np.unique(keys["pair"], return_index=True)
+    lines, counts = np.unique(keys["source"][first], return_counts=True)
     is_rare = counts <= max(len(first) // LARGEST, 1)
     if longest is not None:
-        is_rare &= ~np.isin(lines, every["source"][every["longest"] > longest])
+        is_rare &= ~np.isin(lines, keys["source"][keys["longest"] > longest])
     lines, counts = lines[is_rare], counts[is_rare]
     # np.unique sorts, so the lines come in the order of their hashes.
     needed = int(np.searchsorted(np.cumsum(counts), pairs)) + 1
-    is_out = np.isin(every["source"], lines[:needed])
+    is_out = np.isin(keys["source"], lines[:needed])
     dev = np.sort(first[is_out[first]])
-    if len(dev) < pairs or 2 * np.count_nonzero(is_out) > len(every):
+    if len(dev) < pairs or 2 * np.count_nonzero(is_out) > len(keys):
         raise ValueError(
             f"hold_out: dev_pairs is {pairs}, which is too many for "
             f"{len(first)} different sentence pairs with {len(lines)} source lines to "
@@ -71,14 +73,18 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None
 
 
 def hold_out(
-    corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str], longest: int | None = None
+    corpus: ParallelCorpus,
+    pairs: int,
+    folder: str | os.PathLike[str],
+    longest: int | None = None,
+    keys: np.ndarray | None = None,
 ) -> tuple[int, int]:
     """Divides a text into a smaller training text and a dev text of `held_out_rows`.
 
     The folder gets train.source, train.target, dev.source and dev.target, or none of them; too few
     pairs raise a ValueError. Returns the numbers of dev pairs, and of pairs left to train on.
     """
-    parts = held_out_rows(corpus, pairs, longest)
+    parts = held_out_rows(corpus, pairs, longest, keys)
     with replaced_directory(folder) as new:
         for name, rows in parts._asdict().items():
             source, target = (new / f"{name}.{side}" for side in SIDES)
@@ -87,94 +93,3 @@ def hold_out(
                     for file, lines in zip((sources, targets), sides, strict=True):
                         file.writelines(line + b"\n" for line in lines)
     return len(parts.dev), np.isin(parts.train, corpus.rows).sum().item()
-
-
-SAMPLE = 20_000  # lines from which script and lengths are measured
-LONGEST = 1000  # characters of a line that count for its script
-MOST = 0.995  # the share of lines that are not longer than the lengths here
-
-
-def measure(corpus: ParallelCorpus) -> Facts:
-    """Reads a text, a part at a time, and measures it."""
-    from bahdanau_tf.text.words import true_cased
-
-    every = max(len(corpus) // SAMPLE, 1)
-    samples: tuple[list[str], list[str]] = ([], [])
-    characters: tuple[set[str], set[str]] = (set(), set())
-    sizes = [0, 0]
-    for chunk in corpus.read_in_chunks(corpus.rows):
-        for side, lines in enumerate(chunk):
-            text = _composed(b"\n".join(lines))
-            sizes[side] += len(text)
-            characters[side].update(text)
-            samples[side].extend(map(_composed, lines[::every]))
-        sentences = true_cased(chunk[0]).numpy().tolist()
-        characters[0].update(_composed(b"\n".join(sentences)))
-    source, target = (_side(*parts) for parts in zip(samples, sizes, characters, strict=True))
-    return Facts(
-        pairs=len(corpus),
-        different=len(np.unique(keys(corpus)["source"])),
-        characters=len(set.union(*characters)),
-        source=source,
-        target=target,
-    )
-
-
-FEWEST_MATCHED, MOST_MATCHED = 500, 1000  # pairs of a sample
-SHUFFLES = 20
-CLEAR = 8  # standard deviations
-KINDS = 509  # of two letters in a row; a prime, as pairs of letters are hashed
-
-
-def match(corpus: ParallelCorpus) -> bool:
-    """Whether the two sides of a text belong together; True if it is too small to know.
-
-    Then sentences with similar letters have translations with similar letters, in any languages:
-    the Hilbert-Schmidt independence criterion (Gretton et al. 2005) of the pairs, with counts of
-    two letters in a row as features, is clearly above that of the same pairs shuffled.
-    """
-    places = np.linspace(0, len(corpus) - 1, MOST_MATCHED).astype(int)
-    source, target = map(_letter_pairs, corpus.read(corpus.rows[np.unique(places)]))
-    if len(source) < FEWEST_MATCHED:
-        return True
-    random = np.random.RandomState(1)
-    criterion, *shuffled = (
-        np.square(source.T @ rows).sum()
-        for rows in (target, *(random.permutation(target) for _ in range(SHUFFLES)))
-    )
-    return bool(criterion > np.mean(shuffled) + CLEAR * np.std(shuffled))
-
-
-def _letter_pairs(lines: list[bytes]) -> np.ndarray:
-    """float64 [lines, KINDS]: square roots of how often two letters follow each other, centered."""
-    counts = np.zeros([len(lines), KINDS])
-    for row, line in zip(counts, lines, strict=True):
-        codes = np.frombuffer(f" {line.decode()} "[:LONGEST].encode("utf-32-le"), "<u4")
-        row[:] = np.bincount((257 * codes[:-1] + codes[1:]) % KINDS, minlength=KINDS)
-    np.sqrt(counts, out=counts)
-    counts -= counts.mean(axis=0)
-    return counts
-
-
-def _composed(text: bytes) -> str:
-    return unicodedata.normalize("NFC", text.decode())
-
-
-def _side(lines: list[str], size: int, characters: set[str]) -> Side:
-    from bahdanau_tf.text.script import has_blanks, is_tokenized, script
-
-    starts = [line[:LONGEST] for line in lines]
-    return Side(
-        script=script(starts),
-        has_blanks=has_blanks(starts),
-        is_tokenized=is_tokenized(starts),
-        size=size,
-        characters=len(characters),
-        length=_most([len(line) for line in lines]),
-        words=_most([len(line.split()) for line in lines]),
-    )
-
-
-def _most(lengths: list[int]) -> int:
-    """The length that most lines do not exceed."""
-    return int(np.quantile(lengths, MOST, method="higher"))

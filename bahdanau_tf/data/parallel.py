@@ -170,6 +170,16 @@ class ParallelCorpus:
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The paths of the two texts; the side of a list."""
+        return self._source.name, self._target.name
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether both texts are the same."""
+        return self._source.digest == self._target.digest
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -110,18 +110,22 @@ def _ter(options: ScoreOptions) -> Metric:
 
 
 class Kind(NamedTuple):
-    """A metric: the name of its scores, and what makes sacreBLEU's metric."""
+    """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction."""
 
     title: str
     make: Callable[[ScoreOptions], Metric]
+    lower_is_better: bool = False
 
 
 METRICS: Mapping[str, Kind] = {
     "bleu": Kind("BLEU", bleu_metric),
     "chrf": Kind("chrF2", _chrf),
     "chrf++": Kind("chrF2++", functools.partial(_chrf, word_order=2)),
-    "ter": Kind("TER", _ter),
+    "ter": Kind("TER", _ter, lower_is_better=True),
 }
+
+
+SCORES = ("loss", *METRICS)  # of a model on its dev text
 
 
 def make_metric(name: str, options: ScoreOptions) -> Metric:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from bahdanau_tf.system.ranges import Range, check_values, did_you_mean as did_you_mean
 
@@ -57,6 +57,9 @@ def as_flag(name: str, value: object) -> str:
     return f"--{name}={value}"
 
 
+T = TypeVar("T", bound="OptionGroup")
+
+
 @dataclass(frozen=True)
 class OptionGroup:
     """The base of a dataclass of options."""
@@ -66,6 +69,12 @@ class OptionGroup:
         for name, value in [*vars(self).items()]:
             if hasattr(value, "item"):  # NumPy's numbers become Python's, which JSON can hold
                 object.__setattr__(self, name, value.item())
+
+    @classmethod
+    def of(cls: type[T], values: Mapping[str, Any]) -> T:
+        """The options of this class, from values of all options by name."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in names})
 
     @classmethod
     def texts(cls) -> dict[str, str]:

@@ -67,7 +67,7 @@ class FitOptions(TypedDict, total=False):
     max_skipped: int
     average: float
     product_dtype: Literal["float32", "bfloat16", "float16", "auto"]
-    jit_compile: Literal["auto", "on", "off"]
+    jit_compile: Literal["on", "off"]
     label_smoothing: float
     risk_samples: int
     divisor: float
@@ -84,7 +84,7 @@ class FitOptions(TypedDict, total=False):
     epochs: float
     updates: int
     evaluate_every: int
-    monitor: Literal["bleu", "loss"]
+    monitor: str
     patience: int
     tokenize: str | None
     keep: int

@@ -127,10 +127,8 @@ class Recipe(OptionGroup):
             which operands and results are rounded, with loss scaling for float16; "auto" for
             bfloat16 if the device multiplies it faster. Everything else, and the saved model, stays
             float32.
-        jit_compile: Whether XLA compiles the update: "on"; "off"; or "auto", which compiles on a
-            single GPU if the first updates are faster that way, unless the training is
-            deterministic or takes less than ten minutes. The batches then have a few fixed shapes;
-            results differ by rounding and by the dropout that is drawn.
+        jit_compile: Whether XLA compiles the update, "on" or "off". The batches then have a few
+            fixed shapes; results differ by rounding and by the dropout that is drawn.
         label_smoothing: ε of the loss.
         risk_samples: Number of translations to draw of each sentence for minimum risk training
             (Shen et al. 2016), which makes those with the higher BLEU more probable; 0 for none,
@@ -194,7 +192,7 @@ class Recipe(OptionGroup):
     product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = setting(
         "float32", kw_only=True
     )
-    jit_compile: Literal["auto", "on", "off"] = setting("off", kw_only=True)
+    jit_compile: Literal["on", "off"] = setting("off", kw_only=True)
     label_smoothing: float = setting(0.0, _SHARE, used_if={"risk_samples": [0]})
     risk_samples: int = setting(0, Range(0, 1000), kw_only=True)
     divisor: float = setting(1.0, Range(0, 1e9, above_low=True))
@@ -214,7 +212,7 @@ class Recipe(OptionGroup):
     updates: int = setting(0, _COUNT, kw_only=True)
     minutes: float = setting(0.0, Range(0, 1e6), kw_only=True)
     evaluate_every: int = setting(0, _COUNT)
-    monitor: Literal["bleu", "loss"] = setting("bleu", kw_only=True)
+    monitor: str = setting("bleu", kw_only=True)
     patience: int = setting(10, _POSITIVE)
     tokenize: str | None = setting(kw_only=True)
     keep: int = setting(2, _POSITIVE, kw_only=True)

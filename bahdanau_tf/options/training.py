@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from bahdanau_tf.options.fields import OptionGroup, as_flag, setting
 from bahdanau_tf.options.fitted import Choice
@@ -48,7 +48,6 @@ class StartOptions(OptionGroup):
 
 
 OWNERS = (TextOptions, ModelOptions, Recipe, StartOptions)
-T = TypeVar("T", TextOptions, ModelOptions, Recipe, StartOptions)
 
 
 def _kind(hint: Any) -> type:
@@ -83,25 +82,6 @@ def with_keywords(message: str) -> str:
     return re.sub(r"(?<![\w-])--(\w+)(?:=([^\s,;:)]*[^\s,;:).]))?", keyword, message)
 
 
-class TrainingOptions(NamedTuple):
-    """The options of a training."""
-
-    text: TextOptions
-    model: ModelOptions
-    recipe: Recipe
-    start: StartOptions = StartOptions()
-
-    def values(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The values of all options that have an effect, by name, `without` some."""
-        values = vars(self.recipe)
-        unused = {*without, *self.recipe.unused()}
-        if self.start.init_from is None:
-            values = vars(self.text) | vars(self.model) | values
-            unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
-        values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
-        return {n: v for n, v in values.items() if n not in unused and v is not None}
-
-
 def recipe_names() -> list[str]:
     """The names of the recipes, which are files of flags in the package."""
     names = (entry.name for entry in RECIPES.iterdir())
@@ -128,54 +108,6 @@ def refuse(user_options: Collection[str], names: Collection[str], where: str) ->
     for name in names:
         if name in user_options:
             raise ValueError(f"--{name} is not used {where}; leave it out")
-
-
-def values_of(choices: Sequence[Choice]) -> dict[str, Any]:
-    """The chosen values, by name."""
-    return {name: value for choice in choices for name, value in choice.values.items()}
-
-
-def make_options(
-    user_options: Mapping[str, Any],
-    chosen: Mapping[str, Any] = NOTHING,
-    of_recipe: Mapping[str, Any] = NOTHING,
-) -> TrainingOptions:
-    """The options of text, model and training: the user's, those chosen or read, a recipe's.
-
-    It is a ValueError if the user gave an option without effect, or values are out of range.
-    """
-    values = {**of_recipe, **user_options, **chosen}
-    text, model = TextOptions(), ModelOptions()
-    recipe = make(Recipe, values)
-    start = make(StartOptions, values)
-    unused = recipe.unused()
-    if start.init_from is None:
-        refuse(user_options, ["added_words"], "without --init_from")
-        text, model = make(TextOptions, values), make(ModelOptions, values)
-        unused = text.unused() | model.unused() | unused
-        if recipe.risk_samples:
-            raise ValueError("--risk_samples needs --init_from, a trained model")
-    else:
-        refuse(user_options, OF_MODEL, "with --init_from, whose model has its own")
-    for name, where in unused.items():
-        refuse(user_options, [name], f"with {where}")
-    if model.share_embeddings and not text.joint:
-        raise ValueError("--share_embeddings needs --joint, one vocabulary")
-    has_dev = "dev_source" in user_options or bool(start.dev_pairs)
-    if not has_dev and "dev_pairs" not in chosen:
-        where = "without --dev_source or --dev_pairs"
-        if "dev_pairs" in user_options:
-            where = "with --dev_pairs=0, without a dev text"
-        refuse(user_options, OF_DEV_TEXT, where)
-    if not has_dev and recipe.schedule == "plateau":
-        raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
-    return TrainingOptions(text, model, recipe, start)
-
-
-def make(owner: type[T], values: Mapping[str, Any]) -> T:
-    """Options of one class, from values of all options by name."""
-    names = owner.__dataclass_fields__
-    return owner(**{name: value for name, value in values.items() if name in names})
 
 
 def write_options(

@@ -15,13 +15,16 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, score_corpus
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.training.checkpoints import as_array
-from bahdanau_tf.training.dev import LOW, DevSet, Evaluation, record_evaluation
+from bahdanau_tf.training.checkpoints import LOW, as_array
 from bahdanau_tf.training.folder import Log
-from bahdanau_tf.training.run import SIGNALS, Run
+from bahdanau_tf.training.run import SIGNALS, Run, as_score
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translator import Translator
 
 ADVICE = "the training is diverging (a lower --learning_rate helps), or it"
 SECONDS = 300  # between two checkpoints without an evaluation
@@ -49,7 +52,7 @@ class Status(RunCallback):
             text += f", not counting {amount(empty, 'pair')} with a blank line"
         note(text)
         if run.dev is not None:
-            note(f"dev BLEU: greedy search, {run.dev.tokenize}")
+            note(f"dev BLEU: greedy search, {run.tokenize}")
         if run.step:
             limit = run.recipe.minutes
             used = f", {run.used['minutes']} of {limit:g} minutes used" if limit else ""
@@ -57,14 +60,12 @@ class Status(RunCallback):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         run = self._run
-        name, best = "BLEU", float(run.state.best_bleu)
-        if run.recipe.monitor == "loss":
-            name, best = "dev loss", float(run.state.best_loss)
+        best = run.state.best[run.recipe.monitor]
         text = f"loss {logs['loss']:.3f}, {run.words_per_second:.0f} words/s"
         if skipped := int(run.read_optimizer("skipped_updates")):
             text += f", {amount(skipped, 'update')} skipped (not finite)"
         if run.dev is not None and not math.isnan(best):
-            text += f", best {name} {best:.2f}"
+            text += f", best {as_score(run.recipe.monitor, best)}"
         run.line.update(run.step, text)
 
 
@@ -166,20 +167,19 @@ class Selection(RunCallback):
     """Evaluates the model on the dev set, and saves it if it is the best.
 
     If the recipe has an `average`, the model has the averaged weights then. Later callbacks find
-    `val_loss` and `val_bleu` in their logs. Without a dev set each model is the best, even the one
-    at which a signal ends training. With a dev set the model at a signal is saved if there was no
-    evaluation yet. Of several workers the chief evaluates and saves; the others wait.
+    its scores in their logs, `val_loss`, `val_bleu` and that of `monitor`. Without a dev set each
+    model is the best, even the one at which a signal ends training. With a dev set the model at a
+    signal is saved if there was no evaluation yet. Of several workers the chief evaluates and
+    saves; the others wait.
     """
 
     def on_train_begin(self, logs: object = None) -> None:
         self._last = self._run.step
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        with self._run.pace.evaluating():
+        with self._run.schedule.evaluating():
             self._select()
-        if (evaluation := self._run.evaluation) is not None:
-            logs["val_loss"] = evaluation.loss
-            logs["val_bleu"] = evaluation.bleu
+        logs.update({f"val_{name}": score for name, score in self._run.scores.items()})
 
     def on_train_end(self, logs: object = None) -> None:
         run, best = self._run, self._run.folder.best
@@ -200,8 +200,8 @@ class Selection(RunCallback):
         self._last = run.step
         with averaged(self.model, run.optimizer):
             if run.dev is not None:
-                run.evaluation = self._evaluate(run.dev)
-            is_best = record_evaluation(run.evaluation, run.state, run.recipe.monitor)
+                self._evaluate(run.dev)
+            is_best = run.state.record(run.scores, run.recipe.monitor)
             # An update that was lost after its evaluation is repeated: the best
             # model may be of it, and then no later one is better.
             was_best = run.step in run.folder.improved
@@ -210,12 +210,35 @@ class Selection(RunCallback):
             if is_best and run.cluster.is_chief:
                 run.folder.save_best(run.translator)
 
-    def _evaluate(self, dev: DevSet) -> Evaluation:
-        evaluation = Evaluation(0.0, 0.0, [])
-        if self._run.cluster.is_chief:
-            evaluation = dev.evaluate(self._run.translator)
-        bleu, loss = self._run.cluster.from_chief([evaluation.bleu, evaluation.loss])
-        return Evaluation(float(bleu), float(loss), evaluation.translations)
+    def _evaluate(self, dev: ParallelCorpus) -> None:
+        run = self._run
+        scores = dict.fromkeys(("loss", *run.titles), 0.0)
+        if run.cluster.is_chief:
+            scores, run.translations = evaluate(run.translator, dev, run.tokenize, [*run.titles])
+        values = run.cluster.from_chief([*scores.values()])
+        run.scores = dict(zip(scores, map(float, values), strict=True))
+
+
+GREEDY = Decoding(beam_size=1)
+
+
+def evaluate(
+    translator: Translator, dev: ParallelCorpus, tokenize: str, metrics: Sequence[str]
+) -> tuple[dict[str, float], list[Translation]]:
+    """Translates and scores the dev text.
+
+    Returns:
+        "loss", the mean of -log p(y_i) over all words, end symbols included, and the scores of
+        greedy search by `metrics`; and the translations, in the order of the text.
+    """
+    sources, references = ([x.decode() for x in side] for side in dev.read(dev.rows))
+    translations = translator.translate(sources, GREEDY)
+    log_probs = translator.score(sources, references)
+    words = sum(len(score.token_log_probs) for score in log_probs)
+    texts, how = [translation.text for translation in translations], ScoreOptions(tokenize)
+    scores = {name: score_corpus(name, texts, references, how).score for name in metrics}
+    loss = -sum(score.log_prob for score in log_probs) / words
+    return {"loss": loss, **scores}, translations
 
 
 # The columns of the table that is shown, by the names of a record's numbers.
@@ -227,7 +250,7 @@ COLUMNS = {
     "learning_rate": "rate",
     "train_loss": "train loss",
     "dev_loss": "dev loss",
-    "dev_bleu": "dev BLEU",
+    **{f"dev_{name}": f"dev {metric.title}" for name, metric in METRICS.items()},
 }
 
 
@@ -244,18 +267,19 @@ class Logger(RunCallback):
             "skipped_updates": int(run.read_optimizer("skipped_updates")),
             "learning_rate": run.read_optimizer("learning_rate"),
         }
-        names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
-        record |= {ours: logs[name] for ours, name in names.items() if name in logs}
+        if "loss" in logs:
+            record["train_loss"] = logs["loss"]
+        record |= {f"dev_{name}": score for name, score in run.scores.items()}
         shown = [n for n in COLUMNS if n in record and (record[n] or n != "skipped_updates")]
         run.line.row({COLUMNS[name]: record[name] for name in shown})
         is_third = 3 <= run.step / run.evaluate_every < 4  # reported once
-        is_low = is_third and run.state.best_bleu < LOW
-        if is_low and run.dev is not None and run.recipe.monitor == "bleu":
+        is_low = is_third and run.state.best["bleu"] < LOW
+        if is_low and run.recipe.monitor == "bleu":
             run.line.note(
-                f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
+                f"dev BLEU ({run.tokenize}) is still below {LOW:g}: the best model is chosen "
                 "by dev loss; if it stays that low, try another tokenizer (--tokenize)"
             )
-        record["seconds"] = run.pace.seconds
+        record["seconds"] = run.schedule.seconds
         record["device"] = describe_device()
         record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
         run.folder.log.add(record)
@@ -272,9 +296,9 @@ class TensorBoard(RunCallback):
     """Writes curves and pictures for TensorBoard, without its package.
 
     Curves: train/loss of a batch, per word, train/gradient_norm before clipping,
-    train/learning_rate, train/words_per_second without evaluation time, dev/loss per word and
-    dev/bleu of greedy search. Pictures: alignment/1 and so on of the first dev sentences, as in the
-    paper's Figure 3.
+    train/learning_rate, train/words_per_second without evaluation time, dev/loss per word, dev/bleu
+    of greedy search, and the score that selects the best model. Pictures: alignment/1 and so on of
+    the first dev sentences, as in the paper's Figure 3.
     """
 
     def __init__(self, run: Run, directory: str | os.PathLike[str]) -> None:
@@ -300,12 +324,10 @@ class TensorBoard(RunCallback):
         )
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        evaluation = self._run.evaluation
-        if evaluation is None:
-            return
-        self._scalars({"dev/loss": evaluation.loss, "dev/bleu": evaluation.bleu})
-        self._draw(evaluation.translations)
-        self._writer.flush()
+        if scores := self._run.scores:
+            self._scalars({f"dev/{name}": score for name, score in scores.items()})
+            self._draw(self._run.translations)
+            self._writer.flush()
 
     def _draw(self, translations: Sequence[Translation]) -> None:
         """Draws the first alignments, if the model has any."""
@@ -414,8 +436,8 @@ class LearningRate(RunCallback):
 
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
         run = self._run
-        if run.rate.follows_time:
-            run.rate.follow(run.step, run.pace.share(run.step))
+        if run.schedule.follows_time:
+            run.schedule.follow(run.step, run.schedule.share(run.step))
 
     def on_epoch_end(self, epoch: int, logs: object = None) -> None:
         recipe, stale = self._run.recipe, int(self._run.state.stale)
@@ -447,7 +469,7 @@ class Ends(RunCallback):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
-        self._run.pace.begin()  # after the chief has sent the time
+        self._run.schedule.begin()  # after the chief has sent the time
         self._run.ending = self._limit() or self._signal
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
@@ -468,7 +490,7 @@ class Ends(RunCallback):
             return "patience"
         if run.step >= run.total_steps:
             return "updates" if run.step >= updates > 0 else "epochs"
-        if run.pace.is_out_of_time:
+        if run.schedule.is_out_of_time:
             return "minutes"
         return "callback" if self._is_stopped else ""
 
@@ -476,7 +498,7 @@ class Ends(RunCallback):
         """Ignores evaluations before the rate falls, if it is constant first."""
         run, recipe = self._run, self._run.recipe
         falls = "constant_share" not in recipe.unused() and recipe.constant_share < 1
-        if falls and run.pace.share(run.step) <= recipe.constant_share:
+        if falls and run.schedule.share(run.step) <= recipe.constant_share:
             run.state.stale.assign(0)
 
 
@@ -500,8 +522,8 @@ class CheckpointSaver(RunCallback):
 
     def _save(self) -> None:
         self._run.folder.check_place()
-        pace, state = self._run.pace, self._run.state
-        state.seconds.assign(pace.seconds)
-        state.longest_seconds.assign(pace.longest)
+        schedule, state = self._run.schedule, self._run.state
+        state.seconds.assign(schedule.seconds)
+        state.longest_seconds.assign(schedule.longest)
         self._run.folder.checkpoints.save()
         self._saved, self._time = self._run.step, time.monotonic()

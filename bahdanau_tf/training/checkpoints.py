@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,9 +14,31 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.evaluation.scores import METRICS, SCORES
 from bahdanau_tf.system.files import reason
 
 _AGAIN = "Fix that, then run the same command again"
+
+
+LOW = 1.0  # a score below this comes from a few n-grams by chance, and counts as 0
+NOISE = 1e-6  # smaller relative differences of the loss do not count
+
+
+def is_better(scores: Mapping[str, float], best: Mapping[str, float], monitor: str) -> bool:
+    """Whether scores of the dev set are better than the best ones.
+
+    `monitor`, a name of `SCORES`, decides; if it is equal, the loss. A best score of NaN stands for
+    none.
+    """
+    new, old = scores[monitor], best[monitor]
+    if monitor != "loss":
+        if METRICS[monitor].lower_is_better:
+            new, old = -new, -old
+        else:
+            new, old = (0.0 if score < LOW else score for score in (new, old))
+        if new != old:
+            return math.isnan(old) or new > old
+    return math.isnan(best["loss"]) or scores["loss"] < best["loss"] * (1 - NOISE)
 
 
 class State(tf.Module):
@@ -30,8 +52,8 @@ class State(tf.Module):
         position: The `Position` in the text after the last batch.
         loss: Summed loss since the last evaluation.
         words: Number of target words over which it is summed.
-        best_bleu: BLEU of the best model on the dev set; NaN before the first evaluation.
-        best_loss: Its loss per word of the dev set.
+        best_loss, best_bleu, ...: The scores of the best model on the dev set, one for each name of
+            `SCORES`; NaN before the first evaluation.
         stale: Number of evaluations since the best one.
         seconds: Time spent in all runs, each from the end of its first update.
         longest_seconds: Time of their longest evaluation; NaN before the first.
@@ -45,8 +67,8 @@ class State(tf.Module):
         self.loss = _variable(0.0)
         self.words = _variable(0.0)
         # In float64: rounded to float32, an equal score might look better.
-        self.best_bleu = _variable(math.nan)
-        self.best_loss = _variable(math.nan)
+        for name in SCORES:
+            setattr(self, f"best_{name}", _variable(math.nan))
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
         self.halvings = _variable(0, tf.int32)
@@ -69,11 +91,30 @@ class State(tf.Module):
         self.words.assign(0.0)
         return {"loss": mean}
 
+    @property
+    def best(self) -> dict[str, float]:
+        """The scores of the best model on the dev set, NaN where there is none."""
+        return {name: float(getattr(self, f"best_{name}")) for name in SCORES}
+
+    def record(self, scores: Mapping[str, float], monitor: str) -> bool:
+        """Counts an evaluation; returns whether it is the best by `monitor`.
+
+        Without a dev set there are no scores, and each model is the best.
+        """
+        if scores and not is_better(scores, self.best, monitor):
+            self.stale.assign_add(1)
+            return False
+        self._set_best(scores)
+        return True
+
     def forget_best(self) -> None:
         """Makes the next model that is evaluated the best."""
-        self.best_bleu.assign(math.nan)
-        self.best_loss.assign(math.nan)
+        self._set_best(dict.fromkeys(SCORES, math.nan))
+
+    def _set_best(self, scores: Mapping[str, float]) -> None:
         self.stale.assign(0)
+        for name, score in scores.items():
+            getattr(self, f"best_{name}").assign(score)
 
     def read_position(self) -> Position:
         """`position` as numbers."""
@@ -216,7 +257,8 @@ def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
     """Whether a checkpoint has each variable, in one place alone.
 
     The variables of an optimizer are numbered. With one more among them, the others would get one
-    another's values; those that have names show it.
+    another's values; those that have names show it. A variable of a `State` may be newer than the
+    checkpoint: it keeps its initial value.
     """
     saved = tf.train.CheckpointView(path)
     now = tf.train.TrackableView(root)
@@ -233,7 +275,8 @@ def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
                 nodes.append(child)
             elif isinstance(part, _VARIABLE) and part is not restored[child]:
                 return False
-    ids = {id(part) for part in restored.values()}
+    may_lack = (x for part in restored.values() if isinstance(part, State) for x in part.variables)
+    ids = {id(part) for part in (*restored.values(), *may_lack)}
     variables = (part for part in now.descendants() if isinstance(part, _VARIABLE))
     return all(id(part) in ids for part in variables)
 

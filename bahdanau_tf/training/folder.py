@@ -9,19 +9,19 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.options import Recipe
+from bahdanau_tf.evaluation.scores import SCORES
+from bahdanau_tf.options import Recipe, TextOptions
 from bahdanau_tf.options.training import KINDS
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
-from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
 from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
@@ -59,6 +59,9 @@ FREE = (
     *("evaluate_every", "tokenize"),
     *("keep", "max_skipped", "learning_rate"),
 )
+
+
+_DEFAULTS = {x.name: x.default for options in (TextOptions, Recipe) for x in fields(options)}
 
 
 class Change(NamedTuple):
@@ -103,9 +106,14 @@ def of_training(
     recipe: Recipe,
     threads: int | None,
     corpus: ParallelCorpus,
-    dev: DevSet | None,
+    dev: ParallelCorpus | None,
+    tokenize: str,
 ) -> dict[str, object]:
-    """The settings of a training; `threads`, if a resumed training must have as many."""
+    """The settings of a training.
+
+    `threads` is a number if a resumed training must have as many; `tokenize` is sacreBLEU's
+    tokenizer of the dev text.
+    """
     model: keras.Model = translator.model
     tokenizers: dict[str, object] = {}
     for side in ("source", "target"):
@@ -118,8 +126,8 @@ def of_training(
         **tokenizers,
         THREADS: threads,
         TRAINING_TEXT: corpus.checksum,
-        DEV_TEXT: dev and dev.checksum,
-        DEV_TOKENIZER: dev and dev.tokenize,
+        DEV_TEXT: dev.checksum if dev else None,
+        DEV_TOKENIZER: tokenize or None,
     }
 
 
@@ -142,16 +150,26 @@ def read_settings(path: Path) -> dict[str, object]:
 
 
 def changes(path: Path, settings: Settings) -> Iterator[Change]:
-    """Yields the settings that differ from those of the file; a ValueError as `read_settings`."""
+    """Yields the settings that differ from those of the file; a ValueError as `read_settings`.
+
+    An option that the file lacks is newer than the training, which has gone on without it: so it
+    counts as written with its default. One that is not known here is refused by its name.
+    """
     before, now = read_settings(path), json.loads(json.dumps(settings))
-    for old, new in ((before, now), (before.get("recipe"), now.get("recipe"))):
-        if isinstance(old, dict) and isinstance(new, dict) and old.keys() != new.keys():
-            raise ValueError(
-                f"model_dir: another version of bahdanau_tf began the training in {path.parent} "
-                f"({', '.join(sorted(old.keys() ^ new.keys()))}); continue with that version, or "
-                "train its model further in another folder, with --init_from"
-            )
+    before = _completed(before, now, path)
+    if isinstance(recipe := before.get("recipe"), dict):
+        before["recipe"] = _completed(recipe, now["recipe"], path)
     yield from _differences(_comparable(before), _comparable(now))
+
+
+def _completed(before: Settings, now: Settings, path: Path) -> dict[str, object]:
+    if unknown := before.keys() - now.keys() - {"format_version"}:
+        raise ValueError(
+            f"model_dir: {path} has {', '.join(sorted(unknown))}, which this version of "
+            "bahdanau_tf does not know; continue with the version that began the training, or "
+            "train its model further in another folder, with --init_from"
+        )
+    return {name: _DEFAULTS.get(name) for name in now} | dict(before)
 
 
 def check_settings(path: Path, settings: Settings) -> None:
@@ -264,6 +282,11 @@ def _record(line: str) -> dict[str, float] | None:
     return record if is_whole else None
 
 
+def scores_of(record: Mapping[str, float]) -> dict[str, float]:
+    """The scores on the dev set in a record of the log, by name."""
+    return {name: record[f"dev_{name}"] for name in SCORES if f"dev_{name}" in record}
+
+
 class ModelFolder:
     """The state of a training in `model_dir`.
 
@@ -272,6 +295,7 @@ class ModelFolder:
         best: The folder of the best model.
         log: The log, `log.jsonl`.
         checkpoints: The checkpoints.
+        settings: What the training must keep when it is resumed.
         improved: Updates after the restored checkpoint whose evaluation was the best so far,
             according to the log.
     """
@@ -287,14 +311,14 @@ class ModelFolder:
         self._is_new = True
         self._file = path / "training.json"
         self._state = state
-        self._settings = settings
+        self.settings = settings
         self._recipe = recipe
 
     @property
     def needs_evaluation(self) -> bool:
         """Whether the best model is missing, or the last one not evaluated, as after a signal."""
         evaluated = [record["step"] for record in self.log.records()]
-        is_unknown = self._settings[DEV_TEXT] is not None and math.isnan(self._state.best_bleu)
+        is_unknown = self.settings[DEV_TEXT] is not None and math.isnan(self._state.best["loss"])
         is_new = int(self._state.step) not in evaluated[-1:]
         return is_unknown or is_new or not self.best.exists()
 
@@ -338,7 +362,7 @@ class ModelFolder:
     def _compare_settings(self) -> list[str]:
         """A sentence for each option that has changed and may change."""
         notes = []
-        for change in changes(self._file, self._settings):
+        for change in changes(self._file, self.settings):
             if change.name in FREE:
                 notes.append(change.note)
             # Without a best model none was selected on a dev set.
@@ -353,10 +377,10 @@ class ModelFolder:
         """
         stale = int(self._state.stale)
         for record in self.log.records():
-            if "dev_bleu" in record and record["step"] > self._state.step:
-                evaluation = Evaluation(record["dev_bleu"], record["dev_loss"], [])
-                if record_evaluation(evaluation, self._state, self._recipe.monitor):
-                    self.improved.add(int(record["step"]))
+            scores, step = scores_of(record), int(record["step"])
+            is_later = bool(scores) and step > int(self._state.step)
+            if is_later and self._state.record(scores, self._recipe.monitor):
+                self.improved.add(step)
         self._state.stale.assign(stale)
 
     def begin(self) -> None:
@@ -366,7 +390,7 @@ class ModelFolder:
         once, and there is never a best model without a checkpoint.
         """
         with explain_write_errors(self._file):
-            write_settings(self._file, self._settings)
+            write_settings(self._file, self.settings)
         self.log.forget_after(int(self._state.step))
         if self._is_new:
             self.checkpoints.save()

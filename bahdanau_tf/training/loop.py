@@ -6,36 +6,78 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import fitting, longer_sides, stream_batches
-from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.evaluation.scores import SCORES, ScoreOptions, bleu_metric, fitting_tokenizer
 from bahdanau_tf.models.named import check_tracked
-from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.options.fields import as_flag
-from bahdanau_tf.training import callbacks as own, step as steps
+from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.training import callbacks as own, update as updates
+from bahdanau_tf.training.ask import Training, TrainingFiles
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
-from bahdanau_tf.training.cluster import Cluster
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
-from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.run import (
-    ENDINGS,
-    Rate,
-    Run,
-    TrainingResult,
-    make_optimizer,
-    signals_caught,
-)
-from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.texts import TrainingFiles
+from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
+from bahdanau_tf.training.folder import FREE, ModelFolder, check_alike, locked, of_training
+from bahdanau_tf.training.prepare import files_of, in_effect, load, prepare
+from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
+from bahdanau_tf.training.schedule import Schedule, make_optimizer
 from bahdanau_tf.translator import Translator
+
+Batches: TypeAlias = "Iterator[tuple[Any, ...]]"
+
+
+def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) -> TrainingResult:
+    """Trains as a user asked, alone or with the other workers of a cluster.
+
+    This is what `fit` and the command `train` do.
+    """
+    if several_workers():
+        training.refuse(["accumulate"], "with several workers in TF_CONFIG")
+    use_threads(training.threads)  # before any operation of TensorFlow
+    strategy = strategy_of_environment()
+    cluster = Cluster(strategy)
+    tokenize = {**training.defaults, **training.user_options}.get("tokenize")
+    if tokenize is not None:
+        bleu_metric(ScoreOptions(tokenize))  # raises if there is none
+    with contextlib.ExitStack() as until_over:
+        if cluster.is_chief:
+            until_over.enter_context(locked(training.model_dir))
+            training, translator, files = prepare(training)
+        cluster.wait()
+        if not cluster.is_chief:
+            training = training.recall()
+            files = files_of(training)
+        if not cluster.is_chief or strategy.num_replicas_in_sync > 1:
+            with strategy.scope():
+                translator = load(training)
+        remember = keras.callbacks.LambdaCallback(
+            on_train_begin=lambda _: _remember(training, files) if cluster.is_chief else None
+        )
+        every = [remember, *callbacks]
+        return train(
+            translator, files, training.recipe, training.model_dir, training.tensorboard, every
+        )
+
+
+def _remember(training: Training, files: TrainingFiles) -> None:
+    """Writes texts and options for runs that resume without naming them."""
+    texts = {name: path for name, path in asdict(training.files).items() if path}
+    options.write_texts(training.model_dir / options.TEXTS_FILE, texts)
+    file = training.model_dir / options.FILE
+    if not file.is_file():
+        return  # `train` in Python made the folder
+    values = in_effect(training, has_dev=files.dev_source is not None)
+    before = options.read_options(file)
+    changed = {n: values[n] for n in FREE if n in values and values[n] != before.get(n)}
+    if changed:
+        options.change_options(file, changed)
 
 
 def train(
@@ -91,20 +133,19 @@ def train(
             raise ValueError(f"train: {name} is {value!r}, wanted a {kind.__name__}")
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
-    training = _Training(translator, files, recipe, Path(model_dir))
-    run = training.run
+    run = make_run(translator, files, recipe, Path(model_dir))
     with contextlib.ExitStack() as until_over:
         if run.cluster.is_chief:
             until_over.enter_context(locked(run.folder.path))
-        training.restore()
+        batches = restore(run)
         signals = until_over.enter_context(signals_caught(run.line.note))
         board = []
         if tensorboard and run.cluster.is_chief:
             board = [own.TensorBoard(run, run.folder.path / "tensorboard")]
             until_over.enter_context(contextlib.closing(board[0]))
-        training.callbacks = build_callbacks(run, signals, board, callbacks)
+        every = build_callbacks(run, signals, board, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
-        return training.train()
+        return train_to_the_end(run, batches, every)
 
 
 def check_callbacks(owner: str, callbacks: object) -> None:
@@ -157,180 +198,160 @@ def build_callbacks(
     )
 
 
-class _Training:
-    """The updates of one run of `train`."""
+def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model_dir: Path) -> Run:
+    """The parts of a run, before its state is restored."""
+    model: keras.Model = translator.model
+    check_tracked(model)
+    strategy = updates.strategy_of(model)
+    cluster = Cluster(strategy)
+    corpus, dev, tokenize = files.corpus, files.dev, ""
+    if recipe.monitor not in SCORES:
+        raise ValueError(f"Recipe: monitor is {recipe.monitor!r}, wanted one of {[*SCORES]}")
+    if dev is not None:
+        references = [line.decode() for line in dev.read(dev.rows)[1]]
+        tokenize = recipe.tokenize or fitting_tokenizer(translator.target_text, references)
+        bleu_metric(ScoreOptions(tokenize))  # raises if there is none
+    elif recipe.schedule == "plateau":
+        raise ValueError("Recipe: schedule is 'plateau' without a dev set, wanted one")
+    texts = translator.source_text, translator.target_text
+    with strategy.scope():
+        epoch = updates.updates_per_epoch(corpus, *texts, recipe)
+        schedule = Schedule(recipe, epoch, cluster.clock)
+        optimizer = make_optimizer(recipe, schedule)
+    update, saved_optimizer, notes = updates.make_update(translator, optimizer, recipe)
+    threads = updates.threads_of(recipe) if recipe.deterministic else None
+    if threads is not None:
+        notes.append(f"deterministic, with --threads={threads}")
+    state = State()
+    checkpoints = Checkpoints(
+        model_dir / "checkpoints",
+        keep=recipe.keep,
+        model=model,
+        optimizer=saved_optimizer,
+        state=state,
+        # Those of dropout, which it does not find in the model.
+        seeds=[seed.value for seed in model.non_trainable_variables],
+    )
+    settings = of_training(translator, recipe, threads, corpus, dev, tokenize)
+    return Run(
+        translator=translator,
+        recipe=recipe,
+        corpus=corpus,
+        dev=dev,
+        tokenize=tokenize,
+        cluster=cluster,
+        schedule=schedule,
+        optimizer=optimizer,
+        update=update,
+        state=state,
+        folder=ModelFolder(model_dir, checkpoints, state, settings, recipe),
+        notes=notes,
+    )
 
-    callbacks: keras.callbacks.CallbackList
-    batches: Iterator[tuple[object, ...]]
-    update: Callable[..., tf.Tensor]
 
-    def __init__(
-        self, translator: Translator, files: TrainingFiles, recipe: Recipe, model_dir: Path
-    ) -> None:
-        model: keras.Model = translator.model
-        check_tracked(model)
-        strategy = steps.strategy_of(model)
-        cluster = Cluster(strategy)
-        steps.check_accumulates(recipe, strategy)
-        corpus = ParallelCorpus(files.train_source, files.train_target)
-        dev = None
-        if files.dev_source is not None and files.dev_target is not None:
-            language = getattr(translator.target_text, "language", "")
-            dev = DevSet(files.dev_source, files.dev_target, language, recipe.tokenize)
-        elif recipe.schedule == "plateau":
-            raise ValueError("Recipe: schedule is 'plateau' without a dev set, wanted one")
-        texts = translator.source_text, translator.target_text
-        steps_per_epoch = steps.updates_per_epoch(corpus, *texts, recipe)
-        self.threads = steps.threads_of(recipe) if recipe.deterministic else None
-        self.product_dtype = steps.product_dtype(recipe, model)
-        with strategy.scope():
-            rate = Rate(recipe, steps_per_epoch)
-            optimizer = make_optimizer(recipe, steps_per_epoch, rate)
-            scaled = steps.with_loss_scale(optimizer, model, self.product_dtype)
-        loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
-        self.update = plain = train_step(
-            model,
-            scaled,
-            loss,
-            self.product_dtype,
-            steps.parts_at_once(recipe),
-            Risk.of(recipe, translator.target_text),
-        )
-        self.shapes = shapes = steps.static_shapes(recipe, model)
-        if shapes:
-            compiled = steps.compiled_step(model, scaled, loss, self.product_dtype)
-            self.update = padded = lambda *batch: compiled(*shapes.padded(batch))
-            if recipe.jit_compile == "auto":
-                self.update = steps.FasterStep(plain, padded, shapes, lambda x: self.run.note(x))
-        state = State()
-        checkpoints = Checkpoints(
-            model_dir / "checkpoints",
-            keep=recipe.keep,
-            model=model,
-            optimizer=scaled,
-            state=state,
-            # Those of dropout, which it does not find in the model.
-            seeds=[seed.value for seed in model.non_trainable_variables],
-        )
-        self.settings = of_training(translator, recipe, self.threads, corpus, dev)
-        folder = ModelFolder(model_dir, checkpoints, state, self.settings, recipe)
-        parts = translator, recipe, corpus, dev, cluster, optimizer, rate, state, folder
-        self.run = Run(*parts, steps_per_epoch)
+def restore(run: Run) -> Batches:
+    """Restores the state of the folder, on all workers and replicas; the chief reports.
 
-    def restore(self) -> None:
-        """Restores the state of the folder, on all workers and replicas; the chief reports."""
-        run = self.run
-        model: keras.Model = run.translator.model
-        check_alike(run.cluster, self.settings)
-        notes = run.folder.restore() if run.cluster.is_chief else []
-        weights = [*model.variables, *run.optimizer.variables]
-        run.cluster.share([weight.value for weight in weights])
-        run.cluster.share(run.state.variables)
-        steps.vary_noise(model)
-        batching, position = run.recipe.make_batching(), run.state.read_position()
-        batches = stream_batches(run.corpus, *run.texts, batching, position)
-        self.batches = run.cluster.shared(batches)
-        run.start_clock()
-        if run.cluster.is_chief:
-            self._begin(notes)
-
-    def _begin(self, notes: list[str]) -> None:
-        """Writes what must exist, and reports how the training continues."""
-        run = self.run
+    Returns the batches after those of earlier runs.
+    """
+    model: keras.Model = run.translator.model
+    check_alike(run.cluster, run.folder.settings)
+    notes = run.folder.restore() if run.cluster.is_chief else []
+    weights = [*model.variables, *run.optimizer.variables]
+    run.cluster.share([weight.value for weight in weights])
+    run.cluster.share(run.state.variables)
+    updates.vary_noise(model)
+    batching, position = run.recipe.make_batching(), run.state.read_position()
+    batches = run.cluster.shared(stream_batches(run.corpus, *run.texts, batching, position))
+    run.begin()
+    if run.cluster.is_chief:
         run.folder.begin()
-        if self.product_dtype != "float32":
-            notes.append(f"products are rounded to {self.product_dtype}")
-        if self.shapes:
-            notes.append(
-                "XLA compiles some of the first updates, to see whether it makes them faster"
-                if run.recipe.jit_compile == "auto"
-                else "XLA compiles the update, once for each batch length"
-            )
-        decoder = getattr(run.translator.model, "decoder", None)
-        if slow_part := getattr(decoder, "slow_part", None):
-            notes.append(f"{slow_part} has no fast gradient: updates take longer")
-        if run.recipe.deterministic:
-            notes.append(f"deterministic, with --threads={self.threads}")
         if not run.step and run.recipe.max_length:
             lengths = longer_sides(run.corpus, *run.texts)
-            notes.append(fitting(lengths, len(run.corpus), run.recipe.max_length))
-        for note in notes:
+            run.notes.append(fitting(lengths, len(run.corpus), run.recipe.max_length))
+        for note in (*notes, *run.notes):
             run.line.note(note)
+    return batches
 
-    def train(self) -> TrainingResult:
-        """Trains until one of the ends of `Ends`."""
-        run = self.run
-        before = run.pace.seconds
-        model: keras.Model = run.translator.model
-        model.stop_training = False
-        self.callbacks.on_train_begin()
-        over = f"nothing left to do: {ENDINGS.get(run.ending)}"
-        if (used := run.used.get(run.ending)) is not None:
-            limit = as_flag(run.ending, getattr(run.recipe, run.ending))
-            over += f", {used} of {limit}; a larger number resumes the training"
-        run.note(over if run.ending else "building the graph of an update")
-        (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])
-        if run.ending and is_due:
-            if run.cluster.is_chief:
-                run.folder.log.forget_after(run.step - 1)
-            self._end_epoch()
-        while not run.ending:
-            self._train_until_evaluation()
-        self.callbacks.on_train_end()
-        run.cluster.wait()  # until the chief has written all
-        if run.ending == "signal":
-            advice = "" if run.step >= run.total_steps else "; the training can be resumed"
-            run.note(f"stopped at update {run.step}, saved{advice}")
-        total = run.pace.seconds
-        return TrainingResult(
-            best_bleu=float(run.state.best_bleu),
-            steps=run.step,
-            stopped_by=run.ending,
-            seconds=total - before,
-            words_per_second=run.words_per_second,
-            tokenize=run.dev.tokenize if run.dev else "",
-            monitor=run.recipe.monitor,
-            best_loss=float(run.state.best_loss),
-            signal=run.signal,
-            total_seconds=total,
-        )
 
-    def _train_until_evaluation(self) -> None:
-        """Updates the weights, batch after batch, then evaluates.
+def train_to_the_end(
+    run: Run, batches: Batches, callbacks: keras.callbacks.CallbackList
+) -> TrainingResult:
+    """Trains until one of the ends of `Ends`."""
+    before = run.schedule.seconds
+    model: keras.Model = run.translator.model
+    model.stop_training = False
+    callbacks.on_train_begin()
+    over = f"nothing left to do: {ENDINGS.get(run.ending)}"
+    if (used := run.used.get(run.ending)) is not None:
+        limit = as_flag(run.ending, getattr(run.recipe, run.ending))
+        over += f", {used} of {limit}; a larger number resumes the training"
+    run.note(over if run.ending else "building the graph of an update")
+    (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])
+    if run.ending and is_due:
+        if run.cluster.is_chief:
+            run.folder.log.forget_after(run.step - 1)
+        _end_epoch(run, callbacks)
+    while not run.ending:
+        _train_until_evaluation(run, batches, callbacks)
+    callbacks.on_train_end()
+    run.cluster.wait()  # until the chief has written all
+    if run.ending == "signal":
+        advice = "" if run.step >= run.total_steps else "; the training can be resumed"
+        run.note(f"stopped at update {run.step}, saved{advice}")
+    total = run.schedule.seconds
+    return TrainingResult(
+        best=run.state.best if run.dev else {},
+        steps=run.step,
+        stopped_by=run.ending,
+        seconds=total - before,
+        words_per_second=run.words_per_second,
+        tokenize=run.tokenize,
+        monitor=run.recipe.monitor,
+        signal=run.signal,
+        total_seconds=total,
+    )
 
-        A signal ends it between two updates, without an evaluation.
-        """
-        run = self.run
-        epoch, first = divmod(run.step, run.evaluate_every)
-        self.callbacks.on_epoch_begin(epoch)
+
+def _train_until_evaluation(
+    run: Run, batches: Batches, callbacks: keras.callbacks.CallbackList
+) -> None:
+    """Updates the weights, batch after batch, then evaluates.
+
+    A signal ends it between two updates, without an evaluation.
+    """
+    epoch, first = divmod(run.step, run.evaluate_every)
+    callbacks.on_epoch_begin(epoch)
+    lap = time.monotonic()
+    together = zip(*[batches] * run.recipe.accumulate, strict=False)
+    for number, read in enumerate(together, first):
+        callbacks.on_train_batch_begin(number)
+        logs = _update(run, read)
+        logs["seconds"] = time.monotonic() - lap
+        run.words += logs["words"]
+        run.seconds += logs["seconds"]
+        callbacks.on_train_batch_end(number, logs)
+        if run.is_due or run.ending:
+            break
         lap = time.monotonic()
-        together = zip(*[self.batches] * run.recipe.accumulate, strict=False)
-        for number, read in enumerate(together, first):
-            self.callbacks.on_train_batch_begin(number)
-            logs = self._update(read)
-            logs["seconds"] = time.monotonic() - lap
-            run.words += logs["words"]
-            run.seconds += logs["seconds"]
-            self.callbacks.on_train_batch_end(number, logs)
-            if run.is_due or run.ending:
-                break
-            lap = time.monotonic()
-        else:
-            raise RuntimeError("the stream of batches ended")
-        if run.is_due or run.ending != "signal":
-            self._end_epoch()
+    else:
+        raise RuntimeError("the stream of batches ended")
+    if run.is_due or run.ending != "signal":
+        _end_epoch(run, callbacks)
 
-    def _update(self, read: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-        """Updates the weights by the batches that were read; returns the logs of the update."""
-        run, cost, words = self.run, 0.0, 0.0
-        for batch, *_ in read:
-            cost += float(self.update(*batch)) * run.recipe.divisor
-            words += float(tf.reduce_sum(batch[2]))
-        _, run.positions, lines = zip(*read, strict=True)
-        run.lines = tf.concat(lines, 0).numpy()
-        run.state.advance(run.positions[-1], cost, words)
-        return {"loss": cost / words, "words": words}
 
-    def _end_epoch(self) -> None:
-        epoch = (self.run.step - 1) // self.run.evaluate_every
-        self.callbacks.on_epoch_end(epoch, self.run.state.take_loss())
+def _update(run: Run, read: Sequence[tuple[Any, ...]]) -> dict[str, float]:
+    """Updates the weights by the batches that were read; returns the logs of the update."""
+    cost, words = 0.0, 0.0
+    for batch, *_ in read:
+        cost += float(run.update(*batch)) * run.recipe.divisor
+        words += float(tf.reduce_sum(batch[2]))
+    _, run.positions, lines = zip(*read, strict=True)
+    run.lines = tf.concat(lines, 0).numpy()
+    run.state.advance(run.positions[-1], cost, words)
+    return {"loss": cost / words, "words": words}
+
+
+def _end_epoch(run: Run, callbacks: keras.callbacks.CallbackList) -> None:
+    epoch = (run.step - 1) // run.evaluate_every
+    callbacks.on_epoch_end(epoch, run.state.take_loss())

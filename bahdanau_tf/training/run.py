@@ -1,218 +1,58 @@
-"""A run of a training: its parts, time, learning rate, signals and result."""
+"""A run of a training: its parts, its signals and its result."""
 
 from __future__ import annotations
 
 import math
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.optimizers.schedules import LearningRateSchedule
 
-from bahdanau_tf import optimizers
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.recipe import Name, ScheduleCall
 from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import ProgressLine, heard
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
-from bahdanau_tf.training.dev import DevSet, Evaluation
 from bahdanau_tf.training.folder import ModelFolder
+from bahdanau_tf.training.schedule import Schedule
+from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
 
-class Pace:
-    """The time of a training, evaluations included, and the share that is over.
-
-    In each run the time starts after the first update, which takes longer than the others, because
-    its graph is made. Time is reserved for the evaluation with which a training ends, as much as
-    the longest one took (`longest`, NaN before the first); before the first evaluation, a tenth of
-    the time. `used` are the seconds of earlier runs; with 0 `minutes` there is no limit.
-    """
-
-    def __init__(
-        self,
-        total_steps: int,
-        minutes: float = 0.0,
-        used: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
-        longest: float = math.nan,
-    ) -> None:
-        self._total_steps = total_steps
-        self._limit = 60 * minutes if minutes else math.inf
-        self._clock = clock
-        self._used = used
-        self._start = math.nan  # before the time starts
-        self.longest = longest
-        self._over = 0.0  # the largest share so far
-
-    def begin(self) -> None:
-        """Starts the time of this run; later calls do nothing."""
-        if math.isnan(self._start):
-            self._start = self._clock()
-
-    @property
-    def seconds(self) -> float:
-        """The time of all runs so far."""
-        if math.isnan(self._start):
-            return self._used
-        return self._used + self._clock() - self._start
-
-    @property
-    def seconds_left(self) -> float:
-        """The time left for updates; infinite without a limit."""
-        return max(self._for_updates - self.seconds, 0.0)
-
-    @property
-    def _for_updates(self) -> float:
-        """The time limit, without the last evaluation."""
-        if math.isnan(self.longest):
-            return 0.9 * self._limit
-        return max(self._limit - self.longest, 1e-9)
-
-    @property
-    def is_out_of_time(self) -> bool:
-        """Whether the training must end now."""
-        return self.seconds_left <= 0
-
-    def share(self, step: int) -> float:
-        """The share of the training that is over after `step` updates.
-
-        It is the share of the updates or of the time, whichever is larger. It never falls within a
-        run: if the first evaluation is shorter than the time reserved for it, the share stays until
-        the time has caught up.
-        """
-        of_both = max(step / self._total_steps, self.seconds / self._for_updates)
-        self._over = max(self._over, min(of_both, 1.0))
-        return self._over
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Measures the evaluation in the block."""
-        start = self._clock()
-        # Else a training that is over would not be over for a later run.
-        reserved = self._limit - self.seconds if self.is_out_of_time else 0.0
-        yield
-        seconds = max(self._clock() - start, reserved)
-        # NaN is not larger than a number.
-        self.longest = self.longest if self.longest > seconds else seconds
-
-
-LARGEST_WARMUP = 0.1  # share of a training of limited time
-
-
-class Rate:
-    """The learning rate of a recipe.
-
-    With a limit of time the number of updates is not known before the end, so a schedule that
-    depends on it gets an estimate before each update: n updates in the share s of the training make
-    n / s in all.
-
-    Attributes:
-        value: A number, or a Keras schedule.
-        follows_time: Whether `follow` is to be called before each update.
-    """
-
-    def __init__(self, recipe: Recipe, steps_per_epoch: float) -> None:
-        self.value: float | LearningRateSchedule = recipe.rate
-        self.follows_time = False
-        self._recipe = recipe
-        self._total = recipe.total_updates(steps_per_epoch)
-        call = ScheduleCall.parse(recipe.schedule)
-        if call is None:
-            return
-        lengths: dict[str, Any] = _lengths(self._total, recipe.warmup_steps)
-        self.follows_time = recipe.minutes > 0 and bool({"total", "after_warmup"} & call.names)
-        if self.follows_time:
-            lengths = {n: tf.Variable(float(x), trainable=False) for n, x in lengths.items()}
-            self._variables = lengths
-        numbers = {
-            "rate": recipe.rate,
-            "constant_share": recipe.constant_share,
-            "steps_per_epoch": steps_per_epoch,
-            **lengths,
-        }
-        self.value = _make_schedule(recipe.schedule, call, numbers)
-
-    def follow(self, updates: int, share: float) -> None:
-        """Estimates the number of updates from those in a share of the training.
-
-        The warm-up is over after a tenth of the training at the latest.
-        """
-        if self.follows_time:
-            total = updates / share if updates and share else self._total
-            warmup = min(self._recipe.warmup_steps, LARGEST_WARMUP * total)
-            for name, length in _lengths(total, warmup).items():
-                # TensorFlow would keep a tensor for each number of Python.
-                self._variables[name].assign(np.asarray(length, np.float32))
-
-
-def _lengths(total: float, warmup: float) -> dict[str, float]:
-    return {"total": total, "warmup_steps": warmup, "after_warmup": max(total - warmup, 1)}
-
-
-def _make_schedule(
-    schedule: str, call: ScheduleCall, numbers: Mapping[str, object]
-) -> LearningRateSchedule:
-    """The schedule of a class of ours, or else of Keras."""
-
-    def number(argument: object) -> object:
-        return numbers[argument.id] if isinstance(argument, Name) else argument
-
-    for home in (optimizers, keras.optimizers.schedules):
-        owner = getattr(home, call.owner, None)
-        if isinstance(owner, type) and issubclass(owner, LearningRateSchedule):
-            break
-    else:
-        raise ValueError(
-            f"Recipe: schedule is {schedule!r}, but keras.optimizers.schedules has no class "
-            f"{call.owner}"
-        )
-    keywords = {name: number(argument) for name, argument in call.keywords.items()}
-    try:
-        return owner(*map(number, call.arguments), **keywords)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Recipe: schedule is {schedule!r}, which cannot be made: {error}"
-        ) from error
-
-
-def make_optimizer(recipe: Recipe, steps_per_epoch: float, rate: Rate | None = None) -> Guarded:
-    """The optimizer of a recipe; its learning rate is made here if None."""
-    kinds: dict[str, type[Guarded]]
-    kinds = {"adadelta": optimizers.Adadelta, "adam": optimizers.Adam, "sgd": optimizers.SGD}
-    return kinds[recipe.optimizer](
-        (rate or Rate(recipe, steps_per_epoch)).value,
-        max_norm=recipe.max_norm,
-        use_ema=recipe.average > 0,
-        ema_momentum=recipe.average,
-        gradient_accumulation_steps=(recipe.accumulate if recipe.accumulate > 1 else None),
-    )
-
-
-@dataclass
+@dataclass(kw_only=True)
 class Run:
     """One run of a training, which may resume earlier runs.
 
     Attributes:
-        steps_per_epoch: Number of updates in a pass over the corpus; it may end within one.
+        translator: Model and tokenizers; the model's weights change.
+        recipe: The options of training.
+        corpus: The training text.
+        dev: The dev text, by which the best model is selected, or None.
+        tokenize: sacreBLEU's tokenizer of the dev text; "" without one.
+        cluster: The processes that train together.
+        schedule: The share that is over, and the learning rate.
+        optimizer: The optimizer.
+        update: Updates the weights by a batch; returns its loss.
+        state: What the checkpoints have besides weights and optimizer.
+        folder: The folder of the training.
+        notes: What to report when the run begins.
         line: Shows the progress.
         lines: int64 [B], the numbers of the lines of the last update, from 0.
         positions: The positions in the text after each of its batches.
         words: Number of target words of this run, end symbols included.
         seconds: The time that they took to read and process, without evaluations and checkpoints.
-        evaluation: The last evaluation of this run, or None.
+        scores: Those of the last evaluation of this run on the dev text, by name.
+        translations: Its translations.
         ending: Why the training ends, a key of `ENDINGS`; "" while it continues.
         signal: The number of the signal that some worker got; 0 for none.
     """
@@ -220,35 +60,40 @@ class Run:
     translator: Translator
     recipe: Recipe
     corpus: ParallelCorpus
-    dev: DevSet | None
+    dev: ParallelCorpus | None
+    tokenize: str
     cluster: Cluster
+    schedule: Schedule
     optimizer: Guarded
-    rate: Rate
+    update: Callable[..., tf.Tensor]
     state: State
     folder: ModelFolder
-    steps_per_epoch: float
-    pace: Pace = field(init=False)
+    notes: list[str]
     line: ProgressLine = field(init=False)
     lines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     positions: Sequence[Position] = ()
     words: float = 0.0
     seconds: float = 0.0
-    evaluation: Evaluation | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    translations: Sequence[Translation] = ()
     ending: str = ""
     signal: int = 0
 
-    def start_clock(self) -> None:
-        """Makes `pace` and `line` from the state, once it is restored."""
-        used, longest = float(self.state.seconds), float(self.state.longest_seconds)
-        clock = self.cluster.clock
-        self.pace = Pace(self.total_steps, self.recipe.minutes, used, clock, longest)
-        curves = (("dev loss", "train loss"), ("dev BLEU",))
-        self.line = progress_line(self.total_steps, self.step, self.pace.seconds_left, curves)
+    def begin(self) -> None:
+        """Continues `schedule`, and makes `line`, from the state, once it is restored."""
+        self.schedule.resume(float(self.state.seconds), float(self.state.longest_seconds))
+        curves = [("dev loss", "train loss"), *((f"dev {x}",) for x in self.titles.values())]
+        self.line = progress_line(self.total_steps, self.step, self.schedule.seconds_left, curves)
 
     @property
     def texts(self) -> tuple[Tokenizer, Tokenizer]:
         """The tokenizers of source and target."""
         return self.translator.source_text, self.translator.target_text
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The metrics of the dev text besides the loss, and their titles."""
+        return {n: METRICS[n].title for n in ("bleu", self.recipe.monitor) if n in METRICS}
 
     @property
     def step(self) -> int:
@@ -258,7 +103,12 @@ class Run:
     @property
     def total_steps(self) -> int:
         """Number of updates of the whole training."""
-        return self.recipe.total_updates(self.steps_per_epoch)
+        return self.schedule.total_steps
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Number of updates in a pass over the corpus."""
+        return self.schedule.steps_per_epoch
 
     @property
     def used(self) -> dict[str, float]:
@@ -266,7 +116,7 @@ class Run:
         return {
             "epochs": round(self.step / self.steps_per_epoch, 2),
             "updates": self.step,
-            "minutes": round(self.pace.seconds / 60, 2),
+            "minutes": round(self.schedule.seconds / 60, 2),
             "patience": int(self.state.stale),
         }
 
@@ -294,6 +144,11 @@ class Run:
         """A number of the optimizer, such as "skipped_updates"."""
         # A variable of several replicas can be read in this way only.
         return float(keras.ops.convert_to_numpy(getattr(self.optimizer, name)))
+
+
+def as_score(name: str, score: float) -> str:
+    """A score on the dev set with its title: "loss 2.346", "BLEU 31.25"."""
+    return f"loss {score:.3f}" if name == "loss" else f"{METRICS[name].title} {score:.2f}"
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -355,35 +210,39 @@ class TrainingResult:
     """The result of a training.
 
     Attributes:
-        best_bleu: BLEU of the best model, by greedy search on the dev set; NaN without one.
+        best: The scores of the best model on the dev set, by name: "loss" per word, "bleu" by
+            greedy search, and that of `monitor`; empty without a dev set.
         steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "updates", "minutes", "patience", "signal" or "callback".
         seconds: Time of this run after its first update.
         words_per_second: Target words per second in this run, end symbols included, without the
             time of evaluations.
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
-        monitor: What selected the best model, "bleu" or "loss".
-        best_loss: Its loss per word of the dev set; NaN without one.
+        monitor: Which score selected the best model.
         signal: The number of the signal that stopped it; 0 for none.
         total_seconds: Time of all runs.
     """
 
-    best_bleu: float
+    best: Mapping[str, float]
     steps: int
     stopped_by: str
     seconds: float
     words_per_second: float
     tokenize: str = ""
     monitor: str = "bleu"
-    best_loss: float = math.nan
     signal: int = 0
     total_seconds: float = 0.0
 
+    @property
+    def best_bleu(self) -> float:
+        """BLEU of the best model; NaN without a dev set."""
+        return self.best.get("bleu", math.nan)
+
     def __str__(self) -> str:
-        bleu = f"dev BLEU {self.best_bleu:.2f}"
-        best = f"best model: {bleu} (greedy, {self.tokenize}, NFC)"
-        if self.monitor == "loss":
-            best = f"best model: dev loss {self.best_loss:.3f}, {bleu}"
+        best = f"best model: dev BLEU {self.best_bleu:.2f} (greedy, {self.tokenize}, NFC)"
+        if self.monitor != "bleu":
+            score = as_score(self.monitor, self.best.get(self.monitor, math.nan))
+            best = f"best model: dev {score}, dev BLEU {self.best_bleu:.2f}"
         if not self.tokenize:
             best = "no dev set, so the last model is kept as the best"
         elif math.isnan(self.best_bleu):

@@ -11,35 +11,26 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import resources
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
-import tensorflow as tf
 
-from bahdanau_tf.data.held_out import measure
-from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, is_table, write_columns
-from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
-from bahdanau_tf.models.named import try_parts, unused_by_parts
+from bahdanau_tf.data.parallel import SIDES, is_table
+from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, training
-from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
-from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.imports import imported
-from bahdanau_tf.system.lines import check_in_order, count_lines, encoded
+from bahdanau_tf.system.lines import check_in_order, encoded
 from bahdanau_tf.system.ranges import did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount, worded
-from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
-from bahdanau_tf.training.folder import FREE, Log, locked
-from bahdanau_tf.training.loop import check_callbacks, train
-from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
-from bahdanau_tf.training.request import GIVEN, Request, doubts, few_pairs, recall_texts
+from bahdanau_tf.training.ask import GIVEN, Training, is_begun, recall_texts
+from bahdanau_tf.training.folder import Log
+from bahdanau_tf.training.loop import check_callbacks, run
 from bahdanau_tf.training.run import TrainingResult
-from bahdanau_tf.training.step import cores_at_once
-from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
 
 if TYPE_CHECKING:
@@ -54,8 +45,7 @@ _HISTORY = {
     "updates": "step",
     "epochs": "epoch",
     "loss": "train_loss",
-    "val_loss": "dev_loss",
-    "val_bleu": "dev_bleu",
+    **{f"val_{name}": f"dev_{name}" for name in SCORES},
     "learning_rate": "learning_rate",
     "words_per_second": "words_per_second",
     "seconds": "seconds",
@@ -69,7 +59,8 @@ class History:
     Attributes:
         history: A number for each evaluation, over all runs, in each of the lists "updates",
             "epochs", "loss", "val_loss", "val_bleu", "learning_rate", "words_per_second" and
-            "seconds", as in Keras' History; without a dev text, its lists are missing.
+            "seconds", as in Keras' History, and that of `monitor`, such as "val_ter"; without a dev
+            text, its lists are missing.
         result: The result of the last run.
         model_dir: The folder of the training; a temporary one is removed with this object.
     """
@@ -178,14 +169,15 @@ def fit(
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
         folder = Path(temporary, "model") if model_dir is None else Path(model_dir)
         texts = _texts(folder, source, target, dev)
-        request = _request(texts, folder, recipe, user_options, modules)
-        request.check()
+        others = {"modules": modules, "tensorboard": tensorboard, "threads": threads}
+        asked = _asked(texts, folder, recipe, user_options, others)
+        asked.check()
         resume = f"fit(model_dir={str(folder)!r}) resumes this training"
         try:
-            result = run(request, tensorboard, threads, callbacks)
+            result = run(asked, callbacks)
         except BaseException as error:
             is_unknown = model_dir is None or isinstance(error, KeyboardInterrupt)
-            if is_unknown and is_begun(folder):
+            if is_unknown and asked.is_begun:
                 undo.pop_all()
                 StatusLine().note(f"{resume} from its last checkpoint")
             raise
@@ -232,14 +224,14 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
         raise ValueError("fit: model_dir is empty, wanted a folder")
 
 
-def _request(
+def _asked(
     texts: Mapping[str, str],
     folder: Path,
     recipe: str | Recipe | None,
     options: Mapping[str, Any],
-    modules: Sequence[str],
-) -> Request:
-    """The request of `fit`: options by keyword, those of a recipe, and texts."""
+    others: Mapping[str, Any],
+) -> Training:
+    """The training of `fit`: options by keyword, those of a recipe, and texts."""
     user_options, defaults, name = dict(options), {}, None
     if isinstance(recipe, Recipe):
         unused = recipe.unused()
@@ -253,7 +245,7 @@ def _request(
         user_options["init_from"] = training.absolute(init_from)
     if "dev_source" in texts:
         user_options["dev_source"] = texts["dev_source"]
-    return Request(texts, folder, user_options, name, defaults, modules)
+    return Training(texts, folder, user_options, name, defaults, **others)
 
 
 def _texts(
@@ -337,130 +329,3 @@ def _write_sentences(path: Path, sentences: Sequence[object]) -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)
-
-
-def run(
-    request: Request,
-    tensorboard: bool = False,
-    threads: int | None = None,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> TrainingResult:
-    """Trains by a checked request, alone or with the other workers of a cluster; see `fit`."""
-    if several_workers():
-        training.refuse(request.user_options, ["accumulate"], "with several workers in TF_CONFIG")
-    use_threads(threads)  # before any operation of TensorFlow
-    strategy = strategy_of_environment()
-    cluster = Cluster(strategy)
-    tokenize = {**request.defaults, **request.user_options}.get("tokenize")
-    if tokenize is not None:
-        bleu_metric(ScoreOptions(tokenize))  # raises if there is none
-    if cluster.is_chief:
-        return _train_as_chief(request, strategy, cluster, tensorboard, callbacks)
-    cluster.wait()  # until the chief has prepared the folder
-    files = TrainingFiles(**request.paths)
-    plan = _plan(request.options(request.recall_options()), files, request.model_dir)
-    with strategy.scope():
-        translator = plan.load()
-    return train(translator, plan.texts, plan.recipe, request.model_dir, callbacks=callbacks)
-
-
-def _train_as_chief(
-    request: Request,
-    strategy: tf.distribute.Strategy,
-    cluster: Cluster,
-    tensorboard: bool,
-    callbacks: Sequence[keras.callbacks.Callback],
-) -> TrainingResult:
-    """Prepares the folder and trains in it."""
-    files, model_dir = TrainingFiles(**request.paths), request.model_dir
-    is_new = not is_begun(model_dir)
-    for name, table in request.tables.items():
-        with locked(model_dir):
-            (write_columns if is_new else check_columns)(table, model_dir, name)
-    # Classes of the user's own are tried before the text is read.
-    options = request.typical_options() if is_new else request.options(request.recall_options())
-    unused = unused_by_parts(options.model)
-    for name, where in unused.items():
-        training.refuse(request.user_options, [name], f"with {where}")
-    try_parts(options.model)
-    plan = _plan(options, files, model_dir)
-    choices: list[Choice] = []
-    if is_new:
-        dev_lines = _dev_lines(files)  # raises before the warnings
-        corpus = ParallelCorpus(files.train_source, files.train_target)
-        for doubt in doubts(request.paths, corpus):
-            StatusLine().note(doubt)
-        choices = [choice.without(unused) for choice in _choose(request, plan, corpus, dev_lines)]
-        options = request.options(training.values_of(choices))
-        plan = replace(_plan(options, files, model_dir), start=plan.start)  # it may be loaded
-    of_dev_text = training.OF_DEV_TEXT if plan.texts.dev_source is None else ()
-    values = options.values(without=[*unused, *of_dev_text])
-    with locked(model_dir):
-        translator = plan.prepare()
-        if is_new:
-            training.write_options(model_dir / training.FILE, choices, request.user_options, values)
-            StatusLine().note(f"all flags of this training: {model_dir / training.FILE}")
-            if plan.start is None:
-                for doubt in few_pairs(files.train_source, files.train_target):
-                    StatusLine().note(doubt)
-        cluster.wait()
-        if strategy.num_replicas_in_sync > 1:
-            with strategy.scope():
-                translator = plan.load()
-        remember = keras.callbacks.LambdaCallback(
-            on_train_begin=lambda _: _remember(model_dir, files, values)
-        )
-        every = [remember, *callbacks]
-        return train(translator, plan.texts, plan.recipe, model_dir, tensorboard, every)
-
-
-def _dev_lines(files: TrainingFiles) -> int | None:
-    """The number of lines of the dev text, if any; a ValueError if its sides differ in it."""
-    if files.dev_source is None or files.dev_target is None:
-        return None
-    source, target = map(count_lines, (files.dev_source, files.dev_target))
-    if source != target:
-        raise ValueError(
-            f"--dev_source: {files.dev_source} has {amount(source, 'line')} and "
-            f"{files.dev_target} has {target:,}, wanted equal numbers"
-        )
-    return source
-
-
-def _choose(
-    request: Request, plan: TrainingPlan, corpus: ParallelCorpus, dev_lines: int | None
-) -> list[Choice]:
-    """Chooses the options that the user did not give, and reports them."""
-    if request.recipe is not None:
-        return []
-    facts = measure(corpus)
-    machine: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
-    if not machine["has_gpu"]:
-        machine["product_rate"] = product_rate()
-    if dev_lines is not None:
-        machine["dev_lines"] = dev_lines
-    choices = request.choose(facts, plan.start.options if plan.start else TYPICAL_MODEL, machine)
-    if choices:
-        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
-        for choice in choices:
-            StatusLine().note(f"  {choice.reason}")
-    return choices
-
-
-def _plan(options: training.TrainingOptions, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
-    text, model, recipe, start = options
-    trained = None if start.init_from is None else Start(start.init_from, start.added_words)
-    return TrainingPlan(text, model, recipe, files, model_dir, start.dev_pairs, trained)
-
-
-def _remember(model_dir: Path, files: TrainingFiles, values: Mapping[str, object]) -> None:
-    """Writes texts and options for runs that resume without naming them."""
-    texts = {name: path for name, path in vars(files).items() if path}
-    training.write_texts(model_dir / training.TEXTS_FILE, texts)
-    file = model_dir / training.FILE
-    if not file.is_file():
-        return  # `train` in Python made the folder
-    before = training.read_options(file)
-    changed = {n: values[n] for n in FREE if n in values and values[n] != before.get(n)}
-    if changed:
-        training.change_options(file, changed)

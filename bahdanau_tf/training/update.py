@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import keras
 import numpy as np
@@ -21,11 +19,11 @@ from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
-from bahdanau_tf.system.device import has_fast_bfloat16, has_gpu, operations_at_once, threads
-from bahdanau_tf.system.files import reason
+from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
+from bahdanau_tf.translator import Translator
 
 
 def cores_at_once() -> int:
@@ -160,7 +158,6 @@ def _prepared(model: keras.Model, optimizer: Optimizer, dtype: str) -> tf.distri
 
 
 LENGTHS = 5  # of the batches of a compiled training
-WORTH_COMPILING = 10  # minutes of training that pay for compiling `LENGTHS` steps
 
 
 class StaticShapes(NamedTuple):
@@ -196,60 +193,6 @@ class StaticShapes(NamedTuple):
         return inputs, pad(target, "edge"), pad(weights, "constant")
 
 
-class FasterStep:
-    """A plain and a compiled update in turn, until one has proved faster on this device.
-
-    The first plain update, and the first compiled one of each length, make graphs: no time counts.
-    If a compiled one fails, the plain one takes its place. Both get batches that are not padded.
-    """
-
-    TIMED = 5  # updates by each, which are compared by the medians of their rates
-
-    def __init__(
-        self,
-        plain: Callable[..., tf.Tensor],
-        compiled: Callable[..., tf.Tensor],
-        shapes: StaticShapes,
-        report: Callable[[str], None],
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._steps = {"plain": plain, "compiled": compiled}
-        self._rates: dict[str, list[float]] = {"plain": [], "compiled": []}  # words a second
-        self._shapes, self._report, self._clock = shapes, report, clock
-        self._made: set[object] = set()
-        self._faster: str | None = None
-
-    def __call__(self, *batch: Any) -> tf.Tensor:
-        name = self._faster or min(self._rates, key=lambda name: len(self._rates[name]))
-        try:
-            return self._steps[name](*batch) if self._faster else self._time(name, batch)
-        except tf.errors.OpError as error:
-            if name == "plain":
-                raise
-            self._faster = "plain"
-            self._report(f"XLA does not compile the update: {reason(error)}")
-            return self._steps["plain"](*batch)
-
-    def _time(self, name: str, batch: Batch) -> tf.Tensor:
-        start = self._clock()
-        cost = tf.constant(float(self._steps[name](*batch)))  # a GPU has finished when it is read
-        seconds = self._clock() - start
-        graph = name if name == "plain" else self._shapes.padded(batch)[1].shape
-        if graph in self._made:
-            self._rates[name].append(float(np.sum(batch[2])) / seconds)
-        self._made.add(graph)
-        if min(map(len, self._rates.values())) == self.TIMED:
-            self._choose()
-        return cost
-
-    def _choose(self) -> None:
-        rates = {name: statistics.median(values) for name, values in self._rates.items()}
-        self._faster = max(rates, key=lambda name: rates[name])
-        ratio = rates["compiled"] / rates["plain"]
-        verb = "compiles" if self._faster == "compiled" else "does not compile"
-        self._report(f"XLA {verb} the update: compiled, it is {ratio:.2f} times as fast")
-
-
 def compiled_step(
     model: keras.Model,
     optimizer: Optimizer,
@@ -274,15 +217,8 @@ def compiled_step(
     return step
 
 
-def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
-    """The shapes of batches if XLA compiles the update, else None.
-
-    With "auto" it does on one GPU, if the training is long enough to pay for it, and `FasterStep`
-    measures whether it is faster. A deterministic training is not compiled: the choice
-    depends on the clock.
-    """
-    if recipe.jit_compile == "off":
-        return None
+def check_compiles(recipe: Recipe, model: keras.Model) -> None:
+    """Raises a ValueError if the batches of a recipe have no fixed shapes, which XLA needs."""
     replicas = model.distribute_strategy.num_replicas_in_sync
     obstacles = {
         f"max_length {recipe.max_length}": not recipe.max_length,
@@ -290,17 +226,12 @@ def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
         f"risk_samples {recipe.risk_samples}": recipe.risk_samples > 0,
         f"{replicas} replicas": replicas > 1,
     }
-    reasons = [name for name, is_there in obstacles.items() if is_there]
-    if recipe.jit_compile == "on":
-        if reasons:
+    for name, is_there in obstacles.items():
+        if is_there:
             raise ValueError(
-                f"Recipe: jit_compile is 'on' with {reasons[0]}, wanted batches of "
-                "batch_size pairs up to a max_length, no risk_samples and one device"
+                f"Recipe: jit_compile is 'on' with {name}, wanted batches of batch_size pairs up "
+                "to a max_length, no risk_samples and one device"
             )
-        return StaticShapes.of(recipe)
-    is_short = 0 < recipe.minutes < WORTH_COMPILING
-    is_open = has_gpu() and not (reasons or is_short or recipe.deterministic)
-    return StaticShapes.of(recipe) if is_open else None
 
 
 def product_dtype(recipe: Recipe, model: keras.Model) -> str:
@@ -309,6 +240,36 @@ def product_dtype(recipe: Recipe, model: keras.Model) -> str:
         is_free = model.compute_dtype == "float32"  # else it rounds itself
         return "bfloat16" if is_free and has_fast_bfloat16() else "float32"
     return recipe.product_dtype
+
+
+def make_update(
+    translator: Translator, optimizer: Guarded, recipe: Recipe
+) -> tuple[Callable[..., tf.Tensor], Optimizer, list[str]]:
+    """The update of a recipe.
+
+    Returns:
+        The function, from a batch to its loss; the optimizer as it is to be saved, with a scale of
+        the loss if there is one; and sentences about the update.
+    """
+    model: keras.Model = translator.model
+    check_accumulates(recipe, model.distribute_strategy)
+    dtype, notes = product_dtype(recipe, model), []
+    if dtype != "float32":
+        notes.append(f"products are rounded to {dtype}")
+    with model.distribute_strategy.scope():
+        optimizer = with_loss_scale(optimizer, model, dtype)
+    loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
+    if recipe.jit_compile == "on":
+        check_compiles(recipe, model)
+        notes.append("XLA compiles the update, once for each batch length")
+        shapes, compiled = StaticShapes.of(recipe), compiled_step(model, optimizer, loss, dtype)
+        return lambda *batch: compiled(*shapes.padded(batch)), optimizer, notes
+    slow_part = getattr(getattr(model, "decoder", None), "slow_part", None)
+    if slow_part:
+        notes.append(f"{slow_part} has no fast gradient: updates take longer")
+    risk = Risk.of(recipe, translator.target_text)
+    update = train_step(model, optimizer, loss, dtype, parts_at_once(recipe), risk)
+    return update, optimizer, notes
 
 
 def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optimizer:

@@ -1,0 +1,295 @@
+"""What a user asks of a training: texts, folder and options, checked before any work.
+
+Nothing here imports TensorFlow, so that mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
+from bahdanau_tf.evaluation.scores import SCORES
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
+from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
+from bahdanau_tf.options.training import StartOptions
+from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Paths of parallel text, one sentence per line, plain or .gz.
+
+    Attributes:
+        train_source: The training set, source side.
+        train_target: The training set, target side.
+        dev_source: The dev set, by which the best model is chosen, or None.
+        dev_target: Its translation, or None.
+
+    Raises:
+        ValueError: One of `dev_source` and `dev_target` is None.
+    """
+
+    train_source: str
+    train_target: str
+    dev_source: str | None = None
+    dev_target: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.dev_source is None) != (self.dev_target is None):
+            raise ValueError(
+                f"TrainingFiles: dev_source is {self.dev_source!r} and "
+                f"dev_target {self.dev_target!r}, wanted both or neither"
+            )
+
+    @cached_property
+    def corpus(self) -> ParallelCorpus:
+        """The training set, indexed when it is first used."""
+        return ParallelCorpus(self.train_source, self.train_target)
+
+    @cached_property
+    def dev(self) -> ParallelCorpus | None:
+        """The dev set, or None."""
+        if self.dev_source is None or self.dev_target is None:
+            return None
+        return ParallelCorpus(self.dev_source, self.dev_target)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is to be done: a training as a user asks for it, by flags or by keywords.
+
+    Attributes:
+        texts: The paths of the texts, by the names `TEXTS`; a table is the source without a target.
+        model_dir: The folder of the training.
+        user_options: The options that the user gave, by name; "dev_source" if there is a dev text.
+        recipe_name: The name of a recipe of the package, with which nothing is chosen, or None.
+        defaults: Options that the user did not give, those of the recipe.
+        modules: Modules with classes of the user's, which may be imported.
+        tensorboard: Whether to write curves and pictures for TensorBoard.
+        threads: Number of cores to use; None for all.
+        choices: The options that were chosen to fit the text, with reasons.
+        recalled: The options of a training that is resumed, which the user does not give now.
+    """
+
+    texts: Mapping[str, str]
+    model_dir: Path
+    user_options: Mapping[str, Any]
+    recipe_name: str | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    modules: Sequence[str] = ()
+    tensorboard: bool = False
+    threads: int | None = None
+    choices: Sequence[Choice] = ()
+    recalled: Mapping[str, Any] = field(default_factory=dict)
+
+    # Options, each made once; a ValueError if one has no effect, or a value is out of range.
+
+    @cached_property
+    def text(self) -> TextOptions:
+        """The options of the tokenizers."""
+        return self._options[0]
+
+    @cached_property
+    def model(self) -> ModelOptions:
+        """The options of the model."""
+        return self._options[1]
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The options of training."""
+        return self._options[2]
+
+    @cached_property
+    def start(self) -> StartOptions:
+        """The model to start with, and the number of pairs to hold out."""
+        return self._options[3]
+
+    @cached_property
+    def _options(self) -> tuple[TextOptions, ModelOptions, Recipe, StartOptions]:
+        chosen = {name: value for choice in self.choices for name, value in choice.values.items()}
+        values = {**self.defaults, **self.user_options, **self.recalled, **chosen}
+        text, model = TextOptions(), ModelOptions()
+        recipe, start = Recipe.of(values), StartOptions.of(values)
+        unused = recipe.unused()
+        if start.init_from is None:
+            self.refuse(["added_words"], "without --init_from")
+            text, model = TextOptions.of(values), ModelOptions.of(values)
+            unused = text.unused() | model.unused() | unused
+            if recipe.risk_samples:
+                raise ValueError("--risk_samples needs --init_from, a trained model")
+        else:
+            self.refuse(options.OF_MODEL, "with --init_from, whose model has its own")
+        for name, where in unused.items():
+            self.refuse([name], f"with {where}")
+        if model.share_embeddings and not text.joint:
+            raise ValueError("--share_embeddings needs --joint, one vocabulary")
+        has_dev = "dev_source" in self.user_options or bool(start.dev_pairs)
+        if not has_dev and "dev_pairs" not in chosen and "dev_pairs" not in self.recalled:
+            where = "without --dev_source or --dev_pairs"
+            if "dev_pairs" in self.user_options:
+                where = "with --dev_pairs=0, without a dev text"
+            self.refuse(options.OF_DEV_TEXT, where)
+        if not has_dev and recipe.schedule == "plateau":
+            raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
+        return text, model, recipe, start
+
+    def refuse(self, names: Collection[str], where: str) -> None:
+        """Raises a ValueError if the user gave one of some options that have no effect, and why."""
+        options.refuse(self.user_options, names, where)
+
+    def values(self, without: Collection[str] = ()) -> dict[str, Any]:
+        """The values of all options that have an effect, by name, `without` some."""
+        values = vars(self.recipe)
+        unused = {*without, *self.recipe.unused()}
+        if self.start.init_from is None:
+            values = vars(self.text) | vars(self.model) | values
+            unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
+        values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
+        return {n: v for n, v in values.items() if n not in unused and v is not None}
+
+    @cached_property
+    def files(self) -> TrainingFiles:
+        """The text files; the columns of a table are files in the folder."""
+        paths = dict(self.texts)
+        for name in self.tables:
+            paths |= column_paths(self.model_dir, name)
+        return TrainingFiles(**paths)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the training was begun before; else it is new."""
+        return is_begun(self.model_dir)
+
+    def check(self) -> None:
+        """Raises a ValueError for mistakes that can be found before any text is read."""
+        for owner in options.OWNERS:
+            owner.check(self.user_options)
+        if (monitor := self.user_options.get("monitor", "bleu")) not in SCORES:
+            raise ValueError(f"Recipe: monitor is {monitor!r}, wanted one of {[*SCORES]}")
+        check_folder("model_dir", str(self.model_dir))
+        check_outside_models("model_dir", str(self.model_dir))
+        for name, path in self.texts.items():
+            check_is_text(name, path)
+        tables = self.tables
+        for name in ("train_source", "train_target"):
+            if name not in self.texts and not (name == "train_target" and "train" in tables):
+                alone = self.texts.get("train_source")
+                table = f"; if {alone} is a table of both sides, its name must end in .tsv"
+                raise ValueError(f"--{name} is missing{table if alone else ''}")
+        is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
+        if not (is_pair or "dev" in tables):
+            raise ValueError("--dev_source and --dev_target go together")
+        for name, path in self.texts.items():
+            self._check_text(name, path)
+        if init_from := self.user_options.get("init_from"):
+            start, folder = Path(init_from).resolve(), self.model_dir.resolve()
+            if start in (folder, folder / "best", folder / "start"):
+                raise ValueError(
+                    f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
+                    "resume that training, or name another --model_dir to start a new one"
+                )
+        if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
+            self.refuse(["dev_pairs"], "with --dev_source")
+        if self.recipe_name is not None or not (self.model_dir / options.FILE).is_file():
+            _ = self.chosen(TYPICAL).recipe  # else the options of the folder count
+
+    def _check_text(self, name: str, path: str) -> None:
+        """Raises if there is no such file; if a recipe names it, says so."""
+        try:
+            check_file(name, path)
+            check_regular(path)  # it is read several times
+        except ValueError as error:
+            if self.recipe_name is None:
+                raise
+            raise ValueError(
+                f"{error}; --recipe={self.recipe_name} uses its own files, in "
+                f"--data_dir, where you name none"
+            ) from error
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The paths of tables, by "train" and "dev"; a ValueError if one is both sides."""
+        tables = {}
+        for name in ("train", "dev"):
+            source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)
+            if source is not None and is_table(source):
+                if source == target:
+                    raise ValueError(
+                        f"--{name}_target is {target}, the same as --{name}_source; leave "
+                        f"--{name}_target out to read both columns of the table"
+                    )
+                if target is None:
+                    tables[name] = source
+        return tables
+
+    def chosen(
+        self,
+        facts: Facts,
+        model: Mapping[str, Any] = TYPICAL_MODEL,
+        machine: Mapping[str, Any] = options.NOTHING,
+        without: Collection[str] = (),
+    ) -> Training:
+        """The training with the options that the user did not give, chosen to fit a text.
+
+        With a recipe none is chosen. `model` is that of `init_from`, as options; `machine` has
+        "cores", "product_rate", "has_gpu" and, if there is a dev text, "dev_lines"; options
+        `without` effect are not chosen. Raises a ValueError for values out of range.
+        """
+        if self.recipe_name is not None:
+            return self
+        TextOptions.of(self.user_options)
+        Recipe.of(self.user_options)
+        values = {**self.user_options, **machine}
+        if self.user_options.get("init_from") is not None:
+            choices = fine_tuned(facts, values, model)
+        else:
+            choices = fitted(facts, values)
+        return replace(self, choices=[choice.without(without) for choice in choices])
+
+    def recall(self) -> Training:
+        """The training with those options of the folder that the user does not give now.
+
+        A module that only they name is an error: a folder from elsewhere must not choose what runs.
+        """
+        file = self.model_dir / options.FILE
+        if self.recipe_name is not None or not file.is_file():
+            return self
+        recalled = options.read_options(file)
+        recalled = {name: recalled[name] for name in recalled if name not in self.user_options}
+        for part in ("attention", "cell"):
+            module = str(recalled.get(part, "")).rpartition(".")[0]
+            is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
+            if not is_ours and module not in self.modules:
+                raise ValueError(
+                    f"{file} has --{part}={recalled[part]}, a class of the module {module}; if you "
+                    f"trust that module, set --modules={module}"
+                )
+        return replace(self, recalled=recalled)
+
+
+def is_begun(model_dir: Path) -> bool:
+    """Whether a folder has a model or a checkpoint; else it is new.
+
+    A run that ended before its first checkpoint may have left settings and tokenizers, which are
+    written again.
+    """
+    models = ("best/*", "checkpoints/*.index")
+    return any(any(model_dir.glob(path)) for path in models)
+
+
+GIVEN = "given_texts"  # in the folder: sentences that were not in files
+
+
+def recall_texts(model_dir: Path) -> dict[str, str]:
+    """The paths of the texts of a training, for a run that names none."""
+    file = model_dir / options.TEXTS_FILE
+    texts = options.read_options(file, options.TEXTS) if file.is_file() else {}
+    for name, path in texts.items():
+        folder = Path(path).parent.name
+        if folder in (GIVEN, "train_columns", "dev_columns"):
+            texts[name] = str(model_dir / folder / Path(path).name)  # it may have been moved
+    return texts
