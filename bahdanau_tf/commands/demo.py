@@ -17,7 +17,7 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.flags import Group, from_flags, require
 from bahdanau_tf.corpora import grammar
-from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.lines import count_lines, read_lines
@@ -94,7 +94,7 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 def _check_sentences(folder: Path, sentences: int) -> None:
     """Raises if a training of an earlier demo has another corpus."""
-    from bahdanau_tf.training import is_begun
+    from bahdanau_tf.training.ask import is_begun
 
     corpus = folder / "data" / "train.en"
     if not corpus.is_file() or not is_begun(folder / "model"):
@@ -111,43 +111,21 @@ def _say(text: str) -> None:
 
 
 def _train(folder: Path, epochs: float, language: str) -> Translator:
-    from bahdanau_tf.training import TrainingFiles, TrainingPlan, train
-    from bahdanau_tf.translator import Translator
+    from bahdanau_tf.training import fit
 
-    names = (f"{split}.{end}" for split in ("train", "dev") for end in ("en", language))
-    files = TrainingFiles(*(str(folder / "data" / name) for name in names))
-    model = ModelOptions(
-        units=128,
-        embedding_dim=128,
-        attention_units=128,
-        maxout_units=128,
-        factored_output=False,
-        initialization="glorot",
-        # Without dropout the translations are as good, but a neighbour may be
-        # attended to: the encoder carries the word there.
-        embedding_dropout=0.2,
-        annotation_dropout=0.4,
-        readout_dropout=0.2,
-    )
-    recipe = Recipe(
-        optimizer="adam",
-        learning_rate=3e-3,
-        schedule="linear",
-        warmup_steps=100,
-        shuffle="each_epoch",
-        shuffle_pool=True,
+    train, dev = ([folder / "data" / f"{x}.{end}" for end in ("en", language)] for x in SPLITS[:2])
+    translator = fit(
+        *train,
+        dev=(dev[0], dev[1]),
+        model_dir=folder / "model",
+        recipe="demo",
         epochs=epochs,
-    )
-    text = TextOptions(
-        source_vocabulary_size=1000,
-        target_vocabulary_size=1000,
         source_language="en",
         # The grammar separates Japanese phrases by spaces; the rules of Japanese would split them.
         target_language="und" if language == "ja" else language,
     )
-    plan = TrainingPlan(text, model, recipe, files, folder / "model")
-    print(f"  {train(plan.prepare(), files, recipe, plan.model_dir)}")
-    return Translator.load(plan.model_dir / "best")
+    print(f"  {translator.history.result}")
+    return translator
 
 
 def _judge_alignments(
