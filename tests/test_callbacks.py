@@ -108,6 +108,29 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
     assert [record["dev_bleu"] for record in log] == [1.0, 5.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    ("monitor", "best", "shown"),
+    [("ter", 20.0, "TER 20.00"), ("exact", 80.0, "exact match 80.00"), ("loss", 3.0, "loss 3.000")],
+)
+def test_any_score_selects_the_best_model(files, tmp_path, monkeypatch, monitor, best, shown):
+    """The lowest or the highest; it is in the logs, the log and the result."""
+    evaluations = iter([(80.0, 3.0), (20.0, 5.0), (50.0, 4.0)])
+
+    def evaluate(_, __, ___, metrics):
+        score, loss = next(evaluations)
+        return {"loss": loss, **dict.fromkeys(metrics, score), "bleu": 1.0}, []
+
+    monkeypatch.setattr(callbacks, "evaluate", evaluate)
+    recorder, recipe = Recorder(), replace(SEVENS, monitor=monitor)
+    result = train(restarted(), files, recipe, tmp_path, callbacks=[recorder])
+    assert result.best[monitor] == best
+    assert f"; best model: dev {shown}, dev BLEU 1.00; " in str(result)
+    scores = [logs[f"val_{monitor}"] for what, _, logs in recorder.calls if what == "on_epoch_end"]
+    assert scores == [record[f"dev_{monitor}"] for record in log_of(tmp_path)]
+    with pytest.raises(ValueError, match="monitor is 'bluff', wanted one of"):
+        train(restarted(), files, replace(SEVENS, monitor="bluff"), tmp_path)
+
+
 def test_keras_own_callbacks_stop_and_write(files, tmp_path):
     """The fourth evaluation is the second one that is no better."""
     recipe = replace(SEVENS, epochs=50)

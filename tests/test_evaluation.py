@@ -98,7 +98,7 @@ PEERS = {
 }
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("n_bootstrap", [0, 50])
 def test_a_metric_equals_sacrebleus(name, n_bootstrap):
     ours, theirs = corpus(30, 0.2)
@@ -111,6 +111,19 @@ def test_a_metric_equals_sacrebleus(name, n_bootstrap):
     peer.name = METRICS[name].title  # ours may say more
     assert str(score) == peer.format(signature=signature)
     assert peer.score != pytest.approx(100)
+
+
+def test_exact_match_is_the_share_of_equal_lines():
+    ours = ["Café", "b ", "c", "D"]
+    theirs = ["Cafe\u0301", "b", "x", "d"]
+    assert METRICS.keys() - PEERS.keys() == {"exact"}
+    for options, share in (({}, 50), ({"lowercase": True}, 75), ({"nfc": False}, 25)):
+        how = evaluation.ScoreOptions(**options, n_bootstrap=500)
+        score = evaluation.score_corpus("exact", ours, theirs, how)
+        assert score.score == share
+        assert score.mean == pytest.approx(share, abs=3)  # of samples with replacement
+        assert score.margin == pytest.approx(1.96 * math.sqrt(share * (100 - share) / 4), rel=0.2)
+        assert ("case:lc" in score.signature) == bool(options.get("lowercase"))
 
 
 def test_ter_ignores_case_and_counts_characters_without_spaces():

@@ -109,6 +109,12 @@ def _ter(options: ScoreOptions) -> Metric:
     return TER(normalized=unspaced, asian_support=unspaced, case_sensitive=not options.lowercase)
 
 
+def _exact(options: ScoreOptions) -> Metric:
+    from bahdanau_tf.evaluation.short_strings import ExactMatch
+
+    return ExactMatch(options.lowercase)
+
+
 class Kind(NamedTuple):
     """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction."""
 
@@ -122,6 +128,7 @@ METRICS: Mapping[str, Kind] = {
     "chrf": Kind("chrF2", _chrf),
     "chrf++": Kind("chrF2++", functools.partial(_chrf, word_order=2)),
     "ter": Kind("TER", _ter, lower_is_better=True),
+    "exact": Kind("exact match", _exact),
 }
 
 

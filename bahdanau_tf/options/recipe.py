@@ -161,8 +161,9 @@ class Recipe(OptionGroup):
             its first update, for which its graph is made; 0 for no limit. A schedule with a total,
             such as linear, then falls with time, if that ends before the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0 for once an epoch.
-        monitor: How to select the best model on the dev set: "bleu", by the highest BLEU, and by
-            the lowest loss if BLEU is equal or below 1; or "loss", by the lowest loss per word.
+        monitor: How to select the best model on the dev set: "loss", by the lowest loss per word;
+            or a metric of `evaluate`, such as "bleu", "chrf", "ter" or "exact", by its best score,
+            and by the lowest loss if scores are equal or below 1.
             `patience` and "plateau" count evaluations without a better model.
         patience: Training stops after this many evaluations without a better model; with "linear"
             counted from when the rate falls.
