@@ -24,7 +24,7 @@ from bahdanau_tf.options.fitted import MOST_PARTS
 from bahdanau_tf.system import cores
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import operations_at_once, threads
-from bahdanau_tf.training import step, train_step
+from bahdanau_tf.training import train_step, update
 from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.batches import in_batches
 
@@ -92,11 +92,11 @@ def test_parts_of_batches_train_as_the_whole():
 )
 def test_parts_are_one_a_core(monkeypatch, of_operation, at_once, rows, wanted):
     """Unless they would be short, or operations are divided already."""
-    monkeypatch.setattr(step, "threads", lambda: of_operation)
-    monkeypatch.setattr(step, "operations_at_once", lambda: at_once)
+    monkeypatch.setattr(update, "threads", lambda: of_operation)
+    monkeypatch.setattr(update, "operations_at_once", lambda: at_once)
     recipe = Recipe(batch_size=rows)
-    assert step.parts_at_once(recipe) == wanted
-    assert step.threads_of(recipe) == of_operation * wanted
+    assert update.parts_at_once(recipe) == wanted
+    assert update.threads_of(recipe) == of_operation * wanted
 
 
 @pytest.mark.parametrize(
