@@ -177,31 +177,6 @@ def test_what_is_frozen_stays_frozen_loaded_and_cloned(make, tmp_path):
         assert len(other.trainable_weights) == len(trainable)
 
 
-def with_keys_of_its_own() -> Any:
-    """A functional model as an earlier version saved it.
-
-    The layer that makes the keys is the model's; that of the attention has no weights.
-    """
-    states, annotations = keras.Input([N]), keras.Input([None, 3])
-    mask = keras.Input([None], dtype="bool")
-    config = layers.BahdanauAttention(5, name="attention").get_config()
-    attention = layers.BahdanauAttention.from_config({**config, "has_own_keys": False})
-    keys = keras.layers.Dense(5, use_bias=False)(annotations)
-    outputs = attention(states, layers.Memory(annotations, keys, mask))
-    return randomized(keras.Model([states, annotations, mask], outputs))
-
-
-def test_functional_models_of_earlier_versions_load(tmp_path):
-    model = with_keys_of_its_own()
-    assert len(attention_of(model).weights) == 2
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    all_close(outputs_of(loaded), outputs_of(model), rtol=0, atol=1e-6)
-    encoded = layers.Encoded(tf.ones([1, 2, 3]), (), (), None)
-    with pytest.raises(ValueError, match="made by a layer of the functional"):
-        attention_of(loaded).memory(encoded)
-
-
 @keras.saving.register_keras_serializable("tests")
 class OwnAttention(layers.Attention):
     """An attention by a user, whose keys are made by a layer with weights."""

@@ -711,16 +711,6 @@ def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
     assert np.abs(kept - other).max() > 1e-3
 
 
-def test_arguments_of_earlier_versions_are_left_out() -> None:
-    """Those that changed nothing that the model computes."""
-    config = example("paper").get_config()
-    former = {"word_dropout": 0.1, "encoder_layers": 1}
-    again = RNNSearch.from_config({**config, **former})
-    assert again.get_config() == config
-    with pytest.raises(ValueError, match="RNNSearch: encoder_layers is 2"):
-        RNNSearch.from_config({**config, "encoder_layers": 2})
-
-
 def test_readout_dropout_scales_the_kept_units() -> None:
     model = randomized(search(readout_dropout=0.2, maxout_units=200))
     kept, _ = model.hidden(batch_of(SOURCE, TARGET))

@@ -8,7 +8,7 @@ hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
@@ -130,29 +130,15 @@ class Attention(_Context):
     """
 
     has_alignment = True
-    has_own_keys = True  # see `build_keys`
 
     def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
-        """Builds a layer that `project` calls by `keys_by`.
-
-        In a functional model of an earlier version the layer is the model's own; the one here
-        has no weights.
-        """
-        if self.has_own_keys:
-            weights.build_once(layer, tuple(memory_shape[0]))
+        """Builds a layer that `project` calls by `keys_by`."""
+        weights.build_once(layer, tuple(memory_shape[0]))
 
     def keys_by(self, layer: keras.layers.Layer, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
-        """The keys by a layer of `build_keys`, for `project`; () in a functional model.
-
-        A ValueError says that the layer has no weights, see `build_keys`.
-        """
+        """The keys by a layer of `build_keys`, for `project`; () in a functional model."""
         if keras.backend.is_keras_tensor(annotations):
             return ()
-        if not (self.has_own_keys or layer.built):
-            raise ValueError(
-                f"{type(self).__name__}: the keys of {self.name} are made by a layer of the "
-                f"functional model, {layer.name}; wanted a call of that layer"
-            )
         is_dense = isinstance(layer, keras.layers.Dense) and layer.built
         if is_dense and tf.is_tensor(annotations):
             # Dense itself reads shapes from a GPU, for which the host waits.
@@ -245,17 +231,6 @@ class Attention(_Context):
         alignment, state = self.align(energies, mask, state)
         outputs = tf.matmul(tf.cast(alignment, values.dtype), values), alignment, state
         return outputs if is_beam else tf.nest.map_structure(lambda x: x[:, 0], outputs)
-
-    def get_config(self) -> dict[str, object]:
-        own = {} if self.has_own_keys else {"has_own_keys": False}
-        return {**super().get_config(), **own}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Attention:
-        own = {key: value for key, value in config.items() if key != "has_own_keys"}
-        layer: Attention = super().from_config(own)
-        layer.has_own_keys = config.get("has_own_keys", True)
-        return layer
 
 
 def exact(x: tf.Tensor) -> tf.Tensor:

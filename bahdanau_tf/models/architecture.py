@@ -24,9 +24,6 @@ from bahdanau_tf.system.ranges import size
 
 _F = TypeVar("_F", bound=Callable[..., None])
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
-# Arguments of earlier versions that did not change what a model computes, with the value for
-# which that is so, None for any.
-_FORMER = {"word_dropout": None, "encoder_layers": 1}
 
 
 @dataclass(frozen=True)
@@ -151,20 +148,6 @@ def with_options_shown(constructor: _F) -> _F:
     shown = own.replace(parameters=[*arguments, *options, rest])
     constructor.__signature__ = shown  # type: ignore[attr-defined]
     return constructor
-
-
-def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
-    """A config of the class `owner` without the arguments of earlier versions.
-
-    A ValueError says that one of them did change what the model computes.
-    """
-    for name, neutral in _FORMER.items():
-        if neutral is not None and config.get(name, neutral) != neutral:
-            raise ValueError(
-                f"{owner}: {name} is {config[name]!r}, as in a model of an "
-                f"earlier version, wanted {neutral!r}"
-            )
-    return {key: config[key] for key in config if key not in _FORMER}
 
 
 def divided(arguments: Mapping[str, Any]) -> tuple[Arguments, Arguments]:

@@ -17,7 +17,7 @@ from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
-from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments, without_former
+from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments
 from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, TranslationModel, check_ids
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -137,7 +137,7 @@ class EncoderDecoder(StepwiseModel):
             key: keras.saving.deserialize_keras_object(value, custom_objects)
             if isinstance(value, dict) and "class_name" in value
             else value
-            for key, value in without_former(cls.__name__, config).items()
+            for key, value in config.items()
         }
         return cls(**restored)
 
