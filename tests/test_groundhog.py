@@ -22,6 +22,7 @@ import pytest
 import reference
 import tensorflow as tf
 from hypothesis import given, strategies as st
+from original_search import OriginalResult, original_beam_search
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
@@ -262,7 +263,7 @@ def test_every_beam_search_equals_the_original(original, sources):
         number = runs["run_src"][run]
         source = original.sentence(number)["x"]
         memory, state = original.encode(row(source))
-        result = groundhog.original_beam_search(
+        result = original_beam_search(
             partial(original.decode_step, memory=memory),
             state,
             start_id=original.model.start_id,
@@ -293,10 +294,8 @@ def markov_step(log_probs: np.ndarray) -> Callable:
     return step
 
 
-def search_table(table: np.ndarray, **options: Any) -> groundhog.OriginalResult:
-    return groundhog.original_beam_search(
-        markov_step(table), tf.zeros([1], tf.int32), start_id=0, **options
-    )
+def search_table(table: np.ndarray, **options: Any) -> OriginalResult:
+    return original_beam_search(markov_step(table), tf.zeros([1], tf.int32), start_id=0, **options)
 
 
 def test_a_wide_beam_finds_every_sentence():
