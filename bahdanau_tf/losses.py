@@ -159,7 +159,7 @@ def _words_nll(
 ) -> tf.Tensor:
     """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x Wᵀ + b.
 
-    Words are processed in chunks. The forward pass computes the gradient, too, while the
+    Words are processed in chunks. The forward pass also computes the gradient, while the
     probabilities of a chunk are in memory, and keeps only the sums. So there are no second
     derivatives.
     """

@@ -24,7 +24,7 @@ from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.sentences import align, score, translate
 
-ATTEMPTS = 3  # to load a folder that is replaced at the same time
+ATTEMPTS = 3  # to load a folder that is being replaced
 
 
 class Translator:

@@ -96,7 +96,7 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 
 def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
-    """Loads models of one class and of a direction; a ValueError if one is not."""
+    """Loads models of one class and of a direction; raises ValueError if one is not."""
     from bahdanau_tf.translator import load_best
 
     loaded = [load_best(folder) for folder in folders]

@@ -219,7 +219,7 @@ Column = Sequence[Cell]  # title, number of sentences, a cell for each system
 class TestSet(NamedTuple):
     """The test set, and the systems' translations of it."""
 
-    metrics: Sequence[str]  # their names; the first is computed for subsets, too
+    metrics: Sequence[str]  # their names; the first is also computed for subsets
     systems: dict[str, list[str]]  # translations by the name of the system
     references: References
     lengths: list[int]  # of each source; empty if unknown

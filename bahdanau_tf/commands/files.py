@@ -49,8 +49,8 @@ def line_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yields pairs of lines of the files of two flags as they are read.
 
-    The first is standard input if it is not given. `start` lines are skipped. It is a ValueError
-    if one file ends before the other.
+    The first is standard input if it is not given. `start` lines are skipped. Raises
+    ValueError if one file ends before the other.
     """
     names = (first, second)
     files = (read_lines(getattr(flags, name), start, stop) for name in names)

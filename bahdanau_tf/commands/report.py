@@ -342,7 +342,7 @@ def _outside(flags: absl_flags.FlagValues, test: report.Corpus) -> dict[str, lis
 
 
 def _groups(path: str) -> list[list[str]]:
-    """The groups of lines between empty lines; a ValueError if there are fewer than two lines."""
+    """Groups of lines between empty lines; raises ValueError if there are fewer than two."""
     lines = (line.strip() for line in read_lines(path))
     groups = [[*group] for is_text, group in groupby(lines, bool) if is_text]
     if sum(map(len, groups)) < 2:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Context(weights.ConfiguredLayer):
-    """What a decoder reads of the source at every step."""
+    """What a decoder reads from the source at every step."""
 
     has_alignment: bool
 
@@ -46,7 +46,7 @@ class _Context(weights.ConfiguredLayer):
     def step(
         self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
-        """`call` with a state, [B, ...] or [B, K, ...] as the query; returns the new one, too.
+        """`call` with a state, [B, ...] or [B, K, ...] as the query; also returns the new state.
 
         Unlike a call it casts nothing. The first state is that of `initial_state`.
         """
@@ -97,8 +97,8 @@ class Memory(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as `score` takes them; () or None where the
-            layer that reads them is to make them.
+        keys: float [B, T_x, n'], the annotations as `score` takes them; () or None if the
+            reading layer must compute them.
         mask: bool [B, T_x], True on real source positions; () or None if all are. (Keras before
             3.13 cannot build a layer that is given None.)
     """
@@ -114,10 +114,10 @@ class Attention(_Context):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)    over real positions k (eq. 6)
         c_i  = Σ_j α_ij h_j                 (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij); their weights are those
-    of layers that are attributes, or `build` makes them; it builds layers that `project` calls
-    by `build_keys`. If they override `call`, it must take `values` as well: search passes it;
-    and it reads `completed(memory)`.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij). Their weights belong
+    to sublayers, or `build` makes them; it builds layers that `project` calls by `build_keys`.
+    If they override `call`, it must accept `values`, which search passes, and read
+    `completed(memory)`.
 
     An attention whose weights depend on those of the previous step has a *state*, a nest of tensors
     that each step passes to the next: it defines `initial_state`, and `energies` or `align` or
@@ -164,9 +164,9 @@ class Attention(_Context):
     def completed(self, memory: Sequence[Nest]) -> Memory:
         """A memory, or a list of its parts, with keys, and with a bool mask or None.
 
-        A ValueError says that the mask is not one of the annotations.
+        Raises ValueError if the mask does not fit the annotations.
         """
-        # Of a reloaded functional model it is a list, and () is one, too.
+        # In a reloaded functional model it is a list, as is ().
         annotations, keys, mask = (None if isinstance(x, (tuple, list)) else x for x in memory)
         keys = self.project(annotations) if keys is None else keys
         return Memory(annotations, keys, as_mask(type(self).__name__, mask, annotations))
@@ -242,7 +242,7 @@ class _Projection(keras.layers.Dense):
     """A product with a kernel, which the attention may also read itself."""
 
     def quantize(self, *args: object, **kwargs: object) -> None:
-        """Is refused: Keras' `Model.quantize` then warns and leaves it out."""
+        """Not supported; Keras' `Model.quantize` warns and skips the layer."""
         raise NotImplementedError(
             f"BahdanauAttention: {self.path} is not quantized, since the attention reads its "
             "kernel as it is"
@@ -410,7 +410,7 @@ class GeneralAttention(Attention):
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
     """An attention layer, `FixedContext` or None, given it or its config.
 
-    A ValueError says that `attention`, an argument of the class `owner`, is something else.
+    Raises ValueError if `attention`, an argument of the class `owner`, is something else.
     """
     attention = weights.deserialized(attention)
     if isinstance(attention, (Attention, FixedContext, type(None))):

@@ -140,7 +140,7 @@ class RecurrentCell(Cell):
 
 
 def _visible(states: States, dropped: States | None) -> tf.Tensor:
-    """h_{t-1} as the recurrent products take it: after dropout."""
+    """h_{t-1} after dropout, the input of the recurrent products."""
     return states[0] if dropped is None else states[0] * dropped[0]
 
 
@@ -451,7 +451,7 @@ def is_keras_cell(cell: object) -> bool:
 def as_cell(owner: str, cell: object) -> Cell:
     """A cell with `project` and `step`, given it or its config; wraps a cell of Keras.
 
-    A ValueError says that `cell`, an argument of the class `owner`, is neither.
+    Raises ValueError if `cell`, an argument of the class `owner`, is neither.
     """
     layer: Cell = weights.deserialized(cell)
     is_cell = all(hasattr(layer, name) for name in ("project", "step", "state_size"))

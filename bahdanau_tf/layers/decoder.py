@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
     cell_term: tf.Tensor | None = None  # float [..., p], C c_i
     context: tf.Tensor | None = None  # float [..., c], c_i, or the readout's term C_o c_i
-    weights: tf.Tensor | None = None  # float [..., T_x], α_i; None without an alignment, too
+    weights: tf.Tensor | None = None  # float [..., T_x], α_i; also None without alignment
     attention_state: Nest = ()  # after the step
 
 
@@ -464,7 +464,7 @@ class ConditionalDecoder(AttentionDecoder):
         return self.cell.step(projected, states, dropped)
 
     def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
-        """Adds what an average of C h_j + b lacks of b where the weights sum to less than 1."""
+        """Adds the missing share of b where the weights of C h_j + b sum to less than 1."""
         read = super()._terms(query, memory, attention_state)
         if not tf.nest.flatten(attention_state):  # a softmax sums to 1
             return read

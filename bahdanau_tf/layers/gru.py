@@ -28,7 +28,7 @@ class GRUTrace(NamedTuple):
     candidate: tf.Tensor  # h~_t
 
     def at(self, position: tf.Tensor) -> GRUTrace:
-        """Of one position, given those of all, [T, ..., n]."""
+        """The values at one position; those of all are [T, ..., n]."""
         return GRUTrace(*(x[position] for x in self))
 
 
@@ -42,8 +42,8 @@ def gru_step(
     """One step of `GRUCell`: h_t, and what `step_gradient` needs.
 
     `projected`, float [..., 3n], has the input terms of z, r and h~; `state` is h_{t-1}, `visible`
-    the same after dropout, which the recurrent products take, float [..., n]; `kernels` are [U_z |
-    U_r] and U; `real`, float [..., 1] or None, is 0 at padding, where the state is kept.
+    the same after dropout, the input of the recurrent products, float [..., n]; `kernels` are
+    [U_z | U_r] and U; `real`, float [..., 1] or None, is 0 at padding, where the state is kept.
     """
     n = state.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
@@ -65,7 +65,7 @@ def step_gradient(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The gradients of a step's `projected` [B, 3n] and `state` [B, n], given that of h_t.
 
-    `visible_of` applies the dropout of the step; it is linear, so it applies to gradients, too.
+    `visible_of` applies the dropout of the step; it is linear, so it also applies to gradients.
     `transposed` are the kernels of the step, transposed.
     """
     update, reset, candidate = trace
@@ -173,7 +173,7 @@ def gru_recurrence(
 
 
 def masked_by(dropped: tf.Tensor | None) -> Masking:
-    """The function of a mask."""
+    """A function that applies the mask."""
     return lambda x: x if dropped is None else x * dropped
 
 
@@ -185,7 +185,7 @@ def over_time(
     sizes: Sequence[Sequence[int | None]],
     reverse: bool = False,
 ) -> tuple[Carried, list[tf.Tensor]]:
-    """A loop over T positions: the last of what is carried, and the values of all steps.
+    """Loops over T positions; returns the final carry and the values of all steps.
 
     `body` takes a position and what the step before it carried; it returns what the next step
     gets, and values to keep, of `dtype` and with the shapes `sizes` without the batch. They are
@@ -375,7 +375,7 @@ def _backward(
 def _gradients(
     trace: _Trace, visible_of: Masking, sums: Values, steps: list[tf.Tensor]
 ) -> tuple[tf.Tensor, ...]:
-    """What `_backward` returns, of the sums and the steps of its loop."""
+    """Computes the result of `_backward` from sums and per-step values of its loop."""
     to_first, to_keys, to_energy = sums
     to_gates, to_contexts, to_queries, *of_before = steps
     by_position = tf.transpose(trace.alignment, [1, 2, 0])

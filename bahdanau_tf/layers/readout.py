@@ -237,9 +237,9 @@ class Readout(weights.ConfiguredLayer):
         return self.output_weights(embeddings).logits(self.features(hidden))
 
     def compute_output_spec(self, *args: object, **kwargs: object) -> keras.KerasTensor:
-        """Of a call in a functional model, which raises a ValueError if the readout is `tied`.
+        """The spec of a call in a functional model; raises ValueError if the readout is `tied`.
 
-        Keras would save the embeddings that it is given as a constant.
+        Keras would save the embeddings passed to it as a constant.
         """
         if self.tied:
             raise ValueError(

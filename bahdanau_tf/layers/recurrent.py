@@ -78,8 +78,8 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
 def as_mask(owner: str, mask: Mask, sequence: tf.Tensor) -> Mask:
     """A mask of any dtype as bool [B, T]; None stays None.
 
-    A ValueError says that the mask that the class `owner` takes does not fit the sequence, [B, T,
-    ...].
+    Raises ValueError if the mask, an argument of the class `owner`, does not fit the sequence,
+    [B, T, ...].
     """
     if mask is None:
         return None

@@ -202,7 +202,7 @@ def linear(inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None) -> tf.
 
 
 def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
-    """Reshapes to the dimensions of `like` but its last, and `last`.
+    """Reshapes to all dimensions of `like` except the last, then `last`.
 
     With at most one unknown dimension this is a single operation.
     """

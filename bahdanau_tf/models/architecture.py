@@ -95,10 +95,10 @@ class Architecture:
     def check(self, owner: str) -> None:
         """Checks the sizes and parts that a model of the class `owner` was given.
 
-        Layers check their own sizes, and the model checks that all parts fit together. A ValueError
-        names a size that is not a whole number, an encoder, a readout or a bridge that is something
-        else, an argument for a readout that is not made here, or the two sizes of shared
-        embeddings.
+        Layers check their own sizes, and the model checks that all parts fit together. Raises
+        ValueError for a size that is not a whole number, an encoder, a readout or a bridge that is
+        something else, an argument for a readout that is not made here, or shared embeddings of
+        two sizes.
         """
         for name in SIZES:
             size(owner, name, getattr(self, name))
@@ -247,7 +247,7 @@ def preset_class(name: str) -> str:
 def preset_arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
     """Constructor arguments of a preset of the class called `owner`, with overrides.
 
-    A ValueError says that there is no such preset, or that it is of another class.
+    Raises ValueError if there is no such preset, or it is of another class.
     """
     if (other := preset_class(name)) != owner:
         raise ValueError(f"{owner}.from_preset: {name!r} is a preset of {other}, not of {owner}")

@@ -256,8 +256,8 @@ def forced_rows(
 ) -> dict[int, np.ndarray]:
     """Checks rows of attention to force: by step, with a column for each id, float32 [T_x].
 
-    `places` are those of the columns of `attention` among the ids. A ValueError says that a row
-    does not fit them, or that the model is not one of this module whose attention has no state.
+    `places` are those of the columns of `attention` among the ids. Raises ValueError if a row
+    does not fit them, or the model is not one of this module whose attention has no state.
     """
     layer = getattr(getattr(model, "decoder", None), "attention", None)
     start = isinstance(layer, Attention) and type(layer).initial_state

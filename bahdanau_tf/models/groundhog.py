@@ -52,7 +52,7 @@ def _origins(model: str) -> dict[str, list[str]]:
 def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
     """The float32 arrays of an .npz file of GroundHog, by its names; nothing is unpickled.
 
-    A ValueError says that it is not an .npz file of arrays of finite numbers.
+    Raises ValueError if it is not an .npz file of arrays of finite numbers.
     """
     if not isinstance(parameters, Mapping):
         try:
@@ -69,7 +69,7 @@ def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]
 def sizes_of(arrays: Parameters, model: str) -> dict[str, int]:
     """The sizes of an "RNNSearch" or an "RNNEncDec", as arguments of its constructor.
 
-    A ValueError says that tensors are missing, unknown or do not fit together; a file of an
+    Raises ValueError if tensors are missing, unknown or do not fit together; a file of an
     RNNencdec lacks those of the attention.
     """
     directions = 2 if model == "RNNSearch" else 1

@@ -32,7 +32,7 @@ def make_model(
 ) -> EncoderDecoder:
     """Makes the Keras model, with initialized weights.
 
-    A ValueError says that `attention` or `cell` does not name such a class.
+    Raises ValueError if `attention` or `cell` does not name such a class.
     """
     left_out = {"model", *options.unused()}
     arguments = {name: value for name, value in asdict(options).items() if name not in left_out}
@@ -64,7 +64,7 @@ def _make_parts(options: ModelOptions) -> dict[str, Any]:
 def unused_by_parts(options: ModelOptions) -> dict[str, str]:
     """The options that the named parts do not use, and the flag behind it.
 
-    A ValueError says that a class is not found, or is not such a part.
+    Raises ValueError if a class is not found, or is not such a part.
     """
     _make_parts(options)  # raises first for wrong names
     return {
@@ -77,8 +77,8 @@ def unused_by_parts(options: ModelOptions) -> dict[str, str]:
 def try_parts(options: ModelOptions) -> None:
     """Makes and runs a model, if classes of parts are named.
 
-    A ValueError says which class is not found, is not such a part, or fails. A part is not blamed
-    for an error that occurs without it, too, and no part for a lack of memory.
+    Raises ValueError, which names the class, if one is not found, is not such a part, or fails. A
+    part is not blamed for an error that also occurs without it, and no part for a lack of memory.
     """
     names = options.named_parts
     _make_parts(options)
@@ -97,7 +97,7 @@ def try_parts(options: ModelOptions) -> None:
 
 
 def _failure(options: ModelOptions) -> Exception | None:
-    """The error that is raised when a model is made and run, unless memory is short."""
+    """The error that is raised when a model is made and run, unless it ran out of memory."""
     try:
         try_model(make_model(options, 3, 3))
     except Exception as error:  # a user's class may raise anything
@@ -112,8 +112,8 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
 
     The name is that of a class of `bahdanau_tf.layers`, such as "LSTMCell", or a path, such as
     "keras.layers.GRUCell" or "my_module.MyScore". Arguments that the constructor lacks are dropped.
-    A ValueError says that there is no such class, that it cannot be made with these arguments,
-    saved and loaded, or that it is not such a part.
+    Raises ValueError if there is no such class, if it cannot be made with these arguments, saved
+    and loaded, or if it is not such a part.
     """
     owner = _class(field, name)
     try:

@@ -31,7 +31,7 @@ _M = TypeVar("_M", bound="_OriginalModel")
 
 
 class _OriginalModel(EncoderDecoder):
-    """A model that the original code has, too."""
+    """A model that the original code also has."""
 
     @classmethod
     def from_groundhog(

@@ -245,7 +245,7 @@ class StepwiseModel(keras.Model):
         return super().train_on_batch(*args, **kwargs)
 
     def quantize(self, *args: object, **kwargs: object) -> None:
-        """Is refused, by a ValueError: loss and search read the weights as they are."""
+        """Raises ValueError: not supported, since loss and search read the weights as they are."""
         raise ValueError(
             f"{type(self).__name__}: quantize is not supported; half precision (dtype) makes a "
             "model smaller"

@@ -16,7 +16,7 @@ WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
-# The values that `bahdanau_tf.runtime` has of the options of which it has not all.
+# The values that `bahdanau_tf.runtime` supports, of options that it supports in part.
 _WITHOUT_TENSORFLOW: Any = {
     "sampling": [False],
     "no_repeated_ngrams": [0],
@@ -94,8 +94,8 @@ class Decoding(OptionGroup):
     def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
         """A `Decoding` with other values of some fields, for `Translator.translate`.
 
-        Fields that are not among the options yield to them. A ValueError says that it is none, has
-        no such field, or that an option is not allowed.
+        Fields that are not among the options yield to them. Raises ValueError if it is not a
+        `Decoding`, has no such field, or an option is not allowed.
         """
         if not isinstance(decoding, Decoding):
             raise ValueError(

@@ -43,7 +43,7 @@ def setting(
 ) -> Any:
     """An option whose text is under "Attributes:" in the docstring of its class.
 
-    `used_if` has the values of other options with which it has an effect. One that needs neither
+    `used_if` has the values of other options that give it an effect. One that needs neither
     this nor a range is a plain default.
     """
     about = {"within": within, "used_if": used_if}

@@ -22,7 +22,7 @@ class Side:
 
     script: str  # as `evaluation.script` names it
     has_blanks: bool  # whether spaces separate its words
-    is_tokenized: bool  # whether spaces separate its punctuation, too
+    is_tokenized: bool  # whether spaces separate punctuation as well
     size: int  # number of characters
     # Number of different ones; in the source also as in a line that `true_cased` has changed.
     characters: int
@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 Options = Mapping[str, Any]
 Rule = Callable[[Facts, Options], Choice]
 
-# Stands for the text when flags are checked before a text is read.
+# Used instead of the text when flags are checked before a text is read.
 _TYPICAL_SIDE = Side("latin", True, False, 2_000_000, 90, 150, 30)
 TYPICAL = Facts(30_000, 30_000, 100, _TYPICAL_SIDE, _TYPICAL_SIDE)
 
@@ -121,15 +121,15 @@ def between(low: float, value: float, high: float) -> float:
 
 
 def rounded(number: float) -> int:
-    """To two digits, so that it is easily read."""
+    """Rounds to two significant digits."""
     unit: int = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return round(number / unit) * unit
 
 
 # How long a training takes, and how often it sees each pair.
 
-# Operations per second of a training on one core, and the seconds for 80 pairs
-# besides: together 3,050 target tokens per second of Multi30k with its recipe
+# Operations per second of a training on one core, and the overhead in
+# seconds per 80 pairs: together 3,050 target tokens per second of Multi30k with its recipe
 # (2026-11-22, AMD EPYC), on a core that multiplies square float32 matrices with
 # PRODUCT_RATE operations per second. On other cores both change with that rate.
 CORE = 5.6e10
@@ -155,8 +155,8 @@ def seconds_per_epoch(facts: Facts, options: Options) -> float:
     multiplications (a bidirectional gated unit of 12 n², the keys of 2 n²), a target token 21 n² +
     n K (a gated unit that reads word, state and annotations, the query, the readout, the output
     matrix of K rows) and 3 n² more for the conditional decoder's other state; back-propagation
-    takes twice as many again. Those of the output are faster. With `risk_samples` so many
-    translations are drawn of each pair.
+    takes twice as many again. Those of the output are faster. `risk_samples` is the number of
+    translations drawn for each pair.
 
     `options` has "units" and the vocabulary sizes; about the machine the number of "cores" (default
     1), the "product_rate" of a core (default `PRODUCT_RATE`) and "has_gpu" (default false).
@@ -295,7 +295,7 @@ SPECIAL = 260  # bytes, special symbols and the space among the sub-words
 def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
     """Number of sub-words for a text of `size` characters.
 
-    `lines` are its different source lines; repeated ones teach no words.
+    `lines` are its different source lines; repeated lines add no words.
     """
     needed = SPECIAL + characters  # SentencePiece refuses less
     share = lines / MEASURED
@@ -517,7 +517,7 @@ RULES = (_tokens, _vocabulary, _model, _updates, _time, _dropout, _length, _dev_
 # Shares of the learning rate that a new model would get; with --risk_samples
 # 5 % made translations worse.
 SHARE, RISK_SHARE = 0.1, 0.015
-# Stands for the model when flags are checked before it is loaded.
+# Used instead of the model when flags are checked before it is loaded.
 TYPICAL_MODEL: Options = {
     **{"tokenizer": "bpe", "units": SMALL},
     **dict.fromkeys(("source_vocabulary_size", "target_vocabulary_size"), 4000),

@@ -132,7 +132,7 @@ class Recipe(OptionGroup):
         label_smoothing: ε of the loss.
         risk_samples: Number of translations to draw of each sentence for minimum risk training
             (Shen et al. 2016), which makes those with the higher BLEU more probable; 0 for none,
-            otherwise 2 or more. A last stage: it starts from a trained model, at a low learning
+            otherwise 2 or more. Use it last: it starts from a trained model, at a low learning
             rate, without label smoothing; with N translations an update takes N times as long.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.

@@ -103,7 +103,7 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
     If the flags of a finished one have changed, `train` resumes it or refuses them. After `minutes`
     (0: no limit) a training is stopped, and the next call resumes it. `jobs` systems at a time
     share the cores. Each has a folder, with its `train.log`, in `folder`; those that have a model
-    are returned. If a training fails, a ValueError has the last line of its log.
+    are returned. If a training fails, raises ValueError with the last line of its log.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
     left = []

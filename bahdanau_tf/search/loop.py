@@ -279,7 +279,7 @@ class Search:
         step = tf.stack([tokens, parents], axis=2)[..., tf.newaxis]
         path = self._continued(before.path, parents)
         path = tf.where(lengths.times == beam.time, step, path)
-        ends = tokens == self.eos_id  # no matter at an empty place
+        ends = tokens == self.eos_id  # irrelevant at an empty place
         new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
         finished = selections.best(selections.concat(before.finished, new), self.n_best)
         remaining = tf.where(ends, NEVER, log_probs)
@@ -289,7 +289,7 @@ class Search:
         if self.shrink:
             exist = ends & (log_probs > NEVER)
             ended += tf.math.count_nonzero(exist, 1, dtype=tf.int32)
-        else:  # `shrink` counts what ends, also without hope
+        else:  # `shrink` also counts hopeless hypotheses that end
             remaining = tf.where(hopeful, remaining, NEVER)
         live = _Live(
             ids=tokens,

@@ -41,7 +41,7 @@ from bahdanau_tf.translation.saved import rounded
 
 FORMAT_VERSION = 1
 OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
-FLOAT, INT64 = 1, 7  # ONNX' numbers of dtypes
+FLOAT, INT64 = 1, 7  # ONNX codes of dtypes
 _WRITTEN = {f"{name}.onnx" for name in ("encode", "step", "words", "shortlist")}
 _WRITTEN |= {"lexicon.npz", "source", "target", files.RUNTIME, files.CARD}
 MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
@@ -90,7 +90,7 @@ def check_model(
 
 
 class _Graph:
-    """An ONNX graph in the making; values are known by their names."""
+    """Builds an ONNX graph; values are names."""
 
     def __init__(self, int8: bool) -> None:
         from onnx import helper
@@ -145,7 +145,7 @@ class _Graph:
     def product(
         self, x: str, kernel: Array, bias: Array | None = None, largest: float | None = 1.0
     ) -> Value:
-        """x W + b; with `int8` in 8 bits. `largest` is a bound of |x|; by row if None."""
+        """x W + b; with `int8` in 8 bits. `largest` bounds |x|; computed per row if None."""
         if not self.int8:
             result = self.add("MatMul", x, self.constant(kernel))
             return result if bias is None else self.add("Add", result, self.constant(bias))
@@ -480,7 +480,7 @@ def export_runtime(
 
 
 def _compared(model: Any, folder: Path, int8: bool) -> str:
-    """Compares the graphs with the model on random words; a ValueError if float32 ones differ."""
+    """Compares graphs and model on random words; raises ValueError if float32 ones differ."""
     random = np.random.default_rng(2015)
     rows: dict[str, Array] = {}
     for number, (sources, longest) in enumerate(_CHECKED):

@@ -31,7 +31,7 @@ _TAKEN = "shrink_axis_mask"  # axes of which one element is taken
 _INPUTS = "_input_shapes"  # of a function
 # Grappler leaves such functions to tf.data, which optimizes only datasets.
 _OF_DATA = "_tf_data_function"
-_CONFIG = "config_proto"  # of a call, with which the function is prepared
+_CONFIG = "config_proto"  # of a call, by which the function is prepared
 # Two nodes of such an op with equal inputs have equal outputs.
 _PURE = """
 AddV2 All Any Cast ConcatV2 Const Cumsum DecodeRaw EnsureShape Equal ExpandDims Fill FloorDiv
@@ -166,7 +166,7 @@ def node_of(reference: str) -> str:
 def slim(folder: Path) -> None:
     """Leaves out of a SavedModel's graphs what no server needs.
 
-    Whoever loads a graph pays for each of its nodes. Each constant that Python code mentions is a
+    Every node slows loading. Each constant that Python code mentions is a
     node of its own, each size that it asks for twice is two, and identities say what belongs to
     which loop. Nodes with a gradient of their own name it, and TensorFlow warns if it is not there.
     TensorFlow writes a function for each branch and each loop of a signature, and for each
@@ -202,10 +202,10 @@ def lift(functions: Iterable[Any]) -> None:
 
 
 def _forget_reads(functions: Iterable[Any]) -> set[str]:
-    """Lets nothing wait for reads where nothing is written; returns the functions that write.
+    """Removes control dependencies on reads where nothing is written; returns what writes.
 
     What a function waits for last, its control outputs, are its effects; a function without any
-    only reads, too.
+    only reads.
     """
     effects = {x.signature.name: x.control_ret for x in functions}
     writing: set[str] = set()
@@ -278,8 +278,8 @@ def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
 
 
 def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
-    """Whether it takes an element out of a tensor that may have none."""
-    # A look at an attribute that is not there would make an invalid one.
+    """Whether it indexes a possibly empty tensor."""
+    # Reading a missing attribute would make an invalid one.
     takes = _TAKEN in node.attr and node.attr[_TAKEN].i
     if node.op != "StridedSlice" or not takes:
         return False
@@ -348,7 +348,7 @@ def run_as_written(functions: Iterable[Any]) -> None:
 
     When a signature is first called, a server's session optimizes each function twice, in the
     library of its graph and when a call of it is prepared. That takes two thirds of the first
-    call's time. The steps are not faster by it, since the graphs are written without what it would
+    call's time. It does not speed up steps, since the graphs are written without what it would
     remove.
     """
     config = tf.compat.v1.ConfigProto()
@@ -420,8 +420,7 @@ def _shape(node: Any) -> list[int] | None:
 def _passing(function: Any, awaited: set[str]) -> set[str]:
     """The names of the nodes that only pass tensors on.
 
-    Not of those that wait for other nodes or others for them, nor of those by which a function
-    returns its argument.
+    Excludes nodes with control dependencies, and those by which a function returns its argument.
     """
     arguments = {argument.name for argument in function.signature.input_arg}
     results = set(map(node_of, function.ret.values()))

@@ -69,7 +69,7 @@ def adds_up_in_float32(dtype: tf.DType) -> bool:
     """Whether products in a half-precision dtype add up in float32.
 
     They do on GPUs, and those of bfloat16 where `has_fast_bfloat16`. On other
-    processors TensorFlow rounds partial sums, too.
+    processors TensorFlow also rounds partial sums.
     """
     return has_gpu() or (dtype == tf.bfloat16 and has_fast_bfloat16())
 

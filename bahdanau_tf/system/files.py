@@ -69,7 +69,7 @@ def new_name(folder: Path, prefix: str) -> Path:
     """An unused name in the folder.
 
     `tempfile` would also create the file or folder, with permissions for its owner
-    only; what is renamed later should have those of the user's umask.
+    only; what is renamed later should have the user's default ones.
     """
     return folder / f"{prefix}{uuid4().hex[:8]}"
 

@@ -5,7 +5,7 @@ registers when its module is imported, and this package imports a module when on
 first used: a process that only loads a model would find no class. So stand-ins are registered as
 soon as Keras is imported; each imports its class when Keras asks it for an object.
 
-Modules of the user's own are imported only where the user names them.
+The user's modules are imported only where the user names them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def quiet() -> Iterator[None]:
 
 
 class StandIn(NamedTuple):
-    """Stands for a class of a module in Keras' register until the class is imported."""
+    """Takes the place of a class in Keras' register until the class is imported."""
 
     module: str
     name: str
@@ -184,7 +184,7 @@ def imported(module: str, what: str) -> ModuleType:
 def blamed(error: BaseException, what: str) -> ValueError:
     """The message for an error of a user's part: `what` failed, such as "cell is 'MyCell'".
 
-    The error itself is raised if memory is short.
+    Raises the error itself when out of memory.
     """
     if is_shortage(error):
         raise error
@@ -195,5 +195,5 @@ def blamed(error: BaseException, what: str) -> ValueError:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether memory is short, without importing TensorFlow."""
+    """Whether it ran out of memory, without importing TensorFlow."""
     return isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"

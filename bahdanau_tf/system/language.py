@@ -27,7 +27,7 @@ def _texts() -> dict[str, dict[str, str]]:
 def set_language(language: str | None = None) -> None:
     """Sets the language of all drawings (views, tables, traces, trees, figures) and `exercises`.
 
-    The tables and the progress of a training follow it, too; reasons for options, advice and errors
+    The tables and the progress of a training also follow it; reasons for options, advice and errors
     stay in English. A drawing's own `language` takes precedence. It is English until this is
     called, whatever the locale, so that a notebook draws the same everywhere.
 

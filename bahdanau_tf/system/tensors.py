@@ -17,7 +17,7 @@ import tensorflow as tf
 from bahdanau_tf.system.device import adds_up_in_float32
 
 # Tensors in tuples, records, lists and dictionaries, as `tf.nest` takes them;
-# a single tensor is one, too, and so is ().
+# a single tensor is one, and so is ().
 Nest: TypeAlias = Any
 
 # The shape of a tensor, as `build` gets it; None where a size is unknown.

@@ -115,7 +115,7 @@ class ProgressLine(StatusLine):
     """The progress of a job whose number of steps is known.
 
     The time left is estimated without the first step, which may include work done once, such as
-    tracing a graph. `total` counts the steps of earlier runs, too, of which there are `done`. The
+    tracing a graph. `total` includes the steps of earlier runs, of which there are `done`. The
     job ends `seconds` after its first step, even if steps are left; if that comes first, only the
     time is shown, not the number of steps.
     """

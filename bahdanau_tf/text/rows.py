@@ -10,7 +10,7 @@ _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
-    """Checks that strings are a vector, string [B], in the graph, too; raises ValueError."""
+    """Raises ValueError unless strings are a vector, string [B], including in the graph."""
     strings = tf.convert_to_tensor(strings, tf.string)
     if strings.shape.rank not in (None, 1):
         raise ValueError(

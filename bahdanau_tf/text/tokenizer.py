@@ -60,7 +60,7 @@ class Tokenizer(tf.Module):
         vocabulary_size: K.
         pad_id: 0.
         unk_id: Id of the unknown word.
-        eos_id: Id of the end symbol, with which every row of ids ends.
+        eos_id: Id of the end symbol, the last id of every row.
         reverse: Whether the last token comes first, as in Sutskever et al. 2014, section 3.3. The
             end symbol stays last.
     """
@@ -219,7 +219,7 @@ class Tokenizer(tf.Module):
 def read_settings(directory: str | os.PathLike[str]) -> tuple[str, str, dict[str, Any]]:
     """Reads class, SHA-256 and options from tokenizer.json.
 
-    A ValueError says that the file is not JSON, or lacks one of them.
+    Raises ValueError if the file is not JSON, or lacks one of them.
     """
     path = Path(directory, SETTINGS)
     settings = read_object(path)
@@ -240,7 +240,7 @@ def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
 
     A list of strings has names if all of them look like names (no white space, or an extension) or
     one of them is an existing file, so that a misspelt name is not learned as a sentence. Otherwise
-    the list is one text. A ValueError, which names the `owner`, says that it is one string, or
+    the list is one text. Raises ValueError, which names the `owner`, if it is one string or
     something else.
     """
     if isinstance(texts, str | bytes | os.PathLike):

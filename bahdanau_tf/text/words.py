@@ -62,10 +62,10 @@ def _even() -> str:
 
 @tf.autograph.experimental.do_not_convert
 def tensorflow_text(user: str) -> ModuleType:
-    """Imports TensorFlow Text for a user, with which an error message starts.
+    """Imports TensorFlow Text for a user, whose name starts the error message.
 
-    An ImportError says that it is not installed, was built for another TensorFlow, or lacks its
-    docstrings, and what to do.
+    Raises ImportError, with what to do, if it is not installed, was built for another TensorFlow,
+    or lacks its docstrings.
     """
     try:
         version = metadata.version("tensorflow-text")

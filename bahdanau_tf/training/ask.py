@@ -66,9 +66,9 @@ class Training:
         texts: The paths of the texts, by the names `TEXTS`; a table is the source without a target.
         model_dir: The folder of the training.
         user_options: The options that the user gave, by name; "dev_source" if there is a dev text.
-        recipe_name: The name of a recipe of the package, with which nothing is chosen, or None.
+        recipe_name: The name of a recipe of the package, which leaves nothing to choose, or None.
         defaults: Options that the user did not give, those of the recipe.
-        modules: Modules with classes of the user's, which may be imported.
+        modules: The user's modules, which may be imported.
         tensorboard: Whether to write curves and pictures for TensorBoard.
         threads: Number of cores to use; None for all.
         choices: The options that were chosen to fit the text, with reasons.
@@ -86,7 +86,7 @@ class Training:
     choices: Sequence[Choice] = ()
     recalled: Mapping[str, Any] = field(default_factory=dict)
 
-    # Options, each made once; a ValueError if one has no effect, or a value is out of range.
+    # Options, each made once; they raise ValueError if one has no effect or is out of range.
 
     @cached_property
     def text(self) -> TextOptions:
@@ -212,7 +212,7 @@ class Training:
 
     @property
     def tables(self) -> dict[str, str]:
-        """The paths of tables, by "train" and "dev"; a ValueError if one is both sides."""
+        """The paths of tables, by "train" and "dev"; raises ValueError if one is both sides."""
         tables = {}
         for name in ("train", "dev"):
             source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)

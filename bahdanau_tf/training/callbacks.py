@@ -26,7 +26,6 @@ from bahdanau_tf.training.run import SIGNALS, Run, as_score
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
-ADVICE = "the training is diverging (a lower --learning_rate helps), or it"
 SECONDS = 300  # between two checkpoints without an evaluation
 ABOVE = 1.05  # times the loss of guessing, near which a training starts
 
@@ -116,7 +115,7 @@ class Divergence(RunCallback):
         self._in_a_row = 0
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        """Raises a ValueError if as many in a row were skipped as the recipe allows."""
+        """Raises ValueError after as many skipped updates in a row as the recipe allows."""
         run, before = self._run, self._skipped
         self._skipped = run.read_optimizer("skipped_updates")
         if self._skipped == before and math.isfinite(logs["loss"]):
@@ -395,6 +394,11 @@ class Doubts(RunCallback):
             self._run.line.note(warning)
 
 
+def advice(otherwise: str) -> str:
+    """What may be wrong if a loss does not fall, and what helps."""
+    return f"the training is diverging (a lower --learning_rate helps), or it {otherwise}"
+
+
 def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:
     """A sentence if the last loss is well above log K, that of guessing among K words; else ""."""
     last = records[-1] if records else {}
@@ -403,7 +407,8 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
         return ""
     return (
         f"the loss after update {last['step']} is {loss:.2f}, above the "
-        f"{math.log(words):.2f} of guessing among the {words:,} ids: {ADVICE} has only just started"
+        f"{math.log(words):.2f} of guessing among the {words:,} ids: "
+        f"{advice('has only just started')}"
     )
 
 
@@ -418,15 +423,15 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
     first, last = with_loss[0], with_loss[-1]
     return (
         f"the training loss after update {last['step']} is {last['train_loss']:.2f}, not below the "
-        f"{first['train_loss']:.2f} of the first evaluation: {ADVICE} is learning nothing"
+        f"{first['train_loss']:.2f} of the first evaluation: {advice('is learning nothing')}"
     )
 
 
 class LearningRate(RunCallback):
     """Sets the learning rate before each update, unless a schedule gives it.
 
-    If a resumed training has another rate, that one counts. A schedule whose end is a limit of time
-    gets the share of the training that is over; on a plateau the rate is halved.
+    A resumed training with a new rate uses the new rate. A schedule whose end is a limit of time
+    gets the fraction completed; on a plateau the rate is halved.
     """
 
     def on_train_begin(self, logs: object = None) -> None:

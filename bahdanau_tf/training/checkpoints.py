@@ -42,7 +42,7 @@ def is_better(scores: Mapping[str, float], best: Mapping[str, float], monitor: s
 
 
 class State(tf.Module):
-    """What is checkpointed besides weights and optimizer.
+    """What checkpoints hold in addition to weights and optimizer.
 
     Names that end in "seconds" are readings of a clock. All others have the same final values,
     however often a training was interrupted.
@@ -195,7 +195,7 @@ class Checkpoints:
         return "", faults
 
     def restore(self, name: str) -> None:
-        """Restores a checkpoint; a ValueError if it is of another model or another version."""
+        """Restores a checkpoint; raises ValueError if it is of another model or another version."""
         path = str(self._folder / name)
         try:
             if _has_all(path, self._checkpoint):
@@ -216,7 +216,7 @@ class Checkpoints:
     def save(self) -> None:
         """Writes a checkpoint, then removes all but the last few.
 
-        Those with higher numbers are removed, too: damaged ones, if training resumed from one
+        Those with higher numbers are also removed: damaged ones, if training resumed from one
         before them. If it cannot be written, the last ones are kept.
         """
         try:

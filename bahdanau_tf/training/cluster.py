@@ -159,7 +159,7 @@ def strategy_of_environment() -> tf.distribute.Strategy:
 
     With a cluster of several workers in the environment variable TF_CONFIG it is
     `MultiWorkerMirroredStrategy`, and this waits until all workers are there; with several GPUs
-    `MirroredStrategy`; else that of one device. A wrong TF_CONFIG is a ValueError, here and below.
+    `MirroredStrategy`; else that of one device. A wrong TF_CONFIG raises ValueError.
     """
     addresses, number = _cluster()
     if len(addresses) > 1:

@@ -140,7 +140,7 @@ def write_settings(path: Path, settings: Settings) -> None:
 
 
 def read_settings(path: Path) -> dict[str, object]:
-    """Reads what `write_settings` wrote; a ValueError if it is missing, damaged or too new."""
+    """Reads what `write_settings` wrote; raises ValueError if it is missing, damaged or too new."""
     if not path.is_file():
         raise ValueError(
             f"model_dir: {path.parent} holds a model, but {path}, "
@@ -150,7 +150,7 @@ def read_settings(path: Path) -> dict[str, object]:
 
 
 def changes(path: Path, settings: Settings) -> Iterator[Change]:
-    """Yields the settings that differ from those of the file; a ValueError as `read_settings`.
+    """Yields the settings that differ from those of the file; raises as `read_settings` does.
 
     An option that the file lacks is newer than the training, which has gone on without it: so it
     counts as written with its default. One that is not known here is refused by its name.
@@ -173,7 +173,7 @@ def _completed(before: Settings, now: Settings, path: Path) -> dict[str, object]
 
 
 def check_settings(path: Path, settings: Settings) -> None:
-    """Raises a ValueError as `changes`, or if some setting is not that of the file."""
+    """Raises ValueError as `changes` does, or if some setting differs from the file."""
     for change in changes(path, settings):
         raise change.refusal(path.parent)
 
@@ -422,7 +422,7 @@ def locked(model_dir: Path) -> Iterator[None]:
     It is a file lock on `training.lock`, which the system releases when the process ends; the file
     stays. On Windows and on file systems without locks it has no effect. A thread that holds the
     lock may take it again. The folder is made if it does not exist; after an error it is removed if
-    nothing else was written to it. It is a ValueError if another process trains in the folder.
+    nothing else was written to it. Raises ValueError if another process trains in the folder.
     """
     is_new = not model_dir.exists()
     model_dir.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def fit(
         model_dir: The folder of the training. By default a temporary one, which exists as long as
             the translator, or for good if training begins but then fails.
         recipe: Options of training as one value; or the name of a recipe in the package, such as
-            "paper", with which nothing is chosen.
+            "paper"; then nothing is chosen.
         minutes: Longest time over all runs, 0 for no limit; 60 unless `epochs` or `updates` is set.
             Ctrl-C ends training early: `fit` returns the best model so far.
         callbacks: As for `train`.

@@ -171,7 +171,7 @@ def build_callbacks(
     3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
     4. `TensorBoard` and `Logger` write them, `Doubts` warns.
     5. `LearningRate` sets the rate of the next update.
-    6. Those of the user may change weights, or stop the training.
+    6. The user's own may change weights, or stop the training.
     7. `Ends` decides whether it is over.
     8. `CheckpointSaver` saves what all of them have changed.
 

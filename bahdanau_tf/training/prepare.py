@@ -38,7 +38,7 @@ from bahdanau_tf.training.ask import Training, TrainingFiles
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator, load_best
 
-# In a training folder: the settings of the tokenizers, the model with which the training started,
+# In a training folder: the settings of the tokenizers, the model that the training started from,
 # and texts of which pairs were held out.
 TEXT, START, DIVIDED = "text.json", "start", "text"
 HELD_OUT = "held_out.json"
@@ -68,7 +68,7 @@ def prepare(training: Training) -> tuple[Training, Translator, TrainingFiles]:
     is_new = not training.is_begun
     for name, table in training.tables.items():
         (write_columns if is_new else check_columns)(table, training.model_dir, name)
-    # Classes of the user's own are tried before the text is read.
+    # The user's classes are tried before the text is read.
     asked = training.chosen(TYPICAL) if is_new else training.recall()
     unused = unused_by_parts(asked.model)
     for name, where in unused.items():
@@ -255,11 +255,11 @@ def _as_settings(corpus: ParallelCorpus, dev_pairs: int) -> dict[str, object]:
     return {folder.DEV_PAIRS: dev_pairs, folder.TRAINING_TEXT: corpus.checksum}
 
 
-# The trained model with which a training starts.
+# The trained model that a training starts from.
 
 
 def load_start(init_from: str) -> Translator:
-    """The translator of a folder; a ValueError if there is none that can be trained."""
+    """The translator of a folder; raises ValueError if there is none that can be trained."""
     try:
         translator = load_best(init_from)
     except ValueError as error:

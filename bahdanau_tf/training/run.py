@@ -40,10 +40,10 @@ class Run:
         dev: The dev text, by which the best model is selected, or None.
         tokenize: sacreBLEU's tokenizer of the dev text; "" without one.
         cluster: The processes that train together.
-        schedule: The share that is over, and the learning rate.
+        schedule: The fraction completed, and the learning rate.
         optimizer: The optimizer.
         update: Updates the weights by a batch; returns its loss.
-        state: What the checkpoints have besides weights and optimizer.
+        state: What checkpoints hold in addition to weights and optimizer.
         folder: The folder of the training.
         notes: What to report when the run begins.
         line: Shows the progress.
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The metrics of the dev text besides the loss, and their titles."""
+        """The metrics of the dev text other than the loss, and their titles."""
         return {n: METRICS[n].title for n in ("bleu", self.recipe.monitor) if n in METRICS}
 
     @property
@@ -112,7 +112,7 @@ class Run:
 
     @property
     def used(self) -> dict[str, float]:
-        """What is done of each limit of all runs together, by the name of its option."""
+        """How much of each limit all runs have used, by the name of its option."""
         return {
             "epochs": round(self.step / self.steps_per_epoch, 2),
             "updates": self.step,

@@ -25,8 +25,8 @@ class Schedule:
     """The share of a training that is over, and the learning rate.
 
     In each run the time starts after the first update, which takes longer than the others, because
-    its graph is made. Time is reserved for the evaluation with which a training ends, as much as
-    the longest one took; before the first evaluation, a tenth of the time.
+    its graph is made. Time is reserved for the last evaluation, as much as the longest one
+    took; before the first evaluation, a tenth of the time.
 
     With a limit of time the number of updates is not known before the end, so a rate that depends
     on it gets an estimate before each update: n updates in the share s of the training make n / s

@@ -40,7 +40,7 @@ def parts_at_once(recipe: Recipe) -> int:
 
 
 def threads_of(recipe: Recipe) -> int:
-    """The number of threads, with which the rounding of sums changes."""
+    """The number of threads, which affects the rounding of sums."""
     return threads() * parts_at_once(recipe)
 
 
@@ -305,7 +305,7 @@ def rows_of_replica(batch: Batch) -> Batch:
 
 
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
-    """The strategy in whose scope a model was made; a ValueError if called in a scope."""
+    """The strategy in whose scope a model was made; raises ValueError if called in a scope."""
     if tf.distribute.has_strategy():
         raise ValueError(
             "train: called in a strategy.scope(), wanted the model made in "

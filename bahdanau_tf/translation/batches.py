@@ -82,8 +82,8 @@ def decoded(text: str | bytes) -> str:
 def strings(caller: str, columns: Mapping[str, Sentences]) -> dict[str, list[str | bytes]]:
     """The strings of columns, see `_strings`.
 
-    A ValueError with the names of the caller and of its argument, the key of a column, says that a
-    column is not a sequence of strings, or that the columns differ in length.
+    Raises ValueError, with the names of the caller and of its argument (the key of a column), if a
+    column is not a sequence of strings, or the columns differ in length.
     """
     lists = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
     check_counts(caller, lists)

@@ -19,7 +19,7 @@ from bahdanau_tf.search import Constraint as Constraint, SearchResult, Step
 from bahdanau_tf.search.beam import Watch, beam_search, sample, sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
 from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
-from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor reads it, too
+from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor also reads it
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
@@ -65,7 +65,7 @@ class Translated(NamedTuple):
 
 
 class TranslationGraph(tf.Module):
-    """The part of a `Translator` that runs in the graph, also when served.
+    """The part of a `Translator` that runs in the graph, including when served.
 
     Its parts never change; for another part a new graph is made.
 
@@ -166,10 +166,10 @@ class TranslationGraph(tf.Module):
     ) -> SearchResult:
         """Searches the n best translations of the ids of all sources, in graph.
 
-        `prefix`, int32 [B, P], has target ids padded with 0, with which each translation begins.
+        `prefix`, int32 [B, P], has target ids padded with 0; each translation begins with them.
         The constraints are added to those of `decoding`; `n_best` is as for `search`. Without
         `with_weights` the result has no soft alignments. `attention` is from `forced_rows`,
-        `watch` as for `beam_search`. A ValueError says that there is no lexicon for
+        `watch` as for `beam_search`. Raises ValueError if there is no lexicon for
         `decoding.shortlist`.
         """
         first_source = tf.nest.flatten(source)[0]
@@ -224,9 +224,9 @@ class TranslationGraph(tf.Module):
     ) -> Translated:
         """Translates what was read, in graph; `search` describes the other arguments.
 
-        `words`, ragged string [B, (T)], are those of source 0, with which unknown words are
-        replaced; None if no word is. The translations begin with the texts that `prefix` was read
-        from. A ValueError says that the model has no alignment to replace words by, or that
+        `words`, ragged string [B, (T)], are those of source 0, which replace unknown words;
+        None if no word is replaced. The translations begin with the texts that `prefix` was read
+        from. Raises ValueError if the model has no alignment to replace words by, or if
         prefixes or attention are given, but the target tokenizer is reversed.
         """
         if self.target_text.reverse and not (prefix is None and attention is None):
@@ -318,7 +318,7 @@ PARTS = ("model", "source_texts", "target_text", "decoding", "dictionary", "lexi
 
 
 class Owner(Protocol):
-    """Whoever has a graph."""
+    """An object with a graph."""
 
     graph: TranslationGraph
 
@@ -355,7 +355,7 @@ def search(
     """Searches with options, in graph, as `beam_search` or `sample` (see there for the rest).
 
     The source is int32 [B, T_x], ids padded with 0; `text` is the tokenizer of the target. The
-    prefix, int32 [B, P], has the words with which each translation begins, even if a constraint
+    prefix, int32 [B, P], has the first words of each translation, even if a constraint
     forbids them; it may exceed `max_length_ratio`, but not `max_length`. `n_best` replaces N of the
     options: an int, or without sampling int32 scalar, from 1 to `beam_size`.
     """

@@ -231,7 +231,7 @@ class Tokens(NamedTuple):
 
 
 class Translations(list[Translation]):
-    """A list of translations, which a notebook draws as a table; a slice is one, too."""
+    """A list of translations, which a notebook draws as a table, as it does a slice."""
 
     @overload
     def __getitem__(self, place: SupportsIndex) -> Translation: ...

@@ -51,7 +51,7 @@ _KINDS = (
     keras.random.SeedGenerator,
     keras.regularizers.Regularizer,
 )
-# But these run what lies elsewhere, or in the file itself.
+# But these run external code, or code in the file itself.
 _RUNNING = ("FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper")
 _LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
 # Not classes: Keras makes these values itself.
@@ -155,7 +155,7 @@ def rounded(weights: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_bytes(folder: Path) -> keras.Model:
-    """The model that `_write_bytes` wrote; a ValueError if it cannot be read."""
+    """The model that `_write_bytes` wrote; raises ValueError if it cannot be read."""
     config = files.read_object(folder / CONFIG)
     arrays = files.read_arrays(folder / WEIGHTS)
     try:
@@ -205,9 +205,9 @@ def _read_description(folder: Path) -> tuple[int, Decoding]:
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
-    A class of a user's own is found by its registered name, which it has once its module is
+    A user's class is found by its registered name, which it has once its module is
     imported. A module that the file names is not imported: a file from elsewhere must not choose
-    what runs. A ValueError says that the file is damaged, names what neither Keras nor this process
+    what runs. Raises ValueError if the file is damaged, names what neither Keras nor this process
     has, or cannot be loaded by Keras.
     """
     says = ""
@@ -315,7 +315,7 @@ def _is_of_keras(module: object, name: object, is_function: bool) -> bool:
 def best_folder(folder: str | os.PathLike[str]) -> Path:
     """The folder of the best model in a training folder, or of a pretrained one; else the folder.
 
-    A ValueError says that there is no best model yet, or only an export for ONNX Runtime.
+    Raises ValueError if there is no best model yet, or only an export for ONNX Runtime.
     """
     files.check_not_in_onnx("Translator.load", folder)
     if str(folder) in pretrained_names() and not os.path.exists(folder):

@@ -24,7 +24,7 @@ class Piece(NamedTuple):
 
 
 class Referent(NamedTuple):
-    """The features of a noun phrase with which other words agree."""
+    """The features of a noun phrase that other words agree with."""
 
     gender: str = "m"
     plural: bool = False

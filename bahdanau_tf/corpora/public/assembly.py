@@ -189,7 +189,7 @@ def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pai
     Test gets the `count` sources with the smallest hashes, dev the next `count`; the first
     translation of each is kept. A pair is left out of train if dev or test has the same source or
     target, and out of dev if test has it; case, width, punctuation and spaces are ignored. Pairs
-    with an empty side and repeated pairs are left out, too; the others keep their order.
+    with an empty side and repeated pairs are also left out; the others keep their order.
     """
     folded: dict[Pair, tuple[str, str]] = {}
     for pair in pairs:

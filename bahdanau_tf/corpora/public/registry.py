@@ -49,7 +49,7 @@ class Corpus:
     """A public parallel corpus; its folder has its name."""
 
     name: str
-    languages: tuple[str, str]  # codes, which are the files' extensions, too
+    languages: tuple[str, str]  # codes, which are also the files' extensions
     summary: str
     licence: str  # or "none stated"
     citation: str
