@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -114,6 +115,23 @@ def test_imports_go_down() -> None:
         if FLOOR.get(other, len(FLOORS)) >= FLOOR[room(path)]
     ]
     assert not upward
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    """Imports of type checkers count, too."""
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): tree(path)
+        for path in FILES
+    }
+    modules = {name.removesuffix(".__init__"): parsed for name, parsed in modules.items()}
+    imports = {
+        module: {
+            name if name in modules else name.rpartition(".")[0]
+            for name in imported_modules(parsed)
+        }
+        for module, parsed in modules.items()
+    }
+    graphlib.TopologicalSorter(imports).prepare()  # names the files of a cycle
 
 
 def test_the_package_stays_small() -> None:

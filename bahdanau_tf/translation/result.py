@@ -15,7 +15,7 @@ import numpy as np
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.system.language import in_language
-from bahdanau_tf.translation.view import alignment_html, table_html
+from bahdanau_tf.translation.view import Row, Side, alignment_html, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +120,8 @@ class Translation:
             ValueError: There are no texts in this language.
         """
         with in_language("Translation.view", language):
-            return alignment_html(self)
+            source = Side(self.source, self.source_spans)
+            return alignment_html(source, Side(self.text, self.target_spans), self.weights)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The alignment as matplotlib's figure, see `bahdanau_tf.plot_alignment`.
@@ -246,7 +247,11 @@ class Translations(list[Translation]):
     def view(self, language: str | None = None) -> str:
         """The table, as HTML; arguments, result and errors as for `Translation.view`."""
         with in_language("Translations.view", language):
-            return table_html(self)
+            rows = []
+            for x in self:
+                texts = [y.text for y in (x, *x.alternatives)]
+                rows.append(Row(x.source, texts, x.score, None if x.weights is None else x.view))
+            return table_html(rows)
 
     _repr_html_ = view
 

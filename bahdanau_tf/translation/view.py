@@ -8,20 +8,16 @@ no ids. Colours are those of the page around it, light or dark.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bahdanau_tf.plotting.paper import END
 from bahdanau_tf.plotting.steps import Drawn
 from bahdanau_tf.system.language import said
-
-if TYPE_CHECKING:
-    from bahdanau_tf.translation.result import Translation
-
 
 LISTED = 50  # rows of a table
 ALIGNED = 3  # of them with an alignment
@@ -42,26 +38,49 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]  # the numbers of the tokens in it
 
 
-def alignment_html(translation: Translation) -> Drawn:
+class Side(NamedTuple):
+    """A text and the characters of its tokens."""
+
+    text: str
+    spans: Sequence[tuple[int, int]]
+
+    def words(self, parts: Sequence[Part]) -> list[str]:
+        """The escaped text of each part."""
+        return [
+            escape(self.text[part.start : part.end])
+            or (END if part.tokens[0] >= len(self.spans) else NOTHING)
+            for part in parts
+        ]
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    source: str
+    texts: Sequence[str]  # its translations, the best one first
+    score: float  # of the best one
+    alignment: Callable[[], str] | None  # draws that of the best one
+
+
+def alignment_html(source: Side, target: Side, weights: np.ndarray | None) -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
-    The HTML loads nothing from elsewhere, and all text in it is escaped.
+    `weights` is α, float [T_y, T_x]. The HTML loads nothing from elsewhere, and all text in it is
+    escaped.
     """
-    if translation.weights is None:
-        source, target = escape(translation.source), escape(translation.text)
-        note = said("No alignment: this model has no attention.") if target else ""
-        return _page(source, target, note, "")
-    weights = np.asarray(translation.weights, np.float32)
+    if weights is None:
+        note = said("No alignment: this model has no attention.") if target.text else ""
+        return _page(escape(source.text), escape(target.text), note, "")
+    weights = np.asarray(weights, np.float32)
     rows, columns = weights.shape
-    sources = parts_of(translation.source, translation.source_spans, columns)
-    targets = parts_of(translation.text, translation.target_spans, rows)
+    sources = parts_of(*source, columns)
+    targets = parts_of(*target, rows)
     shares = shares_of(weights, targets, sources)
-    source_words = _words(translation.source, sources, len(translation.source_offsets))
-    target_words = _words(translation.text, targets, len(translation.target_offsets))
+    source_words, target_words = source.words(sources), target.words(targets)
     hint = f'<span data-shown="">{said("Point at a word, or move to it with Tab.")}</span>'
     return _page(
-        _text(translation.source, sources, source_words, shares.T, "st"),
-        _text(translation.text, targets, target_words, shares, "ts"),
+        _text(source.text, sources, source_words, shares.T, "st"),
+        _text(target.text, targets, target_words, shares, "ts"),
         _sentences("t", target_words, source_words, shares)
         + _sentences("s", source_words, target_words, shares.T)
         + hint,
@@ -69,21 +88,20 @@ def alignment_html(translation: Translation) -> Drawn:
     )
 
 
-def table_html(translations: Sequence[Translation]) -> Drawn:
+def table_html(translations: Sequence[Row]) -> Drawn:
     """Draws translations as a table, the first ones with alignments to open."""
     rows = []
-    for number, translation in enumerate(translations[:LISTED]):
-        source, text = escape(translation.source), escape(translation.text)
-        text += "".join(f"<br><small>{escape(x.text)}</small>" for x in translation.alternatives)
+    for number, row in enumerate(translations[:LISTED]):
+        text, *others = map(escape, row.texts)
+        text += "".join(f"<br><small>{other}</small>" for other in others)
         rows.append(
-            f'<tr><td dir="auto">{source}</td><td dir="auto">{text}</td>'
-            f"<td>{translation.score:.2f}</td></tr>"
+            f'<tr><td dir="auto">{escape(row.source)}</td><td dir="auto">{text}</td>'
+            f"<td>{row.score:.2f}</td></tr>"
         )
-        if number < ALIGNED and translation.weights is not None:
+        if number < ALIGNED and row.alignment:
             rows.append(
                 '<tr><td colspan="3"><details><summary>'
-                f"{said('Alignment')}</summary>"
-                f"{alignment_html(translation)}</details></td></tr>"
+                f"{said('Alignment')}</summary>{row.alignment()}</details></td></tr>"
             )
     more = len(translations) - LISTED
     note = f"<p>{said('{:,} more').format(more)}</p>" if more > 0 else ""
@@ -131,14 +149,6 @@ def shares_of(weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Pa
     summed = [weights[:, list(part.tokens)].sum(1) for part in sources]
     columns = np.stack(summed, axis=1)
     return np.stack([columns[list(part.tokens)].mean(0) for part in targets])
-
-
-def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
-    """The escaped text of each part; `tokens` is the number of tokens."""
-    return [
-        escape(text[part.start : part.end]) or (END if part.tokens[0] >= tokens else NOTHING)
-        for part in parts
-    ]
 
 
 def _text(
