@@ -27,7 +27,7 @@ extensions = [
     "equations",
 ]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "export/README.md", "benchmarks/README.md"]
+include_patterns = ["*.md", "docs/**.md", "colab/*.md", "export/README.md", "benchmarks/README.md"]
 myst_enable_extensions = ["html_image"]
 myst_heading_anchors = 3
 smartquotes_action = "D"  # dashes; quotes belong to values
@@ -64,6 +64,8 @@ CONTENTS = """
 
 한국어 <docs/README_ko>
 日本語 <docs/README_ja>
+docs/how_it_works
+colab/README
 docs/train
 docs/models
 docs/results

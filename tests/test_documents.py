@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 from comparisons import write_lines
 from letters import stand_in_step
-from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
+from notebooks import FOLDER, NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 from toys import search_eagerly
 
 import bahdanau_tf
@@ -35,7 +35,7 @@ SITE = [
     *PAGES,
     *TRANSLATED,
     *sorted((REPOSITORY / "docs" / "reference").glob("*.md")),
-    *(REPOSITORY / folder / "README.md" for folder in ("export", "benchmarks")),
+    *(REPOSITORY / folder / "README.md" for folder in ("colab", "export", "benchmarks")),
     *(REPOSITORY / f"{name}.md" for name in ("BUILD", "CHANGELOG")),
     REPOSITORY / "CONTRIBUTING.md",
 ]
@@ -317,10 +317,19 @@ def blocks_and_figures(page: Path) -> tuple[list[tuple[str | None, ...]], list[s
     return [block[1:] for block in blocks_of(page)], sorted(re.findall(r"\d+\.\d+", text))
 
 
-def test_readme_links_to_every_page_and_notebook():
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for path in [*PAGES[1:], *TRANSLATED, *NOTEBOOKS]:
-        assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path
+@pytest.mark.parametrize(
+    ("folder", "paths"),
+    [(REPOSITORY, [*PAGES[1:], *TRANSLATED]), (FOLDER, NOTEBOOKS)],
+    ids=["pages", "notebooks"],
+)
+def test_a_readme_links_to_every_page_and_notebook(folder, paths):
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for path in paths:
+        assert f"({path.relative_to(folder).as_posix()})" in text, path
+
+
+def test_the_readme_is_short():
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_notebooks_name_notebooks_that_exist():

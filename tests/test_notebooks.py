@@ -95,6 +95,7 @@ def test_form_is_nbformat_4_5(path):
 def test_first_cell_says_how_long_it_takes_and_the_last_how_it_was_measured(path):
     first, *_, last = map(source, read_notebook(path)["cells"])
     assert first.startswith("# ")
+    assert f"/OWNER/REPOSITORY/blob/main/colab/{path.name}) -->" in first  # the badge, hidden
     assert re.search(r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first)
     assert re.search(r"\d{4}-\d\d-\d\d(.|\n)*TensorFlow", last.split("\n\n")[-1])
 
