@@ -102,7 +102,7 @@ def kept_lines_named(
 
 
 def load_either(flags: absl_flags.FlagValues) -> Translator | runtime.Translator:
-    """As `load_translator`, but --model_dir may be an export for ONNX Runtime."""
+    """Loads as `load_translator` does, or an export for ONNX Runtime in --model_dir."""
     if not is_in_onnx(flags):
         return load_translator(flags)
     from bahdanau_tf import runtime

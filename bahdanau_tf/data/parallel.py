@@ -189,7 +189,7 @@ class ParallelCorpus:
         return self._source.read(numbers), self._target.read(numbers)
 
     def read_in_chunks(self, rows: np.ndarray) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """As `read`, but with few lines in memory at once."""
+        """Reads as `read` does, but with few lines in memory at once."""
         for first in range(0, len(rows), CHUNK):
             yield self.read(rows[first : first + CHUNK])
 

@@ -234,7 +234,7 @@ class Attention(_Context):
 
 
 def exact(x: tf.Tensor) -> tf.Tensor:
-    """In float32 if it is half precision."""
+    """Converts half precision to float32."""
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Glimpse(NamedTuple):
-    """What the readout needs of all steps of a sentence, or of a step of K hypotheses; and α."""
+    """The inputs of the readout at all steps of a sentence, or of a step of K hypotheses; and α."""
 
     state: tf.Tensor  # float [B, T_y, n], of a step [B K, n]; s_{i-1} or s_i by the step order
     # float [B, T_y, c], c_i; of a step [B K, t], the readout's term C_o c_i; None without one
@@ -28,7 +28,7 @@ class Glimpse(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a state reads of the source at a step; None without a context."""
+    """What a state reads from the source at a step; None without a context."""
 
     cell_term: tf.Tensor | None = None  # float [..., p], C c_i
     context: tf.Tensor | None = None  # float [..., c], c_i, or the readout's term C_o c_i
@@ -37,7 +37,7 @@ class Read(NamedTuple):
 
 
 class StepMemory(NamedTuple):
-    """What one step of a decoder reads of the source.
+    """What one step of a decoder reads from the source.
 
     Cell and readout multiply the context by C and C_o. Since these products are linear, they are
     computed once, of the annotations: with C h_j given, C c_i = Σ_j α_ij C h_j.
@@ -269,7 +269,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         return Glimpse(*map(recurrent.batch_major, unrolled))
 
     def _kernels(self) -> tuple[weights.Weight, ...]:
-        """Those of the cell in `gru.Weights`."""
+        """The weights of the cell as `gru.Weights`."""
         return self.context_kernel, self.cell.recurrent_kernel
 
     def _fixed_recurrence(
@@ -325,7 +325,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
     def step_memory(
         self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
     ) -> StepMemory | tuple[()]:
-        """What `step` reads of the source: `StepMemory`, () if no attention.
+        """What `step` reads from the source: `StepMemory`, () if no attention.
 
         The memory is that of a call, `readout_term` the readout's `context_term`.
         """
@@ -482,7 +482,7 @@ class ConditionalDecoder(AttentionDecoder):
 
     @property
     def slow_part(self) -> str | None:
-        """As in `AttentionDecoder`, but `FixedContext` has no fast path here."""
+        """Does what `AttentionDecoder` does, but `FixedContext` has no fast path here."""
         is_fixed = isinstance(self.attention, FixedContext)
         return type(self).__name__ if is_fixed else super().slow_part
 

@@ -346,7 +346,7 @@ def _model(facts: Facts, options: Options) -> Choice:
 
 
 def _units(facts: Facts, options: Options, most: int) -> int:
-    """As many as the lines allow, if at least a few epochs fit into the time."""
+    """Chooses as many as the lines allow, if at least a few epochs fit into the time."""
     wanted = min(limits(facts, options)[0], LEAST_EPOCHS)
     return max(
         units

@@ -36,14 +36,14 @@ class Model(Protocol):
         """The `count` most probable next words, or all if there are fewer."""
 
     def log_probs(self, ids: Array) -> Array:
-        """Those of one next word for each row: int64 [B] -> float32 [B, K]."""
+        """The log-probabilities of one next word a row: int64 [B] -> float32 [B, K]."""
 
     def keep(self, rows: Array) -> None:
         """Keeps some rows."""
 
 
 class Sentence(NamedTuple):
-    """What search knows of a sentence."""
+    """What search knows about a sentence."""
 
     length: int  # tokens, the end symbol included
     mask: Array  # bool [T_x], True on words and the end symbol

@@ -146,7 +146,7 @@ def _kinds(text: str) -> str:
 
 
 def true_cased(text: str) -> str:
-    """As `bahdanau_tf.text.words.true_cased`: A BIG DOG. becomes A big dog."""
+    """Does what `bahdanau_tf.text.words.true_cased` does: A BIG DOG. becomes A big dog."""
     kinds = _kinds(text)
     words = [word for word in kinds.split("_") if _CAPITALS.search(word)]
     if len(words) < 2 or "l" in kinds or "\0" in text:

@@ -374,7 +374,7 @@ class _Model:
         return Words(log_probs, ids)
 
     def all_log_probs(self) -> Array:
-        """Those of all next words, or of those in the shortlist: float32 [B, K, V]."""
+        """Log-probabilities of all next words, or of the shortlist's: float32 [B, K, V]."""
         logits, normalizer = self._run(1, "logits", "normalizer")
         return logits - normalizer
 

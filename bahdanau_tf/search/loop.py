@@ -170,7 +170,7 @@ class _Beam(NamedTuple):
 
 
 class _Lengths(NamedTuple):
-    """What search knows of lengths before it begins."""
+    """What search knows about lengths before it begins."""
 
     times: tf.Tensor  # int32 [T], 0 to T - 1
     divisors: tf.Tensor  # float32 [T], the length penalties of 1 to T tokens
@@ -313,7 +313,7 @@ class Search:
         return selections.finite(scores + self.coverage_penalty(coverage, rows.row))
 
     def _continued(self, nest: selections.Tensors, parents: tf.Tensor) -> selections.Tensors:
-        """What belongs to the hypotheses that are continued: [B, K, ...]."""
+        """Selects the values of the hypotheses that are continued: [B, K, ...]."""
         return nest if self.places == 1 else selections.take(nest, parents)
 
     @property

@@ -165,7 +165,7 @@ def read_arrays(path: AnyPath) -> dict[str, np.ndarray]:
     """Reads the arrays of an .npz file by name; objects are not unpickled.
 
     NumPy allocates an array of the size that the file claims before it reads the numbers, so the
-    claims are checked first. A ValueError says that the file is damaged, or claims too much.
+    claims are checked first. Raises ValueError if the file is damaged, or claims too much.
     """
     import numpy as np
 

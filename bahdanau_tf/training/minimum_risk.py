@@ -32,7 +32,7 @@ class Risk(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe, text: Tokenizer) -> Risk | None:
-        """From a recipe and the tokenizer of the target; None unless `risk_samples` is set."""
+        """Makes it from a recipe and the target's tokenizer; None unless `risk_samples` is set."""
         if not recipe.risk_samples:
             return None
         return cls(recipe.risk_samples, text.eos_id, text.unk_id, recipe.seed)

@@ -81,7 +81,7 @@ class Translation:
 
     @property
     def source_spans(self) -> Offsets:
-        """For each source token (start, end), so that it is `source[start:end]`.
+        """The (start, end) of each source token in `source`, end excluded.
 
         They count characters, as Python's strings do. If a token is a part of a character, as
         sub-words of bytes may be, its span is the whole character.
@@ -90,7 +90,7 @@ class Translation:
 
     @property
     def target_spans(self) -> Offsets:
-        """For each target token (start, end), so that it is `text[start:end]`."""
+        """The (start, end) of each target token in `text`, end excluded."""
         return _in_characters(self.text, self.target_offsets)
 
     @property

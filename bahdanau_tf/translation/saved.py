@@ -351,7 +351,7 @@ def trained_length(folder: str | os.PathLike[str], limit: str = "max_length") ->
 
 
 def trained_words(folder: str | os.PathLike[str]) -> int | None:
-    """As `trained_length`, in source words between spaces."""
+    """Returns what `trained_length` does, in source words between spaces."""
     return trained_length(folder, "max_words")
 
 
