@@ -78,7 +78,9 @@ def test_it_does_what_the_command_does(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_sentences_are_written_into_the_folder(tmp_path: Path) -> None:
+def test_sentences_are_written_into_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pairs = [(f"a b {n % 90}", f"A B {n % 90}") for n in range(100)]
     dev = [[side[:5] for side in column] for column in zip(*pairs[:5], strict=True)]
     kept = bahdanau_tf.fit(iter(pairs), dev=(dev[0], dev[1]), model_dir=tmp_path / "model", **SMALL)
@@ -92,6 +94,8 @@ def test_sentences_are_written_into_the_folder(tmp_path: Path) -> None:
     moved = (tmp_path / "model").rename(tmp_path / "moved")
     assert bahdanau_tf.fit(model_dir=moved).history.result.steps == 4
     assert not (tmp_path / "model").exists()
+    monkeypatch.chdir(tmp_path)  # the texts in a folder are not those of --data_dir
+    assert main(["train", "--model_dir=moved", f"--data_dir={tmp_path / 'corpus'}"]) == 0
 
 
 @pytest.mark.usefixtures("quick")

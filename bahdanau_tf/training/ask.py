@@ -290,6 +290,7 @@ def recall_texts(model_dir: Path) -> dict[str, str]:
     texts = options.read_options(file, options.TEXTS) if file.is_file() else {}
     for name, path in texts.items():
         folder = Path(path).parent.name
-        if folder in (GIVEN, "train_columns", "dev_columns"):
-            texts[name] = str(model_dir / folder / Path(path).name)  # it may have been moved
+        inside = (model_dir / folder / Path(path).name).absolute()
+        if folder in (GIVEN, "train_columns", "dev_columns") and inside.is_file():
+            texts[name] = str(inside)  # the folder may have been moved
     return texts

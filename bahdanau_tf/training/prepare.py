@@ -420,7 +420,7 @@ def check_words(text: TextOptions, files: TrainingFiles) -> None:
         language = getattr(text, f"{side}_language") or UNKNOWN
         if not _has_words(path, language):
             raise ValueError(
-                f"TrainingPlan: tokenizer is 'word', and {path} has no spaces "
+                f"TextOptions: tokenizer is 'word', and {path} has no spaces "
                 "between words, so whole sentences would be words; wanted "
                 "--tokenizer=unigram or bpe, or spaces between the words"
             )
