@@ -29,6 +29,7 @@ from bahdanau_tf.training import update
 
 # README.md in another language, whose blocks are those of README.md.
 TRANSLATED = sorted((REPOSITORY / "docs").glob("README_*.md"))
+PACKAGE = Path(bahdanau_tf.__file__).parent
 PAGES = [REPOSITORY / "README.md", *sorted({*(REPOSITORY / "docs").glob("*.md")} - {*TRANSLATED})]
 # All pages of the site, whose links must work there and in the repository.
 SITE = [
@@ -296,12 +297,13 @@ def test_linked_files_and_headings_exist(page):
             assert anchor in anchors, (target, anchor)
 
 
-@every_page
+@every_page_of_the_site
 def test_files_in_the_text_exist(page):
-    """Paths such as `bahdanau_tf/x.py` between backticks."""
+    """Paths such as `bahdanau_tf/x.py` or `text/x.py` between backticks."""
     text = page.read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text):
-        assert (REPOSITORY / path).exists(), path
+    folders = "bahdanau_tf|benchmarks|colab|docs|export|tests"
+    for path in re.findall(rf"`((?:{folders})/[\w/.]*(?<!NAME)|\w+/[\w/]+\.py)`", text):
+        assert any((folder / path).exists() for folder in (REPOSITORY, PACKAGE)), path
 
 
 @pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.stem)
