@@ -14,24 +14,6 @@ from google.protobuf import descriptor_pool, message_factory  # type: ignore[imp
 GRAPHS = "saved_model.pb"
 SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
 _INITIALIZER = "__saved_model_init_op"  # in the list of signatures
-# Ops that cannot fail, so that they may run before a loop that makes no step, and the attribute
-# that is the dtype of their output.
-_MOVABLE = {
-    "Cast": "DstT",
-    "Pack": "T",
-    "Pad": "T",
-    "ReadVariableOp": "dtype",
-    "Shape": "out_type",
-    "StridedSlice": "T",
-}
-_READS = {"LookupTableFindV2", "ReadVariableOp"}
-_WRITING = ("Assign", "LookupTableI")  # ImportV2, InsertV2
-_LOOPS = ("While", "StatelessWhile")
-_TAKEN = "shrink_axis_mask"  # axes of which one element is taken
-_INPUTS = "_input_shapes"  # of a function
-# Grappler leaves such functions to tf.data, which optimizes only datasets.
-_OF_DATA = "_tf_data_function"
-_CONFIG = "config_proto"  # of a call, by which the function is prepared
 # Two nodes of such an op with equal inputs have equal outputs.
 _PURE = """
 AddV2 All Any Cast ConcatV2 Const Cumsum DecodeRaw EnsureShape Equal ExpandDims Fill FloorDiv
@@ -175,138 +157,12 @@ def slim(folder: Path) -> None:
     saved = read_graphs(folder)
     for meta_graph in saved.meta_graphs:
         library = meta_graph.graph_def.library
-        lift(library.function)
         for function in library.function:
             _slim(function)
         called = (x.name for n in meta_graph.graph_def.node for x in references(n))
         merge(library, {*meta_graph.object_graph_def.concrete_functions, *called})
-        run_as_written(library.function)
     (folder / GRAPHS).write_bytes(saved.SerializeToString())
     (folder / _FINGERPRINT).unlink(missing_ok=True)
-
-
-def lift(functions: Iterable[Any]) -> None:
-    """Moves invariant nodes of loops, such as a padded bias, to where the loops are called.
-
-    TensorFlow runs all nodes of a loop's body at every step.
-    """
-    writing = _forget_reads(functions)
-    named = {function.signature.name: function for function in functions}
-    for function in callees_first(named.values()):  # inner loops first
-        for node in list(function.node_def):
-            if node.op in _LOOPS:
-                body, condition = (named[node.attr[part].func.name] for part in ("body", "cond"))
-                both = {function.signature.name, body.signature.name}
-                movable = set(_MOVABLE) - (_READS if both & writing else set())
-                _lift(function, node, body, condition, movable)
-
-
-def _forget_reads(functions: Iterable[Any]) -> set[str]:
-    """Removes control dependencies on reads where nothing is written; returns what writes.
-
-    What a function waits for last, its control outputs, are its effects; a function without any
-    only reads.
-    """
-    effects = {x.signature.name: x.control_ret for x in functions}
-    writing: set[str] = set()
-    for function in callees_first(functions):
-        nodes = function.node_def
-        called = {x.name: [f.name for f in references(x)] for x in nodes}
-        if any(x.op.startswith(_WRITING) or writing.intersection(called[x.name]) for x in nodes):
-            writing.add(function.signature.name)
-            continue
-        idle = {x.name for x in nodes if x.op in _READS}
-        idle |= {
-            name for name, calls in called.items() if calls and not any(effects[x] for x in calls)
-        }
-        for node in in_order(nodes):
-            node.input[:] = (x for x in node.input if x[1:] not in idle)
-            if node.op == "NoOp" and not node.input:
-                idle.add(node.name)
-        for name, awaited in list(function.control_ret.items()):
-            if awaited in idle:
-                del function.control_ret[name]
-                function.signature.control_output.remove(name)
-    return writing
-
-
-def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]) -> None:
-    """Moves invariant nodes of a loop to the function that has the loop."""
-    invariants = dict(_invariants(loop, body))
-    nodes = in_order(body.node_def)
-    constants = {x.name: x for x in nodes if x.op == "Const"}
-    moved: dict[str, Any] = {}
-    for node in nodes:
-        read = [node_of(tensor) for tensor in node.input]
-        outside_nodes = (moved, constants, invariants)
-        if (
-            node.op in movable
-            and all(any(x in k for k in outside_nodes) for x in read)
-            and not _may_fail(node, moved)
-        ):
-            moved |= {x: constants[x] for x in read if x in constants}
-            moved[node.name] = node
-    needed = {
-        tensor: moved[node_of(tensor)]
-        for node in nodes
-        if node.name not in moved
-        for tensor in node.input
-        if node_of(tensor) in moved and node_of(tensor) not in constants
-    }
-
-    def outside(name: str) -> str:
-        return f"{loop.name}/{name}"
-
-    for node in moved.values():
-        copy = function.node_def.add()
-        copy.CopyFrom(node)
-        copy.name = outside(node.name)
-        copy.input[:] = [invariants.get(tensor, outside(tensor)) for tensor in node.input]
-    inside = {x: _added(loop, body, condition, outside(x), node) for x, node in needed.items()}
-    for node in nodes:
-        node.input[:] = [inside.get(tensor, tensor) for tensor in node.input]
-
-
-def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
-    """The arguments of a body that it returns, and what the loop gives."""
-    identities = {node.name: node.input[0] for node in body.node_def if node.op == "Identity"}
-    inputs, outputs = body.signature.input_arg, body.signature.output_arg
-    for argument, result, value in zip(inputs, outputs, loop.input, strict=False):
-        returned = body.ret[result.name]
-        if identities.get(node_of(returned), returned) == argument.name:
-            yield argument.name, value
-
-
-def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
-    """Whether it indexes a possibly empty tensor."""
-    # Reading a missing attribute would make an invalid one.
-    takes = _TAKEN in node.attr and node.attr[_TAKEN].i
-    if node.op != "StridedSlice" or not takes:
-        return False
-    source = moved.get(node_of(node.input[0]))
-    return source is None or source.op != "Shape"
-
-
-def _added(loop: Any, body: Any, condition: Any, value: str, node: Any) -> str:
-    """Gives a loop another invariant, the output of a node; returns its name in the body."""
-    dtype = tf.int32.as_datatype_enum  # of a shape that has no note of it
-    if _MOVABLE[node.op] in node.attr:
-        dtype = node.attr[_MOVABLE[node.op]].type
-    name = f"invariant_{len(body.signature.input_arg)}"
-    for function in (body, condition):
-        function.signature.input_arg.add(name=name, type=dtype)
-    body.signature.output_arg.add(name=f"{name}_out", type=dtype)
-    body.ret[f"{name}_out"] = name
-    loop.attr["T"].list.type.append(dtype)
-    shape = node.attr[SHAPES].list.shape[0]
-    notes = (loop, "output_shapes"), (loop, SHAPES), (body, _INPUTS), (condition, _INPUTS)
-    for noted, attribute in notes:
-        if attribute in noted.attr:
-            noted.attr[attribute].list.shape.append(shape)
-    controls = [tensor for tensor in loop.input if tensor.startswith("^")]
-    values = [tensor for tensor in loop.input if not tensor.startswith("^")]
-    loop.input[:] = [*values, value, *controls]
-    return name
 
 
 def merge(library: Any, roots: Collection[str]) -> None:
@@ -341,24 +197,6 @@ def _meaning(function: Any) -> object:
         tuple(sorted(map(of, function.control_ret.values()))),
         tuple((*map(of, node.input), meaning(node)) for node in function.node_def),
     )
-
-
-def run_as_written(functions: Iterable[Any]) -> None:
-    """Marks functions, and the calls in them, so that no session optimizes them.
-
-    When a signature is first called, a server's session optimizes each function twice, in the
-    library of its graph and when a call of it is prepared. That takes two thirds of the first
-    call's time. It does not speed up steps, since the graphs are written without what it would
-    remove.
-    """
-    config = tf.compat.v1.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    serialized = config.SerializeToString()
-    for function in functions:
-        function.attr[_OF_DATA].b = True
-        for node in function.node_def:
-            if _CONFIG in node.attr:
-                node.attr[_CONFIG].s = serialized
 
 
 def _slim(function: Any) -> None:
