@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         training. After a second Ctrl-C the process ends, whatever it computes.
     """
     try:
-        with ended_by_two_interrupts("bahdanau-tf: interrupted"):
+        with ended_by_two_interrupts("bahdanau-tf"):
             return _main([*(sys.argv[1:] if argv is None else argv)] or ["--help"])
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)

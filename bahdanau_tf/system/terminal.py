@@ -282,60 +282,43 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def heard(listen: Callable[[int], None]) -> Iterator[None]:
-    """Calls `listen` with the number of each signal that Python handles, in a thread.
+def ended_by_two_interrupts(name: str) -> Iterator[None]:
+    """Answers SIGINT, and ends the process, like a kill, at a second one; for commands.
 
-    A handler runs only between two Python instructions, so not before a call of TensorFlow returns,
-    and once for all signals of one kind. But Python writes the number of each signal to a socket at
-    once, which a thread reads. This has no effect outside the main thread.
+    Both only if it is still running after `GRACE`. A handler runs only between two Python
+    instructions, so not before a call of TensorFlow returns. But Python writes the number of each
+    signal to a socket at once, which a thread reads. Outside the main thread this has no effect.
     """
     here, there = socket.socketpair()
     there.setblocking(False)
+    is_over = threading.Event()
+
+    def read() -> None:
+        count = 0
+        while number := here.recv(1):
+            if number[0] != signal.SIGINT or is_over.wait(GRACE):
+                continue
+            count += 1
+            if count > 1:
+                os.write(2, f"\n{name}: interrupted\n".encode())
+                os._exit(130)
+            os.write(2, f"\n{name}: stopping; press Ctrl-C again to end at once\n".encode())
+
     with here, there:
         try:
             before = signal.set_wakeup_fd(there.fileno())
         except ValueError:  # not the main thread
             yield
             return
-
-        def read() -> None:
-            while number := here.recv(1):
-                if before != -1:  # passes it on to the former listener
-                    with suppress(OSError):
-                        os.write(before, number)
-                listen(number[0])
-
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         try:
             yield
         finally:
+            is_over.set()
             signal.set_wakeup_fd(before)
             there.close()
             reader.join()
-
-
-@contextmanager
-def ended_by_two_interrupts(last_words: str) -> Iterator[None]:
-    """Ends the process, like a kill, if it is still running after a second SIGINT.
-
-    Then `last_words` are written to standard error. This is for commands.
-    """
-    count = 0
-    is_over = threading.Event()
-
-    def listen(number: int) -> None:
-        nonlocal count
-        count += number == signal.SIGINT
-        if count > 1 and not is_over.wait(GRACE):
-            os.write(2, f"\n{last_words}\n".encode())
-            os._exit(130)
-
-    with heard(listen):
-        try:
-            yield
-        finally:
-            is_over.set()
 
 
 @contextmanager

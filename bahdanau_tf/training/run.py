@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -19,7 +19,7 @@ from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import ProgressLine, heard
+from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -156,39 +156,28 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM in a list that the training checks.
+    """Collects SIGINT and SIGTERM in a list that the training checks; `note` answers.
 
-    `note` prints a line at once, even if an update takes long. A second SIGINT raises
-    KeyboardInterrupt, which ends the training at once, or after the update; a command ends at once
-    anyway. There is a complete checkpoint at every moment.
+    A second SIGINT raises KeyboardInterrupt, which ends the training after the update; a command
+    ends at once anyway. There is a complete checkpoint at every moment.
     """
     caught: list[int] = []
-    received: list[int] = []  # even those that Python has not handled yet
-    before = {}
-
-    def listen(number: int) -> None:
-        received.append(number)
-        text = "stopping after this update"
-        if number == signal.SIGINT:
-            text += "; press Ctrl-C again to stop at once, with the last checkpoint"
-        if number in before and received.count(signal.SIGINT) < 2:
-            note(text)
 
     def catch(number: int, _: FrameType | None) -> None:
-        if max(x.count(signal.SIGINT) for x in ([*caught, number], received)) > 1:
-            raise KeyboardInterrupt
         caught.append(number)
+        if caught.count(signal.SIGINT) > 1:
+            raise KeyboardInterrupt
+        again = "; press Ctrl-C again to stop at once, with the last checkpoint"
+        note(f"stopping after this update{again * (number == signal.SIGINT)}")
 
+    before = {}
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_IGN:
             continue  # a job of a script may ignore Ctrl-C
-        try:
+        with suppress(ValueError):  # only the main thread can handle signals
             before[number] = signal.signal(number, catch)
-        except ValueError:  # only the main thread can handle signals
-            break
     try:
-        with heard(listen):
-            yield caught
+        yield caught
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
