@@ -50,6 +50,8 @@ def test_the_files_of_the_parts_are_in_the_order_of_their_names(count):
 @given(data=st.binary(max_size=30), first=st.integers(0, 9), n=st.integers(0, 9))
 def test_lines_are_counted_and_read_from_one_to_another(tmp_path_factory, data, first, n):
     assume(not data.startswith((GZIP, codecs.BOM_UTF8, *UTF_16)))
+    assume(b"\0" not in data)
+    assume(b"\n" in data or b"\r" not in data.rstrip(b"\r"))
     path = tmp_path_factory.mktemp("text") / "text"
     path.write_bytes(data)
     lines = data.removesuffix(b"\n").split(b"\n") if data else []
