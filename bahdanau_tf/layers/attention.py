@@ -219,7 +219,7 @@ class Attention(_Context):
     def _read(
         self, query: tf.Tensor, memory: Memory, state: Nest, values: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor, Nest]:
-        """What `step` returns."""
+        """Makes the result of `step`."""
         if values is None:
             values = memory.annotations
         if not (is_beam := query.shape.rank == 3):

@@ -100,7 +100,7 @@ class Decoding(OptionGroup):
         if not isinstance(decoding, Decoding):
             raise ValueError(
                 f"Translator.translate: decoding is {decoding!r}, wanted a Decoding; its fields "
-                "are keywords, too, such as beam_size=3"
+                "are also keywords, such as beam_size=3"
             )
         names = [field.name for field in fields(Decoding)]
         for name in options.keys() - {*names}:

@@ -78,7 +78,7 @@ Outputs = dict[str, np.ndarray]
 
 
 class Answers(NamedTuple):
-    """What came back."""
+    """The answers of an export, and its signatures."""
 
     outputs: list[Outputs]  # of each request
     signatures: list[str]  # the names of all, sorted

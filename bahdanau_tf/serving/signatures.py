@@ -17,7 +17,7 @@ dimension only. The result of a row does not depend on the other rows.
 
 Lengths count the end symbol. In `align` it is an empty token after the last one, so that the
 weights of a target token sum to 1 over `source_length` places; a translation that is not finished
-has no end symbol. Other tokens may be empty, too: pieces that add a space, bytes that are not the
+has no end symbol. Other tokens may also be empty: pieces that add a space, bytes that are not the
 last of a character. Tokens are in the order of the texts. Offsets (start, end) are in bytes. At
 most 256 bytes of a source token are returned, or copied for an unknown word.
 

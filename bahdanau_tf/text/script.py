@@ -59,7 +59,7 @@ def is_tokenized(sentences: Sequence[str]) -> bool:
 
     In most scripts a full stop then stands alone; text of a script without spaces has a space
     after every few letters, not counting spaces beside punctuation and other scripts, which plain
-    text has, too.
+    text also has.
     """
     if not unspaced_script(sentences):
         ends = [line.split()[-1] for line in sentences if line.strip()]
@@ -114,7 +114,7 @@ def _names(letters: Counter[str]) -> Counter[str]:
 
 
 def _name(letter: str) -> str:
-    """First word of a letter's name; "KATAKANA" for half-width forms, too."""
+    """First word of a letter's name; also "KATAKANA" for half-width forms."""
     wide = unicodedata.normalize("NFKC", letter)[0]
     return re.split("[- ]", unicodedata.name(wide, ""))[0]
 
@@ -160,7 +160,7 @@ def guess_language(lines: Iterable[str]) -> str:
     The script with the most letters decides, if only one language uses it: Han with kana is
     Japanese, Han without kana is Chinese. Among the languages of one script the one whose small
     words are the most frequent is chosen; if the text has few of them, letters that only one
-    language has count, too.
+    language has also count.
     """
     letters: Counter[str] = Counter()
     words: Counter[str] = Counter()

@@ -164,7 +164,7 @@ class Vocabulary(tf.Module):
                 f"Vocabulary.load: {path} was written with a byte order mark "
                 "or with \\r\\n, wanted lines that end in \\n alone"
             )
-        # Only "\n" ends a word; str.splitlines() would split at U+2028, too.
+        # Only "\n" ends a word; str.splitlines() would also split at U+2028.
         lines = data.decode("utf-8").split("\n")
         if lines and not lines[-1]:
             lines.pop()

@@ -154,7 +154,7 @@ def explain_tensorflow_errors() -> Iterator[None]:
     except tf.errors.OpError as error:
         if "Collective ops is aborted" in str(error):
             raise OSError(
-                "another worker has ended or cannot be reached, so this one stops, too; what was "
+                "another worker has ended or cannot be reached, so this one also stops; what was "
                 "written before is kept. Fix what that worker reports, if anything, and start the "
                 "same command on all machines again"
             ) from error

@@ -96,7 +96,7 @@ hotel     hotels     hôtel      hôtels      m l | park      parks      parc   
 """
 NOUNS = [Noun(*row) for row in rows(_NOUNS)]
 
-# Position: before or after the French noun; both may be predicates, too. A `fixed` one is before
+# Position: before or after the French noun; both may also be predicates. A `fixed` one is before
 # the noun and never a predicate, where French uses another word.
 _ADJECTIVES = """
 big        grand       grande       grands       grandes       - before atl
