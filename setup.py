@@ -50,7 +50,7 @@ setup(
     package_data={
         "bahdanau_tf": [
             *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "**/*.tsv", "*/*/*.json"),
-            *("options/*.pyi", "serving/html/*"),
+            *("options/*.pyi", "runtime/html/*"),
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]
     },

@@ -12,10 +12,12 @@ import keras
 
 from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.models.encoder_decoder import ForcedRows
+from bahdanau_tf.models.stored import round_to_half
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
-from bahdanau_tf.serving import Limits, export, round_to_half, write_page
+from bahdanau_tf.runtime.page import write_page
+from bahdanau_tf.serving import Limits, export
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences

@@ -189,7 +189,7 @@ def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -
 
 def exports(translator: Any) -> Iterator[tuple[Search, dict[str, Path]]]:
     """Yields the searches to measure, and for each an export's folder by engine."""
-    from bahdanau_tf.serving.onnx import export_runtime
+    from bahdanau_tf.runtime import export_runtime
 
     ends = [FLAGS.steps]
     if FLAGS.natural and FLAGS.model_dir:

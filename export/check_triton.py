@@ -29,7 +29,7 @@ from tritonclient import grpc, http, utils
 
 from bahdanau_tf import Translator
 from bahdanau_tf.corpora import generate
-from bahdanau_tf.serving.onnx import export_runtime
+from bahdanau_tf.runtime import export_runtime
 
 CLIENTS = 8
 CAT = b"The cat sleeps. "

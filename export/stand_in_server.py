@@ -31,7 +31,7 @@ from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
 KIT = Path(__file__).resolve().parent
-PLAYGROUND = KIT.parent / "bahdanau_tf" / "serving" / "html"  # with playground.js of the kit
+PLAYGROUND = KIT.parent / "bahdanau_tf" / "runtime" / "html"  # with playground.js of the kit
 LOOPBACK = "127.0.0.1"
 DEFAULT = "serving_default"
 PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")

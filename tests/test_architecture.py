@@ -15,7 +15,7 @@ import bahdanau_tf
 
 PACKAGE = Path(bahdanau_tf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-PAGE = sorted((PACKAGE / "serving" / "html").iterdir())  # in other languages
+PAGE = sorted((PACKAGE / "runtime" / "html").iterdir())  # in other languages
 
 # Imports go only down this list. Modules on one floor do not import each other,
 # but the files of one folder may.

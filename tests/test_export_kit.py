@@ -932,7 +932,7 @@ def demo(folder: Path, rest: str, *changes: tuple[str, str]) -> contextlib.Abstr
         folder,
         "nginx.conf",
         ("translator:8501", rest),
-        ("/usr/share/nginx/html", str(KIT.parent / "bahdanau_tf" / "serving" / "html")),
+        ("/usr/share/nginx/html", str(KIT.parent / "bahdanau_tf" / "runtime" / "html")),
         ("/usr/share/nginx/kit", str(KIT)),
         ("mime.types", "/etc/nginx/mime.types"),
         *changes,

@@ -28,10 +28,9 @@ from bahdanau_tf import (
     Translator,
 )
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.runtime import Translator as Runtime
+from bahdanau_tf.runtime import Translator as Runtime, onnx
 from bahdanau_tf.runtime.search import Words
 from bahdanau_tf.runtime.text import Subwords, true_cased
-from bahdanau_tf.serving import onnx
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
 from bahdanau_tf.translation.saved import rounded

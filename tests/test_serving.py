@@ -27,7 +27,8 @@ from bahdanau_tf import (
     WordTokenizer,
     sample,
 )
-from bahdanau_tf.serving import Limits, answers, doctor, examine, limits, reload, round_to_half
+from bahdanau_tf.models.stored import round_to_half
+from bahdanau_tf.serving import Limits, answers, doctor, examine, limits, reload
 from bahdanau_tf.serving.export import CORE_OPS, check_operations, has_serving_api, read_warmup
 from bahdanau_tf.serving.limits import LimitedText, first_bytes
 from bahdanau_tf.serving.requests import Answers, probes

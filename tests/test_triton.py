@@ -14,7 +14,7 @@ from test_runtime import SENTENCES, translator
 from toys import with_alternatives
 
 from bahdanau_tf import Decoding, Translation, Translator
-from bahdanau_tf.serving import onnx
+from bahdanau_tf.runtime import onnx
 
 KIT = Path(__file__).resolve().parents[1] / "export"
 PREFIXES = ["un chat", "le", "", "dort", "le", "a"]

@@ -81,8 +81,8 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns 1 if the export differs from the model."""
+    from bahdanau_tf.runtime import export_runtime
     from bahdanau_tf.serving import Limits, examine, publish, written
-    from bahdanau_tf.serving.onnx import export_runtime
     from bahdanau_tf.translation.lines import trained_limit
 
     limits = Limits(flags.max_source_length, flags.max_target_length)

@@ -373,6 +373,10 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             return ids.with_flat_values(self.ids_to_tokens(ids.flat_values))
         return tf.gather(self._tokens, self._known(ids))
 
+    def parsed(self) -> Any:
+        """`model_proto` as a message, see `model_class`."""
+        return model_class().FromString(self.model_proto)
+
     def _contents(self) -> bytes:
         return self.model_proto
 

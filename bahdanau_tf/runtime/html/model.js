@@ -1,7 +1,7 @@
 // The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
 // Values of K hypotheses, or of T positions, are arrays of K or T vectors.
 
-// The settings and arrays that `bahdanau_tf.serving.page` packed.
+// The settings and arrays that `bahdanau_tf.runtime.page` packed.
 export async function unpacked(base64) {
   const packed = atob(base64);
   const bytes = new Uint8Array(packed.length);

@@ -19,10 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bahdanau_tf.serving.onnx import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text.subwords import model_class
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
@@ -68,7 +67,7 @@ def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
 
 def read(name: str) -> str:
     """A file of the page."""
-    return files("bahdanau_tf.serving").joinpath("html", name).read_text("utf-8")
+    return files("bahdanau_tf.runtime").joinpath("html", name).read_text("utf-8")
 
 
 def joined(*names: str) -> str:
@@ -167,7 +166,7 @@ def _bias(layer: Any) -> Array | None:
 
 def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     """Adds scores and rules of sub-words; returns their other settings."""
-    model = model_class().FromString(text.model_proto)
+    model = text.parsed()
     trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
     kind, is_suffix = trainer.model_type, trainer.treat_whitespace_as_suffix
     types = {piece.type for piece in pieces}
