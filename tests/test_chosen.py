@@ -424,7 +424,7 @@ def test_the_same_text_on_both_sides_is_told(tmp_path, capsys):
         ("abcdefghijklmnopqrs", "a" + "z" * 10, None),  # 9 %, by chance
         (["en", "a b", "c d"], "de", "the first train pair, 'en' and 'zen', looks like a header"),
         (["en", "ab", "cd"], "de", None),  # a list of words
-        (["a\tx", "b\tx"], "de", "--train_source: the lines of"),
+        (["a\tx", "b\tx"], "de", "source: the lines of"),
         (["a\tx", "b"], "de", None),
     ],
 )

@@ -529,7 +529,7 @@ def test_a_corpus_without_fitting_pairs_is_refused(lines):
         def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
             return super().tokenize(tf.strings.join([strings] * 9, " "))
 
-    with pytest.raises(ValueError, match=r"^Batching: none of .*length=3 .* --max_length=\d+0 "):
+    with pytest.raises(ValueError, match=r"^Batching: none of .*length=3 .* max_length=\d+0 "):
         make_dataset(lines.paths, Long(), Numbers(), max_length=3)
 
 

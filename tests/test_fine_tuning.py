@@ -154,7 +154,7 @@ def test_a_training_begins_with_a_trained_model_and_resumes_without_it(files, tr
     result = train(again, files, replace(RECIPE, epochs=2), folder)
     assert result.steps == 20
     for other in ((None,), ("elsewhere",), (trained, 3)):
-        with pytest.raises(ValueError, match=r"--(init_from|added_words) is"):
+        with pytest.raises(ValueError, match=r"(init_from|added_words) is"):
             prepared(plan_of(files, folder, *other))
 
 
@@ -211,12 +211,12 @@ def test_folders_without_a_model_are_refused(files, trained, tmp_path, capsys):
 
 def test_words_are_not_sampled(files, trained, tmp_path, monkeypatch):
     plan = plan_of(files, tmp_path / "model", trained, sample_subwords=True)
-    with pytest.raises(ValueError, match=r"--sample_subwords: .* has words"):
+    with pytest.raises(ValueError, match=r"sample_subwords: .* has words"):
         prepared(plan)
     assert not (tmp_path / "model").exists()
     words = Translator.load(trained)
     monkeypatch.setattr(loop, "stream_batches", stream_batches)
-    with pytest.raises(ValueError, match="sample_subwords is True with a Word"):
+    with pytest.raises(ValueError, match="sample_subwords is True, wanted False with a Word"):
         train(words, files, plan.recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -227,7 +227,7 @@ def test_sub_words_take_no_words(files, tmp_path, capsys):
     model = RNNSearch(size, size, 4, 4, 4, 4)
     Translator(model, text, text).save(tmp_path / "trained")
     plan = plan_of(files, tmp_path / "model", tmp_path / "trained", 5)
-    with pytest.raises(ValueError, match=r"--added_words: .* has sub-words"):
+    with pytest.raises(ValueError, match=r"added_words: .* has sub-words"):
         prepared(plan)
     assert not (tmp_path / "model" / "text.json").exists()
 

@@ -16,7 +16,6 @@ from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import SIDES
-from bahdanau_tf.options.training import with_keywords
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -235,9 +234,3 @@ def test_a_recipe_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="recipe is 'soup'"):
         bahdanau_tf.fit(["a"], ["b"], model_dir=tmp_path / "model", recipe="soup")
     assert not (tmp_path / "model").exists()
-
-
-def test_messages_have_keywords_in_place_of_flags() -> None:
-    message = "--units=8 and --tokenizer=bpe. With --nojoint, --dev_source; --modules=a"
-    wanted = "units=8 and tokenizer=\"bpe\". With joint=False, dev; modules=['a']"
-    assert with_keywords(message) == wanted

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.serving import Limits
+from bahdanau_tf.system.ranges import OptionError, flags_named, named
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 RECIPES = sorted(
@@ -846,16 +848,24 @@ def test_what_is_written_is_apart_from_saved_models(tmp_path, text, capsys):
         assert trained.startswith(f"--model_dir: {best} holds a saved model")
 
 
-def test_messages_name_flags_not_classes():
-    for said, wanted in {
-        "model_dir: model is being trained": "--model_dir: model is being",
-        "Recipe: epochs is 0, wanted more": "--epochs is 0, wanted more",
-        "Translator.load: there is no folder x": "there is no folder x",
-        "text: line 2 is not UTF-8": "text: line 2 is not UTF-8",
-        "my model is here": "my model is here",
-    }.items():
-        user_flags = {"model": "rnnsearch", "epochs": 0, "model_dir": "model"}
-        assert cli._by_flag(ValueError(said), user_flags).startswith(wanted)
+def test_messages_name_flags_in_the_command_and_keywords_in_python():
+    """An error still knows its option after it was pickled."""
+    error = OptionError("Recipe", "epochs", 0, "more", "which is none")
+    error = pickle.loads(pickle.dumps(error))
+    parts = error.owner, error.option, error.value, error.wanted
+    assert parts == ("Recipe", "epochs", 0, "more")
+    options = [("units", 8), ("joint", False), ("dev_source",), ("modules", ["a"])]
+    keywords = ["units=8", "joint=False", "dev", "modules=['a']", 'tokenizer="bpe"']
+    options.append(("tokenizer", "bpe"))
+    assert [named(*option) for option in options] == keywords
+    assert str(error) == "Recipe: epochs is 0, which is none, wanted more"
+    with flags_named():
+        said = " ".join(named(*option) for option in options)
+        assert said == "--units=8 --nojoint --dev_source --modules=a --tokenizer=bpe"
+        assert cli._said(error) == "--epochs is 0, which is none, wanted more"
+        assert cli._said(ValueError("Translator.load: no folder x")) == "no folder x"
+        text = "text: epochs is --here"
+        assert cli._said(ValueError(text)) == text
 
 
 def test_names_do_not_reach_a_terminal_raw(tmp_path, capsys):

@@ -225,7 +225,7 @@ def test_an_undetermined_language_uses_the_general_rules(files, capsys):
     assert options == languages("und", "en")
     (said,) = capsys.readouterr().err.split("\n")[:1]
     assert said.startswith("source language: und (unknown: text is split")
-    assert "--source_language=CODE" in said
+    assert "source_language=CODE" in said
 
 
 def test_subword_tokenizers_need_no_language(files, capsys):

@@ -186,7 +186,7 @@ def test_text_without_words_is_refused_before_learning(plan, files, tmp_path, ca
     path = tmp_path / "text"
     path.write_text(f"{line}\n" * 60)
     files = replace(files, dev_source=None, dev_target=None, **{f"train_{side}": str(path)})
-    with pytest.raises(ValueError, match="--tokenizer=unigram") as said:
+    with pytest.raises(ValueError, match="wanted unigram") as said:
         prepared(changed(plan, files))
     assert str(path) in str(said.value)
     assert "learning" not in capsys.readouterr().err

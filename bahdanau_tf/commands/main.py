@@ -25,7 +25,7 @@ from bahdanau_tf.options.training import RECIPES, pretrained_names, recipe_names
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.imports import LOG_LEVEL, imported, is_shortage, quiet
-from bahdanau_tf.system.ranges import Range, did_you_mean
+from bahdanau_tf.system.ranges import Range, did_you_mean, flags_named
 from bahdanau_tf.system.terminal import (
     StatusLine,
     ended_by_two_interrupts,
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         training. After a second Ctrl-C the process ends, whatever it computes.
     """
     try:
-        with ended_by_two_interrupts("bahdanau-tf"):
+        with flags_named(), ended_by_two_interrupts("bahdanau-tf"):
             return _main([*(sys.argv[1:] if argv is None else argv)] or ["--help"])
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
@@ -143,7 +143,7 @@ def _run(name: str, arguments: list[str]) -> int:
             return 0  # the reader of our output has closed it, as `head` does
         if flags.is_parsed() and flags.traceback:
             _say(traceback.format_exc(), sys.stderr, 2)
-        return _fail(f"{name}: {_by_flag(error, flags).removeprefix(f'{name}: ')}")
+        return _fail(f"{name}: {_said(error)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
     finally:
@@ -176,12 +176,8 @@ def _arguments(name: str) -> Sequence[Sequence[str]]:
     return getattr(_module(name), "ARGUMENTS", ())
 
 
-def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
-    """An error's message in the words of the command line.
-
-    "Recipe: epochs is 0" becomes "--epochs is 0", "model_dir: ..." becomes
-    "--model_dir: ...", and the name of a class or function is left out.
-    """
+def _said(error: Exception) -> str:
+    """An error's message in the words of the command line."""
     if isinstance(error, OSError) and error.strerror:
         return _of_system(error)
     if is_shortage(error):
@@ -191,11 +187,6 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{message}: pip install {error.name.partition('.')[0]}"
     name, _, rest = message.partition(": ")
-    if name == "model_dir" and rest:
-        return f"--{message}"
-    match = re.match(r"(\w+) is ", rest)
-    if match and match[1] in flags and name.isidentifier():
-        return f"--{rest}"
     is_public = name.partition(".")[0] in PUBLIC
     return rest if rest and is_public else message
 

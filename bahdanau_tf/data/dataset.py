@@ -24,6 +24,7 @@ import tensorflow as tf
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
+from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -72,8 +73,8 @@ def advice(lengths: np.ndarray, max_length: int) -> str:
     if most <= max_length:
         return ""
     return (
-        f"; --max_length={-(-most // 10) * 10} keeps {100 * MOST_PAIRS:.0f} % of the pairs but "
-        "takes more memory and time; one sentence per line is better than a paragraph"
+        f"; {named('max_length')}={-(-most // 10) * 10} keeps {100 * MOST_PAIRS:.0f} % of the "
+        "pairs but takes more memory and time; one sentence per line is better than a paragraph"
     )
 
 
@@ -247,10 +248,8 @@ class _Stream:
         self.texts = texts
         words = any(isinstance(text, WordTokenizer) for text in self.texts)
         if batching.sample_subwords and words:
-            raise ValueError(
-                "Batching: sample_subwords is True with a WordTokenizer, "
-                "wanted tokenizers of sub-words"
-            )
+            wanted = "False with a WordTokenizer, or tokenizers of sub-words"
+            raise OptionError("Batching", "sample_subwords", True, wanted)
         self.batching = batching
         self.order = lru_cache(maxsize=1)(self._order)
         self.fitting = tf.function(

@@ -11,6 +11,7 @@ import numpy as np
 from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
 from bahdanau_tf.options.fitted import UNITS, Facts, Side
+from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
@@ -119,8 +120,8 @@ def doubts(texts: Mapping[str, ParallelCorpus], keys: np.ndarray) -> Iterator[st
         source, target = corpus.names
         if corpus.is_copy:
             yield (
-                f"--{name}_source and --{name}_target are the same text, {source}: a model only "
-                "learns to copy from it"
+                f"{named(name + '_source')} and {named(name + '_target')} are the same text, "
+                f"{source}: a model only learns to copy from it"
             )
         elif name == "train" and not match(corpus):
             yield (
@@ -139,9 +140,9 @@ def doubts(texts: Mapping[str, ParallelCorpus], keys: np.ndarray) -> Iterator[st
         for side, path, lines in zip(SIDES, corpus.names, sides, strict=True):
             if all("\t" in line for line in lines):
                 yield (
-                    f"--{name}_{side}: the lines of {path} have tabs, like a table of both sides; "
-                    "if it is one, give it a name that ends in .tsv, and set only --train_source "
-                    "or --dev_source: both columns are read"
+                    f"{named(f'{name}_{side}')}: the lines of {path} have tabs, like a table of "
+                    "both sides; if it is one, give it a name that ends in .tsv, and set only "
+                    f"{named('train_source')} or {named('dev_source')}: both columns are read"
                 )
     if dev := texts.get("dev"):
         count = int(np.isin(keys_of(dev)["pair"], keys["pair"]).sum())

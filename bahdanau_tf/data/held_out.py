@@ -10,6 +10,7 @@ import numpy as np
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
 from bahdanau_tf.system.files import replaced_directory
+from bahdanau_tf.system.ranges import OptionError
 
 LARGEST = 20  # a line of more than one in so many pairs is not held out
 
@@ -63,10 +64,13 @@ def held_out_rows(
     is_out = np.isin(keys["source"], lines[:needed])
     dev = np.sort(first[is_out[first]])
     if len(dev) < pairs or 2 * np.count_nonzero(is_out) > len(keys):
-        raise ValueError(
-            f"hold_out: dev_pairs is {pairs}, which is too many for "
-            f"{len(first)} different sentence pairs with {len(lines)} source lines to "
-            "choose from; wanted fewer, or a dev text of your own"
+        raise OptionError(
+            "hold_out",
+            "dev_pairs",
+            pairs,
+            "fewer, or a dev text of your own",
+            f"which is too many for {len(first)} different sentence pairs with {len(lines)} source "
+            "lines to choose from",
         )
     others = np.arange(corpus.lines, dtype=np.uint32)
     return HeldOut(corpus.rows[dev], np.setdiff1d(others, corpus.rows[is_out]))

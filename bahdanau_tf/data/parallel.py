@@ -26,6 +26,7 @@ from bahdanau_tf.system.lines import (
     read_lines,
     seekable,
 )
+from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
 
 SIDES = ("source", "target")
@@ -199,7 +200,7 @@ _JSON = (
     "and likewise for the other side; or make a .tsv file as in docs/train.md"
 )
 _XML = "docs/train.md has Python code that makes a .tsv file from it"
-_TABLE = "save its two columns as a .tsv file, which --train_source (or --dev_source) alone reads"
+_TABLE = "save its two columns as a .tsv file, which {} (or {}) alone reads"
 OTHERS = {
     **dict.fromkeys((".jsonl", ".ndjson"), _JSON),
     **dict.fromkeys((".tmx", ".xlf", ".xliff", ".po"), _XML),
@@ -216,7 +217,8 @@ def check_is_text(flag: str, path: str) -> None:
     """Raises a ValueError if a file is named after a format that holds both sides."""
     if how := OTHERS.get(_ending(path)):
         raise ValueError(
-            f"--{flag}: {path} is not plain text, wanted one side, one sentence per line; {how}"
+            f"{named(flag)}: {path} is not plain text, wanted one side, one sentence per line; "
+            f"{how.format(named('train_source'), named('dev_source'))}"
         )
 
 
@@ -250,13 +252,13 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
     written = column_paths(model_dir, name).values()
     if not all(map(os.path.exists, written)):
         raise ValueError(
-            f"--{name}_source is {table}, but the training in {model_dir} began without this "
-            "table; leave it out to resume, or name another folder"
+            f"{named(name + '_source')} is {table}, but the training in {model_dir} began without "
+            "this table; leave it out to resume, or name another folder"
         )
     pairs = zip(*map(read_lines, written), strict=True)
     if any(a != b for a, b in zip_longest(_rows(table, name), pairs)):
         raise ValueError(
-            f"--{name}_source: {table} has different pairs than when the training "
+            f"{named(name + '_source')}: {table} has different pairs than when the training "
             f"in {model_dir} began; use the earlier ones, or name another folder"
         )
 
@@ -267,8 +269,9 @@ def _rows(table: str, name: str) -> Iterator[tuple[str, str]]:
         if len(cells) != len(SIDES):
             count = amount(len(cells), "column") if len(cells) > 1 else "no tab"
             raise ValueError(
-                f"--{name}_source: {table}, line {number} has {count}, wanted two columns, "
-                f"a sentence and its translation with a tab between them{_cut(table, len(cells))}"
+                f"{named(name + '_source')}: {table}, line {number} has {count}, wanted two "
+                "columns, a sentence and its translation with a tab between "
+                f"them{_cut(table, len(cells))}"
             )
         yield cells[0].rstrip("\r"), cells[1]
 

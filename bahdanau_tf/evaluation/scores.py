@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.text.script import is_tokenized, unspaced_script
 
 if TYPE_CHECKING:  # the command line reads METRICS without it
@@ -85,15 +86,15 @@ def bleu_metric(options: ScoreOptions, **more: Any) -> BLEU:
 
     tokenize = options.tokenize
     if tokenize not in BLEU.TOKENIZERS:
-        wanted = ", ".join(BLEU.TOKENIZERS)
-        raise ValueError(f"bleu: tokenize is {tokenize!r}, wanted one of {wanted}.")
+        wanted = f"one of {', '.join(BLEU.TOKENIZERS)}"
+        raise OptionError("bleu", "tokenize", tokenize, wanted)
     # `force`: no warning that the text looks tokenized.
     force = tokenize == "none"
     try:
         return BLEU(lowercase=options.lowercase, tokenize=tokenize, **{"force": force} | more)
     except (RuntimeError, AssertionError) as error:  # from its MeCab checks
         advice = " ".join(str(error).split())
-        raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
+        raise OptionError("bleu", "tokenize", tokenize, why=advice) from error
 
 
 def _chrf(options: ScoreOptions, word_order: int = 0) -> Metric:

@@ -16,7 +16,7 @@ from bahdanau_tf.models.papers import RNNEncDec, RNNSearch, Seq2SeqLSTM
 from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.system.imports import blamed, imported, is_shortage
-from bahdanau_tf.system.ranges import did_you_mean
+from bahdanau_tf.system.ranges import OptionError, did_you_mean, named
 
 LAYERS = "bahdanau_tf.layers"
 _CLASSES: dict[str, type[EncoderDecoder]] = {
@@ -68,7 +68,7 @@ def unused_by_parts(options: ModelOptions) -> dict[str, str]:
     """
     _make_parts(options)  # raises first for wrong names
     return {
-        _SIZES[part]: f"--{part}={name}"
+        _SIZES[part]: named(part, name)
         for part, name in options.named_parts.items()
         if not accepted(_class(part, name), {"units": None})
     }
@@ -132,17 +132,14 @@ def _class(field: str, name: str) -> type:
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
-        raise ValueError(
-            f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
-            f"{last!r}{did_you_mean(last, classes)}; wanted a class of {LAYERS} or module.Class"
-        )
+        hint = did_you_mean(last, classes)
+        why = f"but {module or LAYERS} has no class {last!r}{hint}"
+        raise OptionError("ModelOptions", field, name, f"a class of {LAYERS} or module.Class", why)
     is_registered = keras.saving.get_registered_name(owner) != owner.__name__
     if owner.__module__.startswith("bahdanau_tf.") and not is_registered:
         example = {"attention": "GeneralAttention", "cell": "LSTMCell"}[field]
-        raise ValueError(
-            f"ModelOptions: {field} is {name!r}, a base class; wanted a class such as {example}, "
-            "or one of your own as module.Class"
-        )
+        wanted = f"a class such as {example}, or one of your own as module.Class"
+        raise OptionError("ModelOptions", field, name, wanted, "a base class")
     return owner
 
 

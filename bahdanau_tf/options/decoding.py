@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import Range, check_range, did_you_mean
+from bahdanau_tf.system.ranges import OptionError, Range, check_range, did_you_mean
 
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
@@ -85,10 +85,8 @@ class Decoding(OptionGroup):
             check_range(self, "n_best", Range(1, self.beam_size, of="the beam_size"))
         for name in self.unused():
             if (value := getattr(self, name)) != getattr(Decoding, name):
-                raise ValueError(
-                    f"Decoding: {name} is {value!r}, which has no effect when sampling is "
-                    f"{self.sampling}; leave it out"
-                )
+                why = f"which has no effect when sampling is {self.sampling}; leave it out"
+                raise OptionError("Decoding", name, value, why=why)
 
     @staticmethod
     def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
@@ -121,10 +119,8 @@ class Decoding(OptionGroup):
         """Raises a ValueError for an option that `bahdanau_tf.runtime` and pages do not have."""
         for name, wanted in _WITHOUT_TENSORFLOW.items():
             if (value := getattr(self, name)) not in wanted:
-                raise ValueError(
-                    f"Decoding: {name} is {value!r}, wanted {' or '.join(map(repr, wanted))} in "
-                    f"{place}"
-                )
+                either = " or ".join(map(repr, wanted))
+                raise OptionError("Decoding", name, value, f"{either} in {place}")
 
     def greedy(self) -> Decoding:
         """These options with greedy search and one translation."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from bahdanau_tf.system.ranges import Range, check_values, did_you_mean as did_you_mean
+from bahdanau_tf.system.ranges import Range, check_values, did_you_mean as did_you_mean, named
 
 # An entry of a docstring's list, whose further lines are indented.
 _TEXT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -50,13 +50,6 @@ def setting(
     return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
 
 
-def as_flag(name: str, value: object) -> str:
-    """An option as it is given on the command line."""
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no{name}"
-    return f"--{name}={value}"
-
-
 T = TypeVar("T", bound="OptionGroup")
 
 
@@ -92,9 +85,9 @@ class OptionGroup:
         check_values(cls, values, ranges)
 
     def unused(self) -> dict[str, str]:
-        """The options that have no effect, and the flag that is the reason."""
+        """The options that have no effect, and the option that is the reason."""
         return {
-            field.name: as_flag(other, value)
+            field.name: named(other, value)
             for field in dataclasses.fields(self)
             for other, values in field.metadata.get("used_if", {}).items()
             if (value := getattr(self, other)) not in values

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
+from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
 
 
@@ -248,7 +249,7 @@ def _tokens(facts: Facts, options: Options) -> Choice:
     names = ("source_language", "target_language")
     by_language = [name for name in names if name in options]
     if options.get("tokenizer", "word" if by_language else "bpe") == "word":
-        rules = f", for which --{by_language[0]} has rules" if by_language else ""
+        rules = f", for which {named(by_language[0])} has rules" if by_language else ""
         return Choice({"tokenizer": "word"}, f"words{rules}")
     source, target = (
         NAMES.get(side.script, f"{side.script.title()} letters")
@@ -479,7 +480,7 @@ def _time(facts: Facts, options: Options) -> Choice:
     if every > 1 and options.get("dev_pairs") != 0:
         reason += f"; evaluated every {every:,} updates"
     if "minutes" not in options and minutes:
-        reason += "; --minutes=N sets a different limit"
+        reason += f"; {named('minutes')}=N sets a different limit"
     return Choice(values, reason)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import OptionError, Range, named
 
 # ISO 639-1. The codes are ja and zh, not jp and cn.
 _TWO_LETTERS = (
@@ -64,15 +64,13 @@ class TextOptions(OptionGroup):
             code = getattr(self, name)
             is_listed = code is None or code in _TWO_LETTERS.split()
             if not (is_listed or re.fullmatch("[a-z]{3}", code)):  # the form of ISO 639-3
-                raise ValueError(
-                    f"TextOptions: {name} is {code!r}, wanted a code of ISO 639, such as en or "
-                    "ja, without a country"
-                )
+                wanted = "a code of ISO 639, such as en or ja, without a country"
+                raise OptionError("TextOptions", name, code, wanted)
 
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag that is the reason."""
         of_recipe = ("sample_subwords", "sampled_epochs") if self.tokenizer == "word" else ()
-        return super().unused() | dict.fromkeys(of_recipe, "--tokenizer=word")
+        return super().unused() | dict.fromkeys(of_recipe, named("tokenizer", "word"))
 
     def true_cases(self, language: str | None) -> bool:
         """`true_case`, or its default for a source language, a code or None."""
@@ -151,10 +149,9 @@ class ModelOptions(OptionGroup):
         super().__post_init__()
         narrow = self.maxout_units != self.embedding_dim
         if self.tie_embeddings and narrow and not self.factored_output:
-            raise ValueError(
-                f"ModelOptions: maxout_units is {self.maxout_units} and embedding_dim is "
-                f"{self.embedding_dim}, wanted the same for tie_embeddings without factored_output"
-            )
+            wanted = "the same for tie_embeddings without factored_output"
+            why = f"and embedding_dim is {self.embedding_dim}"
+            raise OptionError("ModelOptions", "maxout_units", self.maxout_units, wanted, why)
 
     @property
     def named_parts(self) -> dict[str, str]:

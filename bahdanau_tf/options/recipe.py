@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import OptionError, Range, named
 
 _COUNT = Range(0, 10**9)
 _POSITIVE = Range(1, 10**9)
@@ -57,10 +57,12 @@ class ScheduleCall(NamedTuple):
                 return cls(node.func.id, [_value(part) for part in node.args], keywords)
         except (SyntaxError, ValueError):
             pass
-        raise ValueError(
-            f"Recipe: schedule is {schedule!r}, wanted one of {sorted(SCHEDULES)}, or a class "
-            "of keras.optimizers.schedules, such as ExponentialDecay(rate, total, 0.02), with "
-            f"numbers and names of {_NAMES}"
+        raise OptionError(
+            "Recipe",
+            "schedule",
+            schedule,
+            f"one of {sorted(SCHEDULES)}, or a class of keras.optimizers.schedules, such as "
+            f"ExponentialDecay(rate, total, 0.02), with numbers and names of {_NAMES}",
         )
 
     @property
@@ -224,16 +226,22 @@ class Recipe(OptionGroup):
         super().__post_init__()
         ScheduleCall.parse(self.schedule)
         if self.risk_samples == 1:  # one alone has the probability 1
-            raise ValueError("Recipe: risk_samples is 1, wanted 0 or 2 to 1,000")
+            raise OptionError("Recipe", "risk_samples", 1, "0 or 2 to 1,000")
         if self.risk_samples and self.sample_subwords:
-            raise ValueError(
-                "Recipe: sample_subwords is True with risk_samples, wanted False, since "
-                "translations are compared with the reference sub-word by sub-word"
+            raise OptionError(
+                "Recipe",
+                "sample_subwords",
+                True,
+                "False with risk_samples, since translations are compared with the reference "
+                "sub-word by sub-word",
             )
         if self.product_dtype == "float16" and self.accumulate > 1:
-            raise ValueError(
-                f"Recipe: accumulate is {self.accumulate} with product_dtype 'float16', wanted 1, "
-                "since a batch that overflows would be missing from an update"
+            raise OptionError(
+                "Recipe",
+                "accumulate",
+                self.accumulate,
+                "1 with product_dtype 'float16', since a batch that overflows would be missing "
+                "from an update",
             )
         self.make_batching()  # checks the options of batching
         for name, why in (
@@ -241,9 +249,7 @@ class Recipe(OptionGroup):
             ("sample_subwords", "no seed makes these draws repeatable"),
         ):
             if self.deterministic and (value := getattr(self, name)):
-                raise ValueError(
-                    f"Recipe: {name} is {value!r} with deterministic, wanted none, since {why}"
-                )
+                raise OptionError("Recipe", name, value, f"none with deterministic, since {why}")
 
     @property
     def rate(self) -> float:
@@ -276,7 +282,7 @@ class Recipe(OptionGroup):
         if "after_warmup" in names:
             names.add("warmup_steps")
         return super().unused() | {
-            name: f"--schedule={self.schedule}"
+            name: named("schedule", self.schedule)
             for name in ("warmup_steps", "constant_share", "plateau")
             if name not in names
         }

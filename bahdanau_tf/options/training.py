@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bahdanau_tf.options.fields import OptionGroup, as_flag, setting
+from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import Range, as_flag, named
 
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 PRETRAINED = resources.files("bahdanau_tf").joinpath("pretrained")
@@ -61,26 +61,6 @@ KINDS: Mapping[str, type] = MappingProxyType(
     {name: _kind(hint) for owner in OWNERS for name, hint in typing.get_type_hints(owner).items()}
 )
 
-# The keywords of `fit` for the flags that are named otherwise.
-_KEYWORDS = {"train_source": "source", "train_target": "target", "dev_source": "dev"}
-
-
-def with_keywords(message: str) -> str:
-    """A message that names flags, for a user in Python: --units=8 becomes units=8."""
-
-    def keyword(match: re.Match[str]) -> str:
-        name, value = match.groups()
-        name = _KEYWORDS.get(name, name)
-        positive = name.removeprefix("no")
-        if name == "modules" and value:
-            return f"{name}={value.split(',')!r}"
-        if value is None:
-            is_negated = name not in KINDS and KINDS.get(positive) is bool
-            return f"{positive}=False" if is_negated else name
-        return f"{name}={value}" if re.fullmatch(r"[-+.\de]+", value) else f'{name}="{value}"'
-
-    return re.sub(r"(?<![\w-])--(\w+)(?:=([^\s,;:)]*[^\s,;:).]))?", keyword, message)
-
 
 def recipe_names() -> list[str]:
     """The names of the recipes, which are files of flags in the package."""
@@ -103,11 +83,11 @@ def absolute(init_from: str | os.PathLike[str]) -> str:
 def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:
     """Raises ValueError if the user gave one of some options that have no effect.
 
-    `where` says why, for the message, such as "without --model_dir".
+    `where` says why, for the message, such as "without " and `named("model_dir")`.
     """
     for name in names:
         if name in user_options:
-            raise ValueError(f"--{name} is not used {where}; leave it out")
+            raise ValueError(f"{named(name)} is not used {where}; leave it out")
 
 
 def write_options(
@@ -182,14 +162,15 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
                 name = ""
         if name not in KINDS and name not in others:
             raise ValueError(
-                f"model_dir: {path}: {flag} is not an option of `train`; another version of "
-                "bahdanau_tf may have written it"
+                f"{named('model_dir')}: {path}: {flag} is not an option of `train`; "
+                "another version of bahdanau_tf may have written it"
             )
         kind = KINDS.get(name, str)
         try:
             values[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
             raise ValueError(
-                f"model_dir: {path}: --{name} is {text!r}, wanted a value of type {kind.__name__}"
+                f"{named('model_dir')}: {path}: --{name} is {text!r}, "
+                f"wanted a value of type {kind.__name__}"
             ) from error
     return values

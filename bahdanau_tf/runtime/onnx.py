@@ -423,7 +423,9 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         )
         if done.returncode:
             reason = done.stderr.strip().rpartition("\n")[2]
-            raise ValueError(f"export: ONNX Runtime cannot run what was written: {reason}")
+            raise ValueError(
+                f"Translator.export: ONNX Runtime cannot run what was written: {reason}"
+            )
         results = files.read_arrays(outputs)
     worst, equal, total = 0.0, 0, 0
     for number in range(len(_CHECKED)):
@@ -442,8 +444,8 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         return f"int8: the most probable next word is the model's for {equal} of {total} words"
     if not worst <= _TOLERANCE:
         raise ValueError(
-            f"export: what was written for ONNX Runtime differs from the model by {worst:.2g}, "
-            f"wanted at most {_TOLERANCE:g}; nothing was exported"
+            "Translator.export: what was written for ONNX Runtime differs from the model by "
+            f"{worst:.2g}, wanted at most {_TOLERANCE:g}; nothing was exported"
         )
     return f"ONNX Runtime's log-probabilities and attention equal the model's within {worst:.1g}"
 

@@ -52,8 +52,8 @@ def check_operations(folder: Path) -> None:
     if wrong:
         listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
         raise ValueError(
-            f"export: the graph has {listed}; wanted only ops of a stock TensorFlow Serving 2.20, "
-            "listed in bahdanau_tf/serving/operations.tsv"
+            f"Translator.export: the graph has {listed}; wanted only ops of a stock TensorFlow "
+            "Serving 2.20, listed in bahdanau_tf/serving/operations.tsv"
         )
 
 

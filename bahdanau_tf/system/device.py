@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from bahdanau_tf.system.cores import INTER_OP, INTRA_OP, available_cores, core_count
+from bahdanau_tf.system.ranges import OptionError
 
 _SQUARE, _PRODUCTS = 512, 20  # width and number of the products that are measured
 
@@ -90,10 +91,8 @@ def use_threads(count: int | None = None) -> None:
         tf.config.threading.set_inter_op_parallelism_threads(count or core_count())
     except RuntimeError:
         if count is not None:
-            raise ValueError(
-                f"use_threads: threads is {count}, but TensorFlow is already running "
-                "with other threads, wanted a new process"
-            ) from None
+            why = "but TensorFlow is already running with other threads"
+            raise OptionError("use_threads", "threads", count, "a new process", why) from None
 
 
 def check_not_forked() -> None:

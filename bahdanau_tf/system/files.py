@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
+from bahdanau_tf.system.ranges import named
+
 if sys.platform != "win32":
     import fcntl
 
@@ -289,9 +291,9 @@ def check_file(flag: str, path: str | None) -> None:
     if path is None:
         return
     if not os.path.exists(path):
-        raise ValueError(f"--{flag}: there is no file {path}")
+        raise ValueError(f"{named(flag)}: there is no file {path}")
     if os.path.isdir(path):
-        raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
+        raise ValueError(f"{named(flag)}: {path} is a folder, wanted a file")
 
 
 def check_folder(flag: str, path: str) -> None:
@@ -300,9 +302,9 @@ def check_folder(flag: str, path: str) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir():
-        raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
+        raise ValueError(f"{named(flag)}: {place} is a file, wanted a folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"--{flag}: no permission to write to {place}")
+        raise ValueError(f"{named(flag)}: no permission to write to {place}")
 
 
 def check_not_in_onnx(name: str, folder: AnyPath) -> None:
@@ -320,6 +322,6 @@ def check_outside_models(flag: str, path: str) -> None:
     for folder in (place, *place.parents):
         if any((folder / name).is_file() for name in ("translator.json", RUNTIME)):
             raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and anything else in it is lost when the "
-                "model is saved again; wanted a folder outside it"
+                f"{named(flag)}: {folder} holds a saved model, and anything else in it is lost "
+                "when the model is saved again; wanted a folder outside it"
             )

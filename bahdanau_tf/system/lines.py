@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from bahdanau_tf.system.files import FULL, AnyPath, check_regular, takes_lock
+from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import StatusLine, amount
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
@@ -38,12 +39,15 @@ LONGEST_LINE = 1 << 20
 longest_line = LONGEST_LINE
 
 
+NULS = 0.05  # the share of NULs in a text from which it is probably UTF-16
+
+
 def check_line(size: int, number: int, name: str) -> None:
     """Raises a ValueError if line `number` of a text has more bytes than `longest_line`."""
     if size > longest_line:
         raise ValueError(
             f"{name}: line {number} has more than {longest_line:,} bytes, wanted one sentence "
-            "per line; --max_line_bytes allows more"
+            f"per line; {named('max_line_bytes')} allows more"
         )
 
 
@@ -66,6 +70,8 @@ def decoded(lines: bytes, before: int, name: str) -> str:
         # A text in UTF-16 starts with the NUL of an ASCII letter, or has it behind the letter.
         order = "LE" if before or place % 2 else "BE"
         fault = f"has a NUL, wanted UTF-8; probably UTF-16: `iconv -f UTF-16{order} -t UTF-8`"
+        if lines.count(b"\0") < NULS * len(lines):
+            fault = r"has a NUL, wanted text; `tr -d '\000'` removes it"
     else:
         try:
             return lines.decode()

@@ -3,11 +3,72 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, cast
+
+# Whether messages name options as flags, not as keywords; the command sets it.
+as_flags = False
+
+
+@contextmanager
+def flags_named() -> Iterator[None]:
+    """Messages name options as flags of the command in the block."""
+    global as_flags
+    before, as_flags = as_flags, True
+    try:
+        yield
+    finally:
+        as_flags = before
+
+
+# The keywords of `fit` for the flags that are named otherwise.
+_KEYWORDS = {"train_source": "source", "train_target": "target", "dev_source": "dev"}
+
+
+def as_flag(name: str, value: object) -> str:
+    """An option as it is given on the command line."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    if isinstance(value, list):
+        value = ",".join(value)
+    return f"--{name}={value}"
+
+
+def named(name: str, value: object = None) -> str:
+    """An option in a message, as its reader gives it: --units=8 or units=8."""
+    if as_flags:
+        return f"--{name}" if value is None else as_flag(name, value)
+    name = _KEYWORDS.get(name, name)
+    if value is None:
+        return name
+    return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+
+
+class OptionError(ValueError):
+    """An option has a value that it cannot have.
+
+    Attributes:
+        owner: The class or function that has the option.
+        option: The name of the option.
+        value: The value that it cannot have.
+        wanted: Which values it can have.
+        why: Why it cannot have this one, or "".
+    """
+
+    def __init__(
+        self, owner: str, option: str, value: object, wanted: str = "", why: str = ""
+    ) -> None:
+        super().__init__(owner, option, value, wanted, why)
+        self.owner, self.option, self.value, self.wanted, self.why = self.args
+
+    def __str__(self) -> str:
+        name = named(self.option) if as_flags else f"{self.owner}: {self.option}"
+        wanted = self.wanted and f"wanted {self.wanted}"
+        return ", ".join(part for part in (f"{name} is {self.value!r}", self.why, wanted) if part)
 
 
 @dataclass(frozen=True)
@@ -45,7 +106,7 @@ def size(owner: str, name: str, value: object) -> int:
     """
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or (number := int(cast("int", value))) < 1:
-        raise ValueError(f"{owner}: {name} is {value!r}, wanted a whole number, at least 1")
+        raise OptionError(owner, name, value, "a whole number, at least 1")
     return number
 
 
@@ -67,7 +128,7 @@ def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str,
     """
     for name, hint in typing.get_type_hints(owner).items():
         if name in values and (wanted := _wanted(values[name], hint, ranges.get(name))):
-            raise ValueError(f"{owner.__name__}: {name} is {values[name]!r}, wanted {wanted}")
+            raise OptionError(owner.__name__, name, values[name], wanted)
 
 
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
@@ -80,7 +141,7 @@ def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
 def check_range(owner: object, name: str, allowed: Range) -> None:
     """Raises a ValueError unless the field of a dataclass, of a checked type, is in a range."""
     if (value := getattr(owner, name)) not in allowed:
-        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}, wanted {allowed}")
+        raise OptionError(type(owner).__name__, name, value, str(allowed))
 
 
 def _wanted(value: object, hint: Any, allowed: Range | None) -> str:

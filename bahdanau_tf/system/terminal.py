@@ -12,9 +12,8 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from contextvars import ContextVar
 from itertools import groupby
 from typing import TextIO
 from unicodedata import east_asian_width
@@ -36,26 +35,9 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-# How messages are worded for those who read them; see `worded`.
-_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
-
-
-@contextmanager
-def worded(change: Callable[[str], str]) -> Iterator[None]:
-    """Changes the notes of progress lines, and the text of a ValueError, in the block."""
-    token = _wording.set(change)
-    try:
-        yield
-    except ValueError as error:
-        error.args = tuple(change(x) if isinstance(x, str) else x for x in error.args)
-        raise
-    finally:
-        _wording.reset(token)
-
-
 def as_shown(text: str) -> str:
     """A message as its reader sees it."""
-    return printable(localized(_wording.get()(text)))
+    return printable(localized(text))
 
 
 def in_notebook() -> bool:

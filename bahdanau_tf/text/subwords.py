@@ -18,6 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 from bahdanau_tf.system.files import checksum, full_disk_named
 from bahdanau_tf.system.lines import Text
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.splitting import INVISIBLE
@@ -168,27 +169,25 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
         except RuntimeError as error:
             if unread:
                 raise unread[0] from None
-            why = _why(error, [*true_cased_files, *files], options)
-            raise ValueError(f"SubwordTokenizer.train: {why}") from error
+            raise _as_ours(error, [*true_cased_files, *files], options) from error
     model = model_class().FromString(written.getvalue())
     model.normalizer_spec.ClearField("normalization_rule_tsv")  # the path of the rules
     return bytes(model.SerializeToString())
 
 
-def _why(error: RuntimeError, files: list[Text], options: dict[str, Any]) -> str:
+def _as_ours(error: RuntimeError, files: list[Text], options: dict[str, Any]) -> ValueError:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
         names = " and ".join(
             os.fspath(x) if isinstance(x, str | os.PathLike) else "a list" for x in files
         )
-        return f"no line of 1 to 4,192 bytes to learn from in {names}"
+        why = f"no line of 1 to 4,192 bytes to learn from in {names}"
+        return ValueError(f"SubwordTokenizer.train: {why}")
     least = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
     if least is None:
-        return str(error)
-    return (
-        f"vocabulary_size is {options['vocab_size']}, wanted {least[1]} or "
-        "more: the number of characters of the text, bytes and special symbols"
-    )
+        return ValueError(f"SubwordTokenizer.train: {error}")
+    wanted = f"{least[1]} or more: the number of characters of the text, bytes and special symbols"
+    return OptionError("SubwordTokenizer.train", "vocabulary_size", options["vocab_size"], wanted)
 
 
 def _lines(

@@ -17,6 +17,7 @@ from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as o
 from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
+from bahdanau_tf.system.ranges import OptionError, named
 
 
 @dataclass(frozen=True)
@@ -116,25 +117,30 @@ class Training:
         recipe, start = Recipe.of(values), StartOptions.of(values)
         unused = recipe.unused()
         if start.init_from is None:
-            self.refuse(["added_words"], "without --init_from")
+            self.refuse(["added_words"], f"without {named('init_from')}")
             text, model = TextOptions.of(values), ModelOptions.of(values)
             unused = text.unused() | model.unused() | unused
             if recipe.risk_samples:
-                raise ValueError("--risk_samples needs --init_from, a trained model")
+                raise ValueError(
+                    f"{named('risk_samples')} needs {named('init_from')}, a trained model"
+                )
         else:
-            self.refuse(options.OF_MODEL, "with --init_from, whose model has its own")
+            self.refuse(options.OF_MODEL, f"with {named('init_from')}, whose model has its own")
         for name, where in unused.items():
             self.refuse([name], f"with {where}")
         if model.share_embeddings and not text.joint:
-            raise ValueError("--share_embeddings needs --joint, one vocabulary")
+            raise ValueError(f"{named('share_embeddings')} needs {named('joint')}, one vocabulary")
         has_dev = "dev_source" in self.user_options or bool(start.dev_pairs)
         if not has_dev and "dev_pairs" not in chosen and "dev_pairs" not in self.recalled:
-            where = "without --dev_source or --dev_pairs"
+            where = f"without {named('dev_source')} or {named('dev_pairs')}"
             if "dev_pairs" in self.user_options:
-                where = "with --dev_pairs=0, without a dev text"
+                where = f"with {named('dev_pairs', 0)}, without a dev text"
             self.refuse(options.OF_DEV_TEXT, where)
         if not has_dev and recipe.schedule == "plateau":
-            raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
+            raise ValueError(
+                f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
+                f"{named('dev_pairs')}"
+            )
         return text, model, recipe, start
 
     def refuse(self, names: Collection[str], where: str) -> None:
@@ -169,7 +175,7 @@ class Training:
         for owner in options.OWNERS:
             owner.check(self.user_options)
         if (monitor := self.user_options.get("monitor", "bleu")) not in SCORES:
-            raise ValueError(f"Recipe: monitor is {monitor!r}, wanted one of {[*SCORES]}")
+            raise OptionError("Recipe", "monitor", monitor, f"one of {[*SCORES]}")
         check_folder("model_dir", str(self.model_dir))
         check_outside_models("model_dir", str(self.model_dir))
         for name, path in self.texts.items():
@@ -179,21 +185,22 @@ class Training:
             if name not in self.texts and not (name == "train_target" and "train" in tables):
                 alone = self.texts.get("train_source")
                 table = f"; if {alone} is a table of both sides, its name must end in .tsv"
-                raise ValueError(f"--{name} is missing{table if alone else ''}")
+                raise ValueError(f"{named(name)} is missing{table if alone else ''}")
         is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
         if not (is_pair or "dev" in tables):
-            raise ValueError("--dev_source and --dev_target go together")
+            raise ValueError(f"{named('dev_source')} and {named('dev_target')} go together")
         for name, path in self.texts.items():
             self._check_text(name, path)
         if init_from := self.user_options.get("init_from"):
             start, folder = Path(init_from).resolve(), self.model_dir.resolve()
             if start in (folder, folder / "best", folder / "start"):
                 raise ValueError(
-                    f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
-                    "resume that training, or name another --model_dir to start a new one"
+                    f"{named('init_from')} is {init_from}, the model of {named('model_dir')} "
+                    "itself: leave it out to resume that training, or name another "
+                    f"{named('model_dir')} to start a new one"
                 )
         if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
-            self.refuse(["dev_pairs"], "with --dev_source")
+            self.refuse(["dev_pairs"], f"with {named('dev_source')}")
         if self.recipe_name is not None or not (self.model_dir / options.FILE).is_file():
             _ = self.chosen(TYPICAL).recipe  # else the options of the folder count
 
@@ -206,8 +213,8 @@ class Training:
             if self.recipe_name is None:
                 raise
             raise ValueError(
-                f"{error}; --recipe={self.recipe_name} uses its own files, in "
-                f"--data_dir, where you name none"
+                f"{error}; {named('recipe', self.recipe_name)} uses its own files, in "
+                f"{named('data_dir')}, where you name none"
             ) from error
 
     @property
@@ -219,8 +226,9 @@ class Training:
             if source is not None and is_table(source):
                 if source == target:
                     raise ValueError(
-                        f"--{name}_target is {target}, the same as --{name}_source; leave "
-                        f"--{name}_target out to read both columns of the table"
+                        f"{named(name + '_target')} is {target}, the same as "
+                        f"{named(name + '_source')}; leave {named(name + '_target')} out to read "
+                        "both columns of the table"
                     )
                 if target is None:
                     tables[name] = source
@@ -265,8 +273,8 @@ class Training:
             is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
             if not is_ours and module not in self.modules:
                 raise ValueError(
-                    f"{file} has --{part}={recalled[part]}, a class of the module {module}; if you "
-                    f"trust that module, set --modules={module}"
+                    f"{file} has {named(part, recalled[part])}, a class of the module {module}; "
+                    f"if you trust that module, set {named('modules', [module])}"
                 )
         return replace(self, recalled=recalled)
 

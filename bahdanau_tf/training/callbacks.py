@@ -19,6 +19,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, score_corpus
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import describe_device
+from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import LOW, as_array
 from bahdanau_tf.training.folder import Log
@@ -131,11 +132,14 @@ class Divergence(RunCallback):
                 f"not finite; its sentence pairs are in {self._path}"
             )
         if self._in_a_row >= run.recipe.max_skipped:
-            raise ValueError(
-                f"Recipe: max_skipped is {self._in_a_row}, and the loss or gradient of that many "
+            raise OptionError(
+                "Recipe",
+                "max_skipped",
+                self._in_a_row,
+                why=f"and the loss or gradient of that many "
                 f"updates in a row was not finite; their sentence pairs are in {self._path}. The "
-                "last checkpoint is kept: the same command with a lower --learning_rate resumes "
-                "from it. If its weights are already too large, start in another folder"
+                f"last checkpoint is kept: the same command with a lower {named('learning_rate')} "
+                "resumes from it. If its weights are already too large, start in another folder",
             )
 
 
@@ -276,7 +280,7 @@ class Logger(RunCallback):
         if is_low and run.recipe.monitor == "bleu":
             run.line.note(
                 f"dev BLEU ({run.tokenize}) is still below {LOW:g}: the best model is chosen "
-                "by dev loss; if it stays that low, try another tokenizer (--tokenize)"
+                f"by dev loss; if it stays that low, try another tokenizer ({named('tokenize')})"
             )
         record["seconds"] = run.schedule.seconds
         record["device"] = describe_device()
@@ -396,7 +400,7 @@ class Doubts(RunCallback):
 
 def advice(otherwise: str) -> str:
     """What may be wrong if a loss does not fall, and what helps."""
-    return f"the training is diverging (a lower --learning_rate helps), or it {otherwise}"
+    return f"the training is diverging (a lower {named('learning_rate')} helps), or it {otherwise}"
 
 
 def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.evaluation.scores import METRICS, SCORES
 from bahdanau_tf.system.files import reason
+from bahdanau_tf.system.ranges import named
 
 _AGAIN = "Fix that, then run the same command again"
 
@@ -141,7 +142,7 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         raise OSError(
-            f"model_dir: {path} could not be written: {reason(error)}; what "
+            f"{named('model_dir')}: {path} could not be written: {reason(error)}; what "
             f"was written before is kept. {_AGAIN}"
         ) from error
 
@@ -160,7 +161,7 @@ def explain_tensorflow_errors() -> Iterator[None]:
             ) from error
         advice = _AGAIN
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            advice = "With a smaller --batch_size, in another folder, it may fit"
+            advice = f"With a smaller {named('batch_size')}, in another folder, it may fit"
         raise OSError(f"train: {reason(error)}; the last checkpoint is kept. {advice}") from error
 
 
@@ -205,10 +206,10 @@ class Checkpoints:
             pass  # a variable of another dtype
         except ValueError as error:
             raise ValueError(
-                f"model_dir: {path} is a checkpoint of another model: {error}"
+                f"{named('model_dir')}: {path} is a checkpoint of another model: {error}"
             ) from error
         raise ValueError(
-            f"model_dir: {path} does not have the variables of this model or "
+            f"{named('model_dir')}: {path} does not have the variables of this model or "
             "its optimizer: another version of bahdanau_tf wrote it; continue "
             "with that version, or name another folder"
         )

@@ -20,6 +20,7 @@ from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, TextOptions
 from bahdanau_tf.options.training import KINDS
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
+from bahdanau_tf.system.ranges import named
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.translation.saved import write_translator
@@ -34,18 +35,18 @@ THREADS = "threads"
 _VOCABULARY = "{}_vocabulary_checksum"
 _ANOTHER_TEXT = (
     "{folder}/best was chosen on another dev set or without one, or there is none now; use the "
-    "same --dev_source and --dev_target as before, name another folder, or move {folder}/best away "
+    "same {dev_source} and {dev_target} as before, name another folder, or move {folder}/best away "
     "to choose again"
 )
 # What to do about settings that differ, for those that are not flags.
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
-    "use the same --train_source and --train_target as before, or name another folder",
-    THREADS: "{folder} was trained with --deterministic and {before} threads, but now there are "
-    "{after}, which may round differently; set --threads={before}, or name another folder",
+    "use the same {train_source} and {train_target} as before, or name another folder",
+    THREADS: "{folder} was trained with {deterministic} and {before} threads, but now there are "
+    "{after}, which may round differently; set {threads}={before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
     DEV_TOKENIZER: "the BLEU of {folder}/best is with the tokenizer {before}, but now it is "
-    "{after}; set --tokenize={before}, name another folder, or move {folder}/best away to "
+    "{after}; set {tokenize}={before}, name another folder, or move {folder}/best away to "
     "choose again",
     **{
         _VOCABULARY.format(side): f"the {side} vocabulary is not the one that "
@@ -64,6 +65,13 @@ FREE = (
 _DEFAULTS = {x.name: x.default for options in (TextOptions, Recipe) for x in fields(options)}
 
 
+class _Names(dict[str, object]):
+    """Values for a template; the other names in it are options."""
+
+    def __missing__(self, name: str) -> str:
+        return named(name)
+
+
 class Change(NamedTuple):
     """A setting as written in the folder, and as it is now."""
 
@@ -74,31 +82,31 @@ class Change(NamedTuple):
     @property
     def called(self) -> str:
         """How a user calls the setting."""
-        return f"--{self.name}" if self.name in KINDS else self.name
+        return named(self.name) if self.name in KINDS else self.name
 
     @property
     def note(self) -> str:
         """The sentence for an option that a training may change."""
         is_limit = self.name in ("updates", "minutes")
         before, after = (f"{x}{' (no limit)' * (is_limit and x == 0)}" for x in self[1:])
-        return f"--{self.name} is {after} from now on; it was {before}"
+        return f"{named(self.name)} is {after} from now on; it was {before}"
 
     def refusal(self, folder: Path) -> ValueError:
         """The error for a setting that a training cannot change."""
         name, before, after = self
         if name in _SENTENCES:
-            text = _SENTENCES[name].format(folder=folder, before=before, after=after)
+            text = _SENTENCES[name].format_map(_Names(folder=folder, before=before, after=after))
         elif name in Recipe.__dataclass_fields__:
             text = (
-                f"--{name} is {after!r}, but {before!r} in the training in {folder}, which cannot "
-                f"change it; leave --{name} out to resume, or name another folder"
+                f"{named(name)} is {after!r}, but {before!r} in the training in {folder}, which "
+                f"cannot change it; leave {named(name)} out to resume, or name another folder"
             )
         else:
             text = (
                 f"{folder} holds another model: {self.called} is {before!r} there "
                 f"and {after!r} now; name another folder"
             )
-        return ValueError(f"model_dir: {text}")
+        return ValueError(f"{named('model_dir')}: {text}")
 
 
 def of_training(
@@ -143,10 +151,10 @@ def read_settings(path: Path) -> dict[str, object]:
     """Reads what `write_settings` wrote; raises ValueError if it is missing, damaged or too new."""
     if not path.is_file():
         raise ValueError(
-            f"model_dir: {path.parent} holds a model, but {path}, "
+            f"{named('model_dir')}: {path.parent} holds a model, but {path}, "
             "the file of its settings, is missing; name another folder"
         )
-    return read_versioned(path, FORMAT_VERSION, "model_dir")
+    return read_versioned(path, FORMAT_VERSION, named("model_dir"))
 
 
 def changes(path: Path, settings: Settings) -> Iterator[Change]:
@@ -165,9 +173,9 @@ def changes(path: Path, settings: Settings) -> Iterator[Change]:
 def _completed(before: Settings, now: Settings, path: Path) -> dict[str, object]:
     if unknown := before.keys() - now.keys() - {"format_version"}:
         raise ValueError(
-            f"model_dir: {path} has {', '.join(sorted(unknown))}, which this version of "
+            f"{named('model_dir')}: {path} has {', '.join(sorted(unknown))}, which this version of "
             "bahdanau_tf does not know; continue with the version that began the training, or "
-            "train its model further in another folder, with --init_from"
+            f"train its model further in another folder, with {named('init_from')}"
         )
     return {name: _DEFAULTS.get(name) for name in now} | dict(before)
 
@@ -339,12 +347,13 @@ class ModelFolder:
         is_first = len(faults) == 1 and faults[0].startswith("ckpt-1:")
         if not (newest or self.best.exists() or is_first) and faults:
             raise ValueError(
-                f"model_dir: {self.path} has no checkpoint that can be read ({'; '.join(faults)}); "
-                "name another folder, or remove these checkpoints to start again"
+                f"{named('model_dir')}: {self.path} has no checkpoint that can be read "
+                f"({'; '.join(faults)}); name another folder, or remove these checkpoints to start "
+                "again"
             )
         if not newest and self.best.exists():
             raise ValueError(
-                f"model_dir: {self.best} exists, but no checkpoint to resume from "
+                f"{named('model_dir')}: {self.best} exists, but no checkpoint to resume from "
                 f"({'; '.join(faults) or 'there is none'}); name another folder, for example to "
                 f"train that model further (init_from), or move {self.best} away to start again"
             )
@@ -400,8 +409,9 @@ class ModelFolder:
         file = self.path / LOCK
         if not file.is_file() or file.read_text("utf-8") != f"{os.getpid()}\n":
             raise OSError(
-                f"model_dir: {self.path} was moved or replaced while it was trained; the folder "
-                "that it was has all that was saved, and as --model_dir it resumes the training"
+                f"{named('model_dir')}: {self.path} was moved or replaced while it was trained; "
+                f"the folder that it was has all that was saved, and as {named('model_dir')} it "
+                "resumes the training"
             )
 
     def save_best(self, translator: Translator) -> None:
@@ -434,7 +444,7 @@ def locked(model_dir: Path) -> Iterator[None]:
         if takes_lock(file) is False:
             file.seek(0)
             raise ValueError(
-                f"model_dir: {model_dir} is being trained by process "
+                f"{named('model_dir')}: {model_dir} is being trained by process "
                 f"{file.read().strip()}; wait for it, or name another folder"
             )
         try:

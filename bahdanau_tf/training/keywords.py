@@ -25,8 +25,8 @@ from bahdanau_tf.options import Recipe, training
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
-from bahdanau_tf.system.ranges import did_you_mean
-from bahdanau_tf.system.terminal import StatusLine, amount, worded
+from bahdanau_tf.system.ranges import OptionError, did_you_mean
+from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.training.ask import GIVEN, Training, is_begun, recall_texts
 from bahdanau_tf.training.folder import Log
 from bahdanau_tf.training.loop import check_callbacks, run
@@ -87,7 +87,6 @@ def _alone() -> Iterator[None]:
         _fitting.release()
 
 
-@worded(training.with_keywords)
 @_alone()
 def fit(
     source: Text | Pairs | None = None,
@@ -214,7 +213,7 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
     for name, value in keywords.items():
         kind, wanted = _KEYWORDS[name]
         if not isinstance(value, kind):
-            raise ValueError(f"fit: {name} is {value!r}, wanted {wanted}")
+            raise OptionError("fit", name, value, wanted)
     recipe, names = keywords["recipe"], training.recipe_names()
     if isinstance(recipe, str) and recipe not in names:
         raise ValueError(
@@ -257,7 +256,7 @@ def _texts(
     both = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
     is_one_side = isinstance(dev, str | os.PathLike) and not is_table(dev)
     if is_one_side or not all(isinstance(side, _KEYWORDS["target"][0]) for side in both):
-        raise ValueError(f"fit: dev is {dev!r}, wanted {_KEYWORDS['dev'][1]}")
+        raise OptionError("fit", "dev", dev, _KEYWORDS["dev"][1])
     texts: dict[str, str] = {}
     for name, (first, second) in (("train", (source, target)), ("dev", both)):
         both_sides: dict[str, Any] = {"source": first, "target": second}

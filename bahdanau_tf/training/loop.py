@@ -18,8 +18,8 @@ from bahdanau_tf.data.dataset import fitting, longer_sides, stream_batches
 from bahdanau_tf.evaluation.scores import SCORES, ScoreOptions, bleu_metric, fitting_tokenizer
 from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe, training as options
-from bahdanau_tf.options.fields import as_flag
 from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.training import callbacks as own, update as updates
 from bahdanau_tf.training.ask import Training, TrainingFiles
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
@@ -206,13 +206,13 @@ def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model
     cluster = Cluster(strategy)
     corpus, dev, tokenize = files.corpus, files.dev, ""
     if recipe.monitor not in SCORES:
-        raise ValueError(f"Recipe: monitor is {recipe.monitor!r}, wanted one of {[*SCORES]}")
+        raise OptionError("Recipe", "monitor", recipe.monitor, f"one of {[*SCORES]}")
     if dev is not None:
         references = [line.decode() for line in dev.read(dev.rows)[1]]
         tokenize = recipe.tokenize or fitting_tokenizer(translator.target_text, references)
         bleu_metric(ScoreOptions(tokenize))  # raises if there is none
     elif recipe.schedule == "plateau":
-        raise ValueError("Recipe: schedule is 'plateau' without a dev set, wanted one")
+        raise OptionError("Recipe", "schedule", "plateau", "a dev set")
     texts = translator.source_text, translator.target_text
     with strategy.scope():
         epoch = updates.updates_per_epoch(corpus, *texts, recipe)
@@ -221,7 +221,7 @@ def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model
     update, saved_optimizer, notes = updates.make_update(translator, optimizer, recipe)
     threads = updates.threads_of(recipe) if recipe.deterministic else None
     if threads is not None:
-        notes.append(f"deterministic, with --threads={threads}")
+        notes.append(f"deterministic, with {named('threads', threads)}")
     state = State()
     checkpoints = Checkpoints(
         model_dir / "checkpoints",
@@ -284,7 +284,7 @@ def train_to_the_end(
     callbacks.on_train_begin()
     over = f"nothing left to do: {ENDINGS.get(run.ending)}"
     if (used := run.used.get(run.ending)) is not None:
-        limit = as_flag(run.ending, getattr(run.recipe, run.ending))
+        limit = named(run.ending, getattr(run.recipe, run.ending))
         over += f", {used} of {limit}; a larger number resumes the training"
     run.note(over if run.ending else "building the graph of an update")
     (is_due,) = run.cluster.from_chief([run.folder.needs_evaluation])

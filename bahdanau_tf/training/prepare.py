@@ -27,6 +27,7 @@ from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.script import UNKNOWN, guess_language
@@ -61,10 +62,8 @@ def prepare(training: Training) -> tuple[Training, Translator, TrainingFiles]:
         ValueError: A text cannot be used, or the folder has a model with other settings.
     """
     if (training.model_dir / "translator.json").exists():
-        raise ValueError(
-            f"Training: model_dir is {str(training.model_dir)!r}, which holds a translator, wanted "
-            "a folder to train in"
-        )
+        folder_name, why = str(training.model_dir), "which holds a translator"
+        raise OptionError("Training", "model_dir", folder_name, "a folder to train in", why)
     is_new = not training.is_begun
     for name, table in training.tables.items():
         (write_columns if is_new else check_columns)(table, training.model_dir, name)
@@ -147,8 +146,8 @@ def load(training: Training) -> Translator:
     model_dir = training.model_dir
     if not (model_dir / TEXT).is_file():
         raise ValueError(
-            f"model_dir: {model_dir} lacks the files that the chief has written, wanted a folder "
-            "that all machines share"
+            f"{named('model_dir')}: {model_dir} lacks the files that the chief has written, wanted "
+            "a folder that all machines share"
         )
     keras.utils.set_random_seed(training.recipe.seed)
     if training.start.init_from is not None:
@@ -216,8 +215,8 @@ def held_out(
     has_only_leftovers = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
     if texts.exists() and not has_only_leftovers:
         raise ValueError(
-            f"--model_dir: {texts}, for the dev and training text, exists already; name "
-            "another folder, or set --dev_source and --dev_target"
+            f"{named('model_dir')}: {texts}, for the dev and training text, exists already; name "
+            f"another folder, or set {named('dev_source')} and {named('dev_target')}"
         )
     try:
         max_length = training.recipe.max_length
@@ -238,16 +237,16 @@ def _check_held_out(training: Training, files: TrainingFiles) -> None:
     path, dev_pairs = model_dir / HELD_OUT, _dev_pairs(training)
     if path.is_file() and files.dev_source is not None:
         raise ValueError(
-            f"--dev_source is {files.dev_source}, but the dev text of {model_dir} was held out of "
-            "its training text; leave --dev_source and --dev_target out to resume, or name another "
-            "folder"
+            f"{named('dev_source')} is {files.dev_source}, but the dev text of {model_dir} was "
+            f"held out of its training text; leave {named('dev_source')} and {named('dev_target')} "
+            "out to resume, or name another folder"
         )
     if path.is_file():
         folder.check_settings(path, _as_settings(files.corpus, dev_pairs))
     elif dev_pairs:
         raise ValueError(
-            f"--{folder.DEV_PAIRS} is {dev_pairs}, but none were held out of the training text of "
-            f"{model_dir}; leave it out to resume, or name another folder"
+            f"{named(folder.DEV_PAIRS)} is {dev_pairs}, but none were held out of the training "
+            f"text of {model_dir}; leave it out to resume, or name another folder"
         )
 
 
@@ -264,9 +263,11 @@ def load_start(init_from: str) -> Translator:
         translator = load_best(init_from)
     except ValueError as error:
         message = str(error).removeprefix("Translator.load: ")
-        raise ValueError(f"--init_from: {message}") from error
+        raise ValueError(f"{named('init_from')}: {message}") from error
     if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
-        raise ValueError(f"--init_from: {init_from} holds an ensemble, wanted a single model")
+        raise ValueError(
+            f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
+        )
     return translator
 
 
@@ -291,7 +292,7 @@ def _copied(training: Training, files: TrainingFiles, trained: Translator) -> Tr
     start = training.start
     if training.recipe.sample_subwords and isinstance(trained.source_text, WordTokenizer):
         raise ValueError(
-            f"--sample_subwords: {start.init_from} has words, not sub-words; leave it out"
+            f"{named('sample_subwords')}: {start.init_from} has words, not sub-words; leave it out"
         )
     if trained.lexicon is not None:
         StatusLine().note(
@@ -319,7 +320,7 @@ def _grown(text: Tokenizer, path: str, start: StartOptions) -> WordTokenizer:
     """A tokenizer with the most frequent words of a text that are unknown to it."""
     if not isinstance(text, WordTokenizer):
         raise ValueError(
-            f"--added_words: {start.init_from} has sub-words, which can write any word; "
+            f"{named('added_words')}: {start.init_from} has sub-words, which can write any word; "
             "leave it out"
         )
     return with_added_words(text, [path], start.added_words)
@@ -392,9 +393,9 @@ def _language(side: str, text: TextOptions, path: str, before: Mapping[str, obje
     if name in text.unused():
         return None
     language = _guess(path)
-    note = f"guessed from the text; --{name} overrides"
+    note = f"guessed from the text; {named(name)} overrides"
     if language == UNKNOWN:
-        note = f"unknown: text is split by general rules; --{name}=CODE sets it"
+        note = f"unknown: text is split by general rules; {named(name)}=CODE sets it"
     StatusLine().note(f"{side} language: {language} ({note})")
     return language
 
@@ -419,10 +420,12 @@ def check_words(text: TextOptions, files: TrainingFiles) -> None:
         path = getattr(files, f"train_{side}")
         language = getattr(text, f"{side}_language") or UNKNOWN
         if not _has_words(path, language):
-            raise ValueError(
-                f"TextOptions: tokenizer is 'word', and {path} has no spaces "
-                "between words, so whole sentences would be words; wanted "
-                "--tokenizer=unigram or bpe, or spaces between the words"
+            raise OptionError(
+                "TextOptions",
+                "tokenizer",
+                "word",
+                "unigram or bpe, or spaces between the words",
+                f"and {path} has no spaces between words, so whole sentences would be words",
             )
 
 
@@ -477,7 +480,6 @@ def _size_named(side: str) -> Iterator[None]:
     """Puts the name of the option into a tokenizer's error about its size."""
     try:
         yield
-    except ValueError as error:
-        name = f"TextOptions: {side}_vocabulary_size"
-        text = str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
-        raise ValueError(text) from error
+    except OptionError as error:
+        name = f"{side}_vocabulary_size"
+        raise OptionError("TextOptions", name, error.value, error.wanted) from error

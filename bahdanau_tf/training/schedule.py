@@ -17,6 +17,7 @@ from bahdanau_tf import optimizers
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.recipe import Name, ScheduleCall
+from bahdanau_tf.system.ranges import OptionError
 
 LARGEST_WARMUP = 0.1  # share of a training of limited time
 
@@ -152,17 +153,14 @@ def _make_schedule(
         if isinstance(owner, type) and issubclass(owner, LearningRateSchedule):
             break
     else:
-        raise ValueError(
-            f"Recipe: schedule is {schedule!r}, but keras.optimizers.schedules has no class "
-            f"{call.owner}"
-        )
+        why = f"but keras.optimizers.schedules has no class {call.owner}"
+        raise OptionError("Recipe", "schedule", schedule, why=why)
     keywords = {name: number(argument) for name, argument in call.keywords.items()}
     try:
         return owner(*map(number, call.arguments), **keywords)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Recipe: schedule is {schedule!r}, which cannot be made: {error}"
-        ) from error
+        why = f"which cannot be made: {error}"
+        raise OptionError("Recipe", "schedule", schedule, why=why) from error
 
 
 def make_optimizer(recipe: Recipe, schedule: Schedule) -> Guarded:

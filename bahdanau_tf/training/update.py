@@ -20,6 +20,7 @@ from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
@@ -228,9 +229,12 @@ def check_compiles(recipe: Recipe, model: keras.Model) -> None:
     }
     for name, is_there in obstacles.items():
         if is_there:
-            raise ValueError(
-                f"Recipe: jit_compile is 'on' with {name}, wanted batches of batch_size pairs up "
-                "to a max_length, no risk_samples and one device"
+            raise OptionError(
+                "Recipe",
+                "jit_compile",
+                "on",
+                f"batches of batch_size pairs up to a max_length, no risk_samples and one device, "
+                f"not {name}",
             )
 
 
@@ -318,9 +322,12 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
     """Raises if an update is to have several batches of several replicas."""
     replicas = strategy.num_replicas_in_sync
     if recipe.accumulate > 1 and replicas > 1:
-        raise ValueError(
-            f"Recipe: accumulate is {recipe.accumulate} with {replicas} devices, wanted 1 with a "
-            "larger batch_size, of which each device has a share in memory"
+        raise OptionError(
+            "Recipe",
+            "accumulate",
+            recipe.accumulate,
+            f"1 with {replicas} devices and a larger batch_size, of which each device has a share "
+            "in memory",
         )
 
 

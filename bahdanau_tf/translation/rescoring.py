@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.translation.result import Scored
 
 GRID = tuple(step / 100 for step in range(101))
@@ -57,10 +58,8 @@ class Hypothesis:
             text = text.replace(_ESCAPED, _BAR)
             return cls(int(number), text, features, float(score), tuple(rest))
         except ValueError:
-            raise ValueError(
-                f"Hypothesis.parse: {line!r}, wanted a number {_BAR} a "
-                f"hypothesis {_BAR} features {_BAR} a score"
-            ) from None
+            wanted = f"a number {_BAR} a hypothesis {_BAR} features {_BAR} a score"
+            raise OptionError("Hypothesis.parse", "line", line, wanted) from None
 
 
 def fields(*texts: str) -> str:
@@ -103,9 +102,9 @@ def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
     for number, line in enumerate(lines, 1):
         try:
             yield number, Hypothesis.parse(line)
-        except ValueError as error:
-            _, _, said = str(error).partition(": ")
-            raise MalformedListError(f"line {number} is {said}") from None
+        except OptionError as error:
+            said = f"line {number} is {error.value!r}, wanted {error.wanted}"
+            raise MalformedListError(said) from None
 
 
 def score_nbest(
