@@ -102,7 +102,7 @@ def test_utf16_is_named(tmp_path, monkeypatch, encoding, pack):
         ("a cat\na dog\n".encode("utf-16-le"), "line 1 has a NUL.*UTF-16: `iconv -f UTF-16LE -t"),
         ("a cat\na dog\n".encode("utf-16-be"), "line 1 has a NUL.*UTF-16: `iconv -f UTF-16BE -t"),
         ("кот\nпёс\n".encode("utf-16-le"), "line 2 has a NUL.*`iconv -f UTF-16LE -t"),
-        (b"a cat\n" * 40 + b"a\0dog\n", "line 41 has a NUL, wanted text; `tr -d"),
+        (b"a cat\n" * 40 + b"a\0dog\n", r"line 41 has a NUL.*if there are few, `tr -d"),
         ("un été\n".encode("latin-1"), "line 1 is not UTF-8; .*`iconv -f WINDOWS-1252 -t UTF-8`"),
         (b"a cat\ra dog\r", r"return.* alone, wanted line feeds: .*`tr '\\r' '\\n'`"),
         (b"a cat\r" * 200_000, "carriage returns alone"),  # longer than a line may be

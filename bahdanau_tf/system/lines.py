@@ -39,9 +39,6 @@ LONGEST_LINE = 1 << 20
 longest_line = LONGEST_LINE
 
 
-NULS = 0.05  # the share of NULs in a text from which it is probably UTF-16
-
-
 def check_line(size: int, number: int, name: str) -> None:
     """Raises a ValueError if line `number` of a text has more bytes than `longest_line`."""
     if size > longest_line:
@@ -69,9 +66,10 @@ def decoded(lines: bytes, before: int, name: str) -> str:
     if (place := lines.find(b"\0")) >= 0:
         # A text in UTF-16 starts with the NUL of an ASCII letter, or has it behind the letter.
         order = "LE" if before or place % 2 else "BE"
-        fault = f"has a NUL, wanted UTF-8; probably UTF-16: `iconv -f UTF-16{order} -t UTF-8`"
-        if lines.count(b"\0") < NULS * len(lines):
-            fault = r"has a NUL, wanted text; `tr -d '\000'` removes it"
+        fault = (
+            f"has a NUL, wanted UTF-8; probably UTF-16: `iconv -f UTF-16{order} -t UTF-8`, or if "
+            r"there are few, `tr -d '\000'`"
+        )
     else:
         try:
             return lines.decode()
