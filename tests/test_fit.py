@@ -92,6 +92,8 @@ def test_sentences_are_written_into_the_folder(
         bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model")
     moved = (tmp_path / "model").rename(tmp_path / "moved")
     assert bahdanau_tf.fit(model_dir=moved).history.result.steps == 4
+    with pytest.raises(ValueError, match=r"model_dir: .* is a file, wanted a folder"):
+        bahdanau_tf.fit(pairs, model_dir=moved / "log.jsonl")
     assert not (tmp_path / "model").exists()
     monkeypatch.chdir(tmp_path)  # the texts in a folder are not those of --data_dir
     assert main(["train", "--model_dir=moved", f"--data_dir={tmp_path / 'corpus'}"]) == 0

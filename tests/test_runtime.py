@@ -270,6 +270,10 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     flags = [f"--model_dir={tmp_path / 'model'}", "--format=onnx", f"--export_dir={exported}"]
     for path in (text, reference):
         path.write_text("".join(f"{line}\n" for line in SENTENCES))
+    empty = tmp_path / "empty"
+    empty.write_text("\n \n")
+    assert cli.main(["export", *flags, "--beam_size=3", f"--compare={empty}"]) == 2
+    assert "has no line with words" in capsys.readouterr().err
     assert cli.main(["export", *flags, "--beam_size=3", f"--compare={text}"]) == 0
     out, err = capsys.readouterr()
     assert out == f"{exported}\n"

@@ -75,6 +75,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
         common.from_flags(flags, Decoding).check_without_tensorflow()
+        if flags.compare is not None and not _sentences(flags.compare):
+            raise ValueError(f"--compare: {flags.compare} has no line with words, wanted some")
     else:
         common.refuse(flags, ["int8", "compare"], "without --format=onnx")
 
@@ -109,11 +111,15 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 0
 
 
+def _sentences(path: str) -> list[str]:
+    return [line for line in read_lines(path) if line.strip()]
+
+
 def _compared(translator: Translator, folder: str, path: str) -> str:
     """A sentence about how many lines of a file an export translates as the model does."""
     from bahdanau_tf import runtime
 
-    lines = [line for line in read_lines(path) if line.strip()]
+    lines = _sentences(path)
     exported = runtime.Translator.load(folder)
     pairs = zip(translator.translate(lines), exported.translate(lines), strict=True)
     equal = sum(own.text == other.text for own, other in pairs)

@@ -22,7 +22,7 @@ import keras
 from bahdanau_tf.data.parallel import SIDES, is_table
 from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, training
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import check_folder, write_atomically
 from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
 from bahdanau_tf.system.ranges import OptionError, did_you_mean
@@ -167,6 +167,7 @@ def fit(
             temporary = tempfile.mkdtemp(prefix="bahdanau_tf-")
             undo.callback(shutil.rmtree, temporary, ignore_errors=True)
         folder = Path(temporary, "model") if model_dir is None else Path(model_dir)
+        check_folder("model_dir", str(folder))
         texts = _texts(folder, source, target, dev)
         others = {"modules": modules, "tensorboard": tensorboard, "threads": threads}
         asked = _asked(texts, folder, recipe, user_options, others)
