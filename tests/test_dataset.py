@@ -541,7 +541,7 @@ def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_p
     assert lengths.tolist() == [source for source, _ in sizes]
     said = fitting(lengths, len(corpus), 7)
     assert said.startswith("13 of 100 sentence pairs have 1 to 7 tokens")
-    (limit,) = re.findall(r"--max_length=(\d+)", said)
+    (limit,) = re.findall(r"max_length=(\d+)", said)
     assert 90 <= np.count_nonzero(lengths <= int(limit)) < 100
     assert fitting(lengths, len(corpus), int(limit)).endswith("both sides")
 

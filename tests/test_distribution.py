@@ -251,7 +251,7 @@ def test_a_worker_with_other_flags_is_refused(folder):
     with started([command, [*command, "--batch_size=9"]]) as running:
         chief, other = ended(running)
     assert (chief.status, other.status) == (2, 2)
-    refusal = "--batch_size is 9 on worker 1 and 80 on the chief, wanted"
+    refusal = "batch_size is 9 on worker 1 and 80 on the chief, wanted"
     assert f"bahdanau-tf: train: {refusal}" in other.errors
     assert "another worker has ended or cannot be" in chief.errors
     assert "Traceback" not in chief.errors + other.errors
@@ -321,7 +321,7 @@ def test_several_batches_of_several_replicas_are_refused():
     single, double = (SimpleNamespace(num_replicas_in_sync=n) for n in (1, 2))
     check_accumulates(Recipe(accumulate=3), single)
     check_accumulates(Recipe(), double)
-    with pytest.raises(ValueError, match="accumulate is 3 with 2 devices"):
+    with pytest.raises(ValueError, match="accumulate is 3, wanted 1 with 2 devices"):
         check_accumulates(Recipe(accumulate=3), double)
 
 
@@ -330,7 +330,7 @@ def test_other_settings_than_the_chiefs_are_refused():
     chief = SimpleNamespace(number=1, text_from_chief=lambda _: json.dumps(chiefs))
     check_alike(chief, chiefs)
     for change, complaint in (
-        ({"recipe": {"batch_size": 9}}, "--batch_size is 9 on worker 1 and 8"),
+        ({"recipe": {"batch_size": 9}}, "batch_size is 9 on worker 1 and 8"),
         ({"training_text_checksum": "b"}, "worker 1 has a different text"),
     ):
         with pytest.raises(ValueError, match=complaint):

@@ -203,9 +203,9 @@ def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
     options = with_languages(languages(), files, {})
     assert options == languages("ja", "en")
     assert capsys.readouterr().err == (
-        "source language: ja (guessed from the text; --source_language "
+        "source language: ja (guessed from the text; source_language "
         "overrides)\n"
-        "target language: en (guessed from the text; --target_language "
+        "target language: en (guessed from the text; target_language "
         "overrides)\n"
     )
 

@@ -163,7 +163,7 @@ def test_a_recipe_asks_for_samples():
 
 def test_sampled_sub_words_are_refused():
     """Against them the right translation, split as usual, is a bad one."""
-    with pytest.raises(ValueError, match="sample_subwords is True with risk"):
+    with pytest.raises(ValueError, match="sample_subwords is True, wanted False with risk"):
         Recipe(risk_samples=5, sample_subwords=True)
 
 

@@ -314,5 +314,5 @@ def test_float16_needs_one_batch_for_an_update():
     optimizer = SGD(0.1, gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match="float16 with 2 batches"):
         update.with_loss_scale(optimizer, model, "float16")
-    with pytest.raises(ValueError, match="accumulate is 2 with product_dtype"):
+    with pytest.raises(ValueError, match="accumulate is 2, wanted 1 with product_dtype"):
         replace(RECIPE, accumulate=2, product_dtype="float16")

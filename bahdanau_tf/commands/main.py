@@ -127,7 +127,7 @@ def _run(name: str, arguments: list[str]) -> int:
         if getattr(command, "needs_tensorflow", lambda *_: True)(*inputs):
             _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
-            imported(module, f"modules is {module!r}")
+            imported(module, "modules", module)
         with _short_warnings(name):
             status = command.run(*inputs)
         sys.stdout.flush()

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.recurrent import Encoded, Mask, as_mask
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import OptionError, size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -415,7 +415,5 @@ def as_attention(owner: str, attention: object) -> Attention | FixedContext | No
     attention = weights.deserialized(attention)
     if isinstance(attention, (Attention, FixedContext, type(None))):
         return attention
-    raise ValueError(
-        f"{owner}: attention is {weights.described(attention)}, wanted a subclass of Attention "
-        "such as BahdanauAttention, FixedContext, or None"
-    )
+    wanted = "a subclass of Attention such as BahdanauAttention, FixedContext, or None"
+    raise OptionError(owner, "attention", weights.described(attention), wanted)

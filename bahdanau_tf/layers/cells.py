@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.gru import gru_step, kernel_parts
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import OptionError, size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -459,10 +459,8 @@ def as_cell(owner: str, cell: object) -> Cell:
         return layer
     if is_keras_cell(layer):
         return KerasCell(layer)
-    raise ValueError(
-        f"{owner}: cell is {weights.described(layer)}, wanted a cell such as "
-        "GRUCell or keras.layers.GRUCell, or several in StackedCells"
-    )
+    wanted = "a cell such as GRUCell or keras.layers.GRUCell, or several in StackedCells"
+    raise OptionError(owner, "cell", weights.described(layer), wanted)
 
 
 def new_cell(cell: Cell) -> Cell:

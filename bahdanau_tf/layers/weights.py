@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypedDict
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.system.ranges import Shown
 from bahdanau_tf.system.tensors import Shape, product
 
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
@@ -180,11 +181,11 @@ def accepted(owner: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if takes(name)}
 
 
-def described(part: object) -> str:
+def described(part: object) -> Shown:
     """What an error calls a wrong part: a layer by its class, others fully."""
     if isinstance(part, type):
-        return f"the class {part.__name__} itself, not an instance"
-    return type(part).__name__ if isinstance(part, keras.layers.Layer) else repr(part)
+        return Shown(f"the class {part.__name__} itself, not an instance")
+    return Shown(type(part).__name__ if isinstance(part, keras.layers.Layer) else repr(part))
 
 
 def linear(inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None) -> tf.Tensor:

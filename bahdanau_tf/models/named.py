@@ -92,8 +92,10 @@ def try_parts(options: ModelOptions) -> None:
     guilty = [part for part in names if not without(part)]
     if not guilty and (other := without(*names)):
         raise other
-    parts = " and ".join(f"{part} is {names[part]!r}" for part in guilty or names)
-    raise blamed(error, f"{parts}, with which the model does not run") from error
+    part, *others = guilty or names
+    also = "".join(f"and {other} is {names[other]!r}, " for other in others)
+    what = f"{also}with which the model does not run"
+    raise blamed(error, part, names[part], what) from error
 
 
 def _failure(options: ModelOptions) -> Exception | None:
@@ -120,15 +122,15 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
         config = keras.saving.serialize_keras_object(owner(**accepted(owner, arguments)))
         part = keras.saving.deserialize_keras_object(config)
     except Exception as error:  # a user's class may raise anything
-        what = f"{field} is {name!r}, which cannot be made, saved and loaded"
-        raise blamed(error, what) from error
+        what = "which cannot be made, saved and loaded"
+        raise blamed(error, field, name, what) from error
     {"attention": as_attention, "cell": as_cell}[field]("ModelOptions", part)
     return part
 
 
 def _class(field: str, name: str) -> type:
     module, _, last = name.rpartition(".")
-    home = imported(module or LAYERS, f"{field} is {name!r}")
+    home = imported(module or LAYERS, field, name)
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]

@@ -24,6 +24,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from bahdanau_tf.system.ranges import OptionError
+
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # TensorFlow's environment variable; 1: no information
 
 
@@ -165,24 +167,22 @@ class _KerasFinder(MetaPathFinder, Loader):
         sys.meta_path.remove(self)
 
 
-def imported(module: str, what: str) -> ModuleType:
-    """Imports a module that the user names in `what`, such as "cell is 'my_module.MyCell'".
+def imported(module: str, option: str, value: str) -> ModuleType:
+    """Imports a module that the user names by an option, such as cell="my_module.MyCell".
 
-    If there is no such module, or it fails, a ValueError is raised.
+    If there is no such module, or it fails, an OptionError is raised.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f"ModelOptions: {what}, but there is no module {error.name}; add "
-            "its folder to PYTHONPATH if you trust it"
-        ) from error
+        why = f"but there is no module {error.name}; add its folder to PYTHONPATH if you trust it"
+        raise OptionError("ModelOptions", option, value, why=why) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything
-        raise blamed(error, f"{what}, but {module} cannot be imported") from error
+        raise blamed(error, option, value, f"but {module} cannot be imported") from error
 
 
-def blamed(error: BaseException, what: str) -> ValueError:
-    """The message for an error of a user's part: `what` failed, such as "cell is 'MyCell'".
+def blamed(error: BaseException, option: str, value: str, what: str) -> OptionError:
+    """The error for one of a part that the user names by an option; `what` says what failed.
 
     Raises the error itself when out of memory.
     """
@@ -191,7 +191,8 @@ def blamed(error: BaseException, what: str) -> ValueError:
     # Without Keras' appendices, on one line.
     text = re.split("Arguments received|Full object config", str(error))[0]
     words = re.sub(r"\x1b\[\d*m", "", text).split()
-    return ValueError(f"ModelOptions: {what}: {type(error).__name__}: {' '.join(words)}")
+    why = f"{what}: {type(error).__name__}: {' '.join(words)}"
+    return OptionError("ModelOptions", option, value, why=why)
 
 
 def is_shortage(error: BaseException) -> bool:

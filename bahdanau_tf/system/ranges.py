@@ -48,6 +48,12 @@ def named(name: str, value: object = None) -> str:
     return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
 
 
+class Shown(str):
+    """A value that messages show as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
 class OptionError(ValueError):
     """An option has a value that it cannot have.
 

@@ -159,7 +159,7 @@ def fit(
     own = {"minutes": minutes, "init_from": init_from}
     user_options = {**options, **{name: value for name, value in own.items() if value is not None}}
     for module in modules:
-        imported(module, f"modules is {module!r}")
+        imported(module, "modules", module)
     kept = ""
     with contextlib.ExitStack() as undo:
         if model_dir is None:
