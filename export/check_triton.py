@@ -83,7 +83,7 @@ def is_refused(port: int, body: bytes) -> bool:
 
 
 def check_deep_json(port: int, server: subprocess.Popen) -> None:
-    """The deepest JSON ends Triton; a ValueError says that triton.py then does not fail, too."""
+    """The deepest JSON ends Triton; raises a ValueError unless triton.py then fails, too."""
     try:
         survives = is_refused(port, b"[" * 150_000)
     except ConnectionError:
@@ -93,7 +93,7 @@ def check_deep_json(port: int, server: subprocess.Popen) -> None:
 
 
 def check_load(transport: str, ports: dict[str, int], wanted: dict[str, str]) -> None:
-    """Sends sentences and prints what is measured; a ValueError says that it is not as wanted."""
+    """Sends sentences, prints what is measured, and raises a ValueError if it is not as wanted."""
     client, results = Client(transport, ports), {}
 
     def send(batch: list[str]) -> None:
