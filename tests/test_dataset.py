@@ -477,7 +477,7 @@ def test_unpacked_text_is_in_an_unlinked_file(lines, tmp_path, monkeypatch):
     assert file.read([0]) == lines.paths[0].read_bytes().split(b"\n")[:1]
     del file
     gc.collect()
-    # The packed file was open, too.
+    # The packed file was also open.
     assert len(os.listdir("/proc/self/fd")) == descriptors - 2
 
 

@@ -136,6 +136,12 @@ METRICS: Mapping[str, Kind] = {
 SCORES = ("loss", *METRICS)  # of a model on its dev text
 
 
+def check_monitor(name: str) -> None:
+    """Raises an OptionError, of `Recipe`, unless there is such a score of a dev text."""
+    if name not in SCORES:
+        raise OptionError("Recipe", "monitor", name, f"one of {[*SCORES]}")
+
+
 def make_metric(name: str, options: ScoreOptions) -> Metric:
     """Makes sacreBLEU's metric of a name in METRICS; another name raises a ValueError.
 

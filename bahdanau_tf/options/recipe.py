@@ -165,7 +165,7 @@ class Recipe(OptionGroup):
         evaluate_every: Number of updates between evaluations on the dev set; 0 for once an epoch.
         monitor: How to select the best model on the dev set: "loss", by the lowest loss per word;
             or a metric of `evaluate`, such as "bleu", "chrf", "ter" or "exact", by its best score,
-            and by the lowest loss if scores are equal or below 1.
+            and by the lowest loss if scores are equal, or below 1 and higher is better.
             `patience` and "plateau" count evaluations without a better model.
         patience: Training stops after this many evaluations without a better model; with "linear"
             counted from when the rate falls.

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
-from bahdanau_tf.evaluation.scores import SCORES
+from bahdanau_tf.evaluation.scores import check_monitor
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
 from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
-from bahdanau_tf.system.ranges import OptionError, named
+from bahdanau_tf.system.ranges import named
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,7 @@ class Training:
         """Raises a ValueError for mistakes that can be found before any text is read."""
         for owner in options.OWNERS:
             owner.check(self.user_options)
-        if (monitor := self.user_options.get("monitor", "bleu")) not in SCORES:
-            raise OptionError("Recipe", "monitor", monitor, f"one of {[*SCORES]}")
+        check_monitor(self.user_options.get("monitor", Recipe.monitor))
         check_folder("model_dir", str(self.model_dir))
         check_outside_models("model_dir", str(self.model_dir))
         for name, path in self.texts.items():

@@ -60,7 +60,7 @@ class Status(RunCallback):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         run = self._run
-        best = run.state.best[run.recipe.monitor]
+        best = run.state.best_score(run.recipe.monitor)
         text = f"loss {logs['loss']:.3f}, {run.words_per_second:.0f} words/s"
         if skipped := int(run.read_optimizer("skipped_updates")):
             text += f", {amount(skipped, 'update')} skipped (not finite)"
@@ -276,7 +276,7 @@ class Logger(RunCallback):
         shown = [n for n in COLUMNS if n in record and (record[n] or n != "skipped_updates")]
         run.line.row({COLUMNS[name]: record[name] for name in shown})
         is_third = 3 <= run.step / run.evaluate_every < 4  # reported once
-        is_low = is_third and run.state.best["bleu"] < LOW
+        is_low = is_third and run.state.best_score("bleu") < LOW
         if is_low and run.recipe.monitor == "bleu":
             run.line.note(
                 f"dev BLEU ({run.tokenize}) is still below {LOW:g}: the best model is chosen "

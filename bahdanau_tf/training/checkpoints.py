@@ -95,7 +95,11 @@ class State(tf.Module):
     @property
     def best(self) -> dict[str, float]:
         """The scores of the best model on the dev set, NaN where there is none."""
-        return {name: float(getattr(self, f"best_{name}")) for name in SCORES}
+        return {name: self.best_score(name) for name in SCORES}
+
+    def best_score(self, name: str) -> float:
+        """One of the scores of the best model on the dev set."""
+        return float(getattr(self, f"best_{name}"))
 
     def record(self, scores: Mapping[str, float], monitor: str) -> bool:
         """Counts an evaluation; returns whether it is the best by `monitor`.

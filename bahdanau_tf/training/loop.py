@@ -15,7 +15,12 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import fitting, longer_sides, stream_batches
-from bahdanau_tf.evaluation.scores import SCORES, ScoreOptions, bleu_metric, fitting_tokenizer
+from bahdanau_tf.evaluation.scores import (
+    ScoreOptions,
+    bleu_metric,
+    check_monitor,
+    fitting_tokenizer,
+)
 from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.system.device import use_threads
@@ -205,8 +210,7 @@ def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model
     strategy = updates.strategy_of(model)
     cluster = Cluster(strategy)
     corpus, dev, tokenize = files.corpus, files.dev, ""
-    if recipe.monitor not in SCORES:
-        raise OptionError("Recipe", "monitor", recipe.monitor, f"one of {[*SCORES]}")
+    check_monitor(recipe.monitor)
     if dev is not None:
         references = [line.decode() for line in dev.read(dev.rows)[1]]
         tokenize = recipe.tokenize or fitting_tokenizer(translator.target_text, references)
