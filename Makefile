@@ -65,12 +65,12 @@ check-serving: $(TEST_VENV)/installed $(SERVING_VENV)/installed
 	@mkdir -p $(TEST_VENV)/run
 	cd $(TEST_VENV)/run && \
 	SERVING_PYTHON="$(CURDIR)/$(SERVING_VENV)/bin/python" ../bin/pytest \
-	-c "$(CURDIR)/pyproject.toml" -m "" "$(CURDIR)/tests/test_c_runtime.py"
+	-c "$(CURDIR)/pyproject.toml" -m "" "$(CURDIR)/tests/serving/test_c_runtime.py"
 
 check-beam: $(BEAM_VENV)/installed
 	@mkdir -p $(BEAM_VENV)/run
 	cd $(BEAM_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" -m "" \
-	"$(CURDIR)/tests/test_beam.py"
+	"$(CURDIR)/tests/serving/test_beam.py"
 
 # `make check-triton TRITON_FLAGS=--source=test.en` sends other sentences.
 check-triton: $(TRITON_VENV)/installed

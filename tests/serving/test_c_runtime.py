@@ -32,7 +32,7 @@ from bahdanau_tf import (
 from bahdanau_tf.serving.export import CORE_OPS, TEXT_OPS
 from bahdanau_tf.serving.requests import Request, probes, request as request_of
 
-EXPORT_SCRIPT = Path(__file__).resolve().parents[1] / "export" / "export.py"
+EXPORT_SCRIPT = Path(__file__).resolve().parents[2] / "export" / "export.py"
 KOREAN = ["고양이", "가", "개", "를", "본다", "잔다", "빨간", "."]
 JAPANESE = ["猫", "が", "犬", "を", "見る", "寝る", "赤い", "。"]
 NAMES = ["align", "complete", "greedy", "n_best", "score", "serving_default"]

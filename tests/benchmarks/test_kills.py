@@ -15,7 +15,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf.training import callbacks, train
 from bahdanau_tf.translation.saved import write_translator
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 files = letters.files  # the fixture
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LIBRARIES = ROOT.parent / "shared" / "gpu" / "fake_gpu.py"
 
 

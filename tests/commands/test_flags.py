@@ -728,7 +728,7 @@ time.sleep(60)
 def test_ctrl_c_ends_the_command_quietly_while_it_is_imported(tmp_path):
     """A library that is imported first sends the signal; no traceback."""
     (tmp_path / "absl.py").write_text(IMPORTED)
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     program = (
         "import signal, sys; from bahdanau_tf.__main__ import main; "
         # As in a terminal; a job in the background ignores it.

@@ -19,7 +19,7 @@ beam = pytest.importorskip("apache_beam", reason="needs Apache Beam; `make check
 from apache_beam.ml.inference.base import KeyedModelHandler, RunInference  # noqa: E402
 from apache_beam.testing.util import assert_that, equal_to  # noqa: E402
 
-KIT = Path(__file__).resolve().parents[1] / "export"
+KIT = Path(__file__).resolve().parents[2] / "export"
 
 
 @pytest.fixture(scope="module")

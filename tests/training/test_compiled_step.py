@@ -18,7 +18,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training.update import StaticShapes, check_compiles, compiled_step, train_step
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
 UPDATES = 3
 POLICIES = [

@@ -35,7 +35,7 @@ from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.translation import Translated
 
-CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 WORDS = ["[PAD]", "[UNK]", "[END]", "one", "two", "three", "four"]
 PAIRS = [["one", "two"], ["two", "one"], ["three"], ["four", "three", "one"]]
 SOURCE = np.array([[3, 4, 2], [5, 2, 0]], "int32")

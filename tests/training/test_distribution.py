@@ -30,7 +30,7 @@ from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.folder import check_alike
 from bahdanau_tf.training.update import check_accumulates, rows_of_replica, strategy_of
 
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = Path(__file__).parents[1] / "worker.py"
 SHORT = {
     "optimizer": "adam",
     "learning_rate": 0.02,
@@ -337,7 +337,7 @@ def test_other_settings_than_the_chiefs_are_refused():
             check_alike(chief, chiefs | change)
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale_out.md"
+PAGE = Path(__file__).parents[2] / "docs" / "scale_out.md"
 # Stand-ins for programs: each writes a line, or does what Slurm would do.
 PROGRAMS = {
     "bahdanau-tf": 'echo "$TF_CONFIG|$*" | tr -d "\\n" > call-$RANDOM$RANDOM',

@@ -16,7 +16,7 @@ from toys import with_alternatives
 from bahdanau_tf import Decoding, Translation, Translator
 from bahdanau_tf.runtime import onnx
 
-KIT = Path(__file__).resolve().parents[1] / "export"
+KIT = Path(__file__).resolve().parents[2] / "export"
 PREFIXES = ["un chat", "le", "", "dort", "le", "a"]
 pytestmark = pytest.mark.usefixtures("eager_search")
 LONG = [b"a dog " * 1667, b"x" * 1_000_000]

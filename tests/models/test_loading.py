@@ -224,7 +224,7 @@ def test_a_new_process_loads_every_file(saved):
     """
     code = (
         "import json, sys\n"
-        f"sys.path.append({str(Path(__file__).parent)!r})\n"
+        f"sys.path.append({str(Path(__file__).parents[1])!r})\n"
         "import bahdanau_tf\n"
         "assert 'tensorflow' not in sys.modules\n"
         "import keras\n"

@@ -15,7 +15,7 @@ import pytest
 from absl import flags
 from processes import run_python
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

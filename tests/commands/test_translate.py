@@ -492,7 +492,7 @@ sys.exit(status)
 
 
 def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
     environment.pop("PYTHONUNBUFFERED", None)  # as in a user's shell
     return subprocess.run(

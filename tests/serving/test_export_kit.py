@@ -28,7 +28,7 @@ import tensorflow as tf
 from browser import Page
 from google.protobuf import text_format
 
-KIT = Path(__file__).resolve().parents[1] / "export"
+KIT = Path(__file__).resolve().parents[2] / "export"
 WIDTH = 12  # S and T of the toy model
 
 

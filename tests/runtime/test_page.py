@@ -44,7 +44,7 @@ TOKENIZERS = {
     "BPE, identity": {"vocabulary_size": 70, "normalization": "identity", "byte_fallback": False},
 }
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
-DEV = sorted(Path(__file__).parents[2].glob("shared/data/*/dev.??"))
+DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
 DRIVER = """
 import { readFileSync } from "node:fs";
 const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));

@@ -7,7 +7,7 @@ import pytest
 
 from bahdanau_tf import RNNSearch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

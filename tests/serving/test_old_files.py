@@ -19,7 +19,7 @@ from bahdanau_tf import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
-ARCHIVES = Path(__file__).parent / "data" / "0.3.0"
+ARCHIVES = Path(__file__).parents[1] / "data" / "0.3.0"
 MODELS = ("rnnsearch", "rnnsearch-parts", "rnnencdec", "seq2seq-lstm")
 
 Opened = tuple[Path, dict[str, Any]]
