@@ -22,9 +22,9 @@ from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.graph import TranslationGraph, part
-from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Scored, Translation, Translations
-from bahdanau_tf.translation.sentences import align, score, translate
+from bahdanau_tf.translation.running import align, score, translate
+from bahdanau_tf.translation.sentence_splitting import translate_lines
 
 ATTEMPTS = 3  # to load a folder that is being replaced
 

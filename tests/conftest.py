@@ -50,7 +50,7 @@ LONGEST_FIRST = (
     *("search", "align", "layers", "fine_tuning", "export_nodes", "ensemble"),
     *("notebooks", "callbacks", "minimal_model", "compiled_step", "prefixes", "replicas"),
     *("threads", "minimum_risk", "flags", "learning", "survival", "fast_training"),
-    *("fitted", "kills", "old_files", "subword"),
+    *("choices", "kills", "old_files", "subword"),
 )
 
 

@@ -180,9 +180,7 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
 
 def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -> None:
     """Reports how many sentences are longer than those of the training."""
-    from bahdanau_tf.translation.lines import trained_limit
-
-    limit = trained_limit(folders)
+    limit = files.trained_limit(folders)
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
             f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import flags as common
-from bahdanau_tf.commands.files import load_translator
+from bahdanau_tf.commands.files import load_translator, trained_limit
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import LONGEST_SOURCE, RUNTIME, check_folder
@@ -85,7 +85,6 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns 1 if the export differs from the model."""
     from bahdanau_tf.runtime import export_runtime
     from bahdanau_tf.serving import Limits, examine, publish, written
-    from bahdanau_tf.translation.lines import trained_limit
 
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)

@@ -192,7 +192,7 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
-    from bahdanau_tf.translation.lines import split_sentences
+    from bahdanau_tf.translation.sentence_splitting import split_sentences
 
     part = _Part.of(flags)
     limit = _limit(flags)
@@ -270,7 +270,7 @@ def _translated(
     most: int,
 ) -> Iterable[Translation]:
     """The translations of some lines, in order; at most so many characters of each are read."""
-    from bahdanau_tf.translation.lines import translate_lines
+    from bahdanau_tf.translation.sentence_splitting import translate_lines
 
     def translate(lines: list[str], prefixes: list[str] | None) -> list[Translation]:
         starts = [line[:most] for line in lines]
@@ -296,12 +296,10 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
 
     It is the flag, or the training limit in the folders of the models, or infinite.
     """
-    from bahdanau_tf.translation.lines import trained_limit
-
     if (limit := flags.max_source_length) is not None:
         long = f"longer than --max_source_length={limit}"
     else:
-        limit = trained_limit(flags.model_dir) or math.inf
+        limit = files.trained_limit(flags.model_dir) or math.inf
         long = f"longer than training sentences ({limit} tokens)"
     if flags.split_sentences:
         return limit, f"a sentence is {long} and may lose words"
@@ -312,7 +310,7 @@ def _remarks(
     flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str
 ) -> Iterator[str]:
     """What to report of a line: that it is too long, or its translation cut off or empty."""
-    from bahdanau_tf.translation.lines import longest_sentence
+    from bahdanau_tf.translation.sentence_splitting import longest_sentence
 
     split = flags.split_sentences
     if (longest_sentence(translation) if split else len(translation.source_tokens)) > limit:

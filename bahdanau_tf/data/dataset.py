@@ -51,7 +51,7 @@ def longer_sides(corpus: ParallelCorpus, *texts: Tokenizer) -> np.ndarray:
     return np.concatenate(lengths)
 
 
-def fitting(lengths: np.ndarray, pairs: int, max_length: int) -> str:
+def coverage(lengths: np.ndarray, pairs: int, max_length: int) -> str:
     """Says how many of the text's pairs fit, and what to do if many do not.
 
     `lengths` are those of `longer_sides`.
@@ -252,8 +252,8 @@ class _Stream:
             raise OptionError("Batching", "sample_subwords", True, wanted)
         self.batching = batching
         self.order = lru_cache(maxsize=1)(self._order)
-        self.fitting = tf.function(
-            self._fitting,
+        self.tokenized = tf.function(
+            self._tokenized,
             input_signature=(*CHUNK_SIGNATURE, tf.TensorSpec([], tf.int64)),
             autograph=False,
         ).get_concrete_function()  # its tracing does not count for TensorFlow's warnings
@@ -275,7 +275,7 @@ class _Stream:
             self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
         )
         return (
-            chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
+            chunks.map(lambda *chunk: self.tokenized(*chunk, epoch), tf.data.AUTOTUNE)
             .rebatch(self.batching.batch_size * self.batching.pool_batches)
             .enumerate()
             .flat_map(
@@ -308,7 +308,7 @@ class _Stream:
         np.random.RandomState([self.batching.seed, draw]).shuffle(rows)
         return rows
 
-    def _fitting(
+    def _tokenized(
         self, places: tf.Tensor, lines: tf.Tensor, x: tf.Tensor, y: tf.Tensor, epoch: tf.Tensor
     ) -> Pool:
         """Tokenises a chunk and keeps the pairs of an allowed length."""
@@ -357,7 +357,7 @@ class _Stream:
     def _check_that_a_pair_fits(self) -> None:
         for chunk in self.chunks(0, 0):
             first = tf.constant(0, tf.int64)
-            if len(self.fitting(*map(tf.constant, chunk), first).places):
+            if len(self.tokenized(*map(tf.constant, chunk), first).places):
                 return
         longest, words = self.batching.max_length, self.batching.max_words
         other = f", and at most max_words={words} source words" if words else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
-from bahdanau_tf.options.fitted import UNITS, Facts, Side
+from bahdanau_tf.options.choices import UNITS, Facts, Side
 from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
 

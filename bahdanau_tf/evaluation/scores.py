@@ -269,7 +269,7 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     return "char" if script else "13a"
 
 
-def fitting_tokenizer(text: object, references: Sequence[str]) -> str:
+def default_tokenizer(text: object, references: Sequence[str]) -> str:
     """`bleu_tokenizer` for a target tokenizer, which may know the language, or None."""
     return bleu_tokenizer(getattr(text, "language", ""), references)
 

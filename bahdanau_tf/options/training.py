@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from bahdanau_tf.options.choices import Choice
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.files import write_atomically

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.evaluation.scores import fitting_tokenizer
+from bahdanau_tf.evaluation.scores import default_tokenizer
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine
@@ -143,7 +143,7 @@ def measure(
     translators = [system.translator for system in systems if system.translator]
     if scoring.tokenize is None:
         text = translators[0].target_text if translators else None
-        scoring = replace(scoring, tokenize=fitting_tokenizer(text, test.references))
+        scoring = replace(scoring, tokenize=default_tokenizer(text, test.references))
     texts = [translator.source_text for translator in translators]
     lengths, unit = source_lengths(texts, test.sources, by_words)
     return Results(systems, test, lengths, unit, is_known, scoring)

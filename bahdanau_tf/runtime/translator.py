@@ -29,8 +29,8 @@ from bahdanau_tf.system.files import (
 )
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
-from bahdanau_tf.translation.lines import translate_lines
 from bahdanau_tf.translation.result import Tokens, Translation, Translations
+from bahdanau_tf.translation.sentence_splitting import translate_lines
 
 FORMAT_VERSION = 1
 INPUTS = {

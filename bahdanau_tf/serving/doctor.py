@@ -24,7 +24,7 @@ from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation import Scored, Translation, TranslationGraph
 from bahdanau_tf.translation.graph import ABSENT
-from bahdanau_tf.translation.sentences import score, translate
+from bahdanau_tf.translation.running import score, translate
 
 Wanted = Sequence[Sequence[Translation]]
 TOLERANCE = 1e-4

@@ -14,7 +14,14 @@ from typing import Any
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
 from bahdanau_tf.evaluation.scores import check_monitor
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
-from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
+from bahdanau_tf.options.choices import (
+    TYPICAL,
+    TYPICAL_MODEL,
+    Choice,
+    Facts,
+    choose,
+    choose_further,
+)
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.ranges import named
@@ -252,9 +259,9 @@ class Training:
         Recipe.of(self.user_options)
         values = {**self.user_options, **machine}
         if self.user_options.get("init_from") is not None:
-            choices = fine_tuned(facts, values, model)
+            choices = choose_further(facts, values, model)
         else:
-            choices = fitted(facts, values)
+            choices = choose(facts, values)
         return replace(self, choices=[choice.without(without) for choice in choices])
 
     def recall(self) -> Training:

@@ -70,13 +70,13 @@ class History:
     model_dir: str
 
 
-_fitting = threading.Lock()
+_running = threading.Lock()
 
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Raises a ValueError while another `fit` runs: all threads draw from the same seeds."""
-    if not _fitting.acquire(blocking=False):
+    if not _running.acquire(blocking=False):
         raise ValueError(
             "fit: another fit is running in this process, and each would change the random numbers "
             "of the other; wait for it, or use another process"
@@ -84,7 +84,7 @@ def _alone() -> Iterator[None]:
     try:
         yield
     finally:
-        _fitting.release()
+        _running.release()
 
 
 @_alone()

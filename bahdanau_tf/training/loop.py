@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import fitting, longer_sides, stream_batches
+from bahdanau_tf.data.dataset import coverage, longer_sides, stream_batches
 from bahdanau_tf.evaluation.scores import (
     ScoreOptions,
     bleu_metric,
     check_monitor,
-    fitting_tokenizer,
+    default_tokenizer,
 )
 from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe, training as options
@@ -213,7 +213,7 @@ def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model
     check_monitor(recipe.monitor)
     if dev is not None:
         references = [line.decode() for line in dev.read(dev.rows)[1]]
-        tokenize = recipe.tokenize or fitting_tokenizer(translator.target_text, references)
+        tokenize = recipe.tokenize or default_tokenizer(translator.target_text, references)
         bleu_metric(ScoreOptions(tokenize))  # raises if there is none
     elif recipe.schedule == "plateau":
         raise OptionError("Recipe", "schedule", "plateau", "a dev set")
@@ -272,7 +272,7 @@ def restore(run: Run) -> Batches:
         run.folder.begin()
         if not run.step and run.recipe.max_length:
             lengths = longer_sides(run.corpus, *run.texts)
-            run.notes.append(fitting(lengths, len(run.corpus), run.recipe.max_length))
+            run.notes.append(coverage(lengths, len(run.corpus), run.recipe.max_length))
         for note in (*notes, *run.notes):
             run.line.note(note)
     return batches

@@ -23,7 +23,7 @@ from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.models.named import make_model, try_parts, unused_by_parts
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import TextOptions, training as options
-from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL
+from bahdanau_tf.options.choices import TYPICAL, TYPICAL_MODEL
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.lines import read_lines

@@ -18,7 +18,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.fitted import parts_of
+from bahdanau_tf.options.choices import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.system.tensors import products_in

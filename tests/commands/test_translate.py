@@ -19,7 +19,11 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lines import longest_sentence, split_sentences, translate_lines
+from bahdanau_tf.translation.sentence_splitting import (
+    longest_sentence,
+    split_sentences,
+    translate_lines,
+)
 
 
 class Shouter:

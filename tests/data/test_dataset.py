@@ -25,8 +25,8 @@ from bahdanau_tf.data import ParallelCorpus, dataset, parallel
 from bahdanau_tf.data.dataset import (
     Position,
     _Stream,
+    coverage,
     cut,
-    fitting,
     longer_sides,
     make_dataset,
     measure,
@@ -539,11 +539,11 @@ def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_p
     corpus = ParallelCorpus(*text.paths)
     lengths = longer_sides(corpus, Numbers(), Numbers())
     assert lengths.tolist() == [source for source, _ in sizes]
-    said = fitting(lengths, len(corpus), 7)
+    said = coverage(lengths, len(corpus), 7)
     assert said.startswith("13 of 100 sentence pairs have 1 to 7 tokens")
     (limit,) = re.findall(r"max_length=(\d+)", said)
     assert 90 <= np.count_nonzero(lengths <= int(limit)) < 100
-    assert fitting(lengths, len(corpus), int(limit)).endswith("both sides")
+    assert coverage(lengths, len(corpus), int(limit)).endswith("both sides")
 
 
 def test_of_a_large_text_a_sample_is_counted(tmp_path, monkeypatch):
@@ -552,7 +552,7 @@ def test_of_a_large_text_a_sample_is_counted(tmp_path, monkeypatch):
     corpus = ParallelCorpus(*text.paths)
     lengths = longer_sides(corpus, Numbers(), Numbers())
     assert len(lengths) == 20
-    assert fitting(lengths, len(corpus), 1).startswith("about 50.0 % of 100 ")
+    assert coverage(lengths, len(corpus), 1).startswith("about 50.0 % of 100 ")
 
 
 def test_a_batching_cannot_be_changed():

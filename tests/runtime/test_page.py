@@ -21,7 +21,12 @@ from toys import english, french, toy_translator, with_alternatives
 from bahdanau_tf import Decoding, Lexicon, RNNSearch, SubwordTokenizer, Translator
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of, read
-from bahdanau_tf.translation.lines import ABBREVIATIONS, CANDIDATE, NUMBERING, split_sentences
+from bahdanau_tf.translation.sentence_splitting import (
+    ABBREVIATIONS,
+    CANDIDATE,
+    NUMBERING,
+    split_sentences,
+)
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")

@@ -20,12 +20,12 @@ from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.options.fitted import MOST_PARTS
+from bahdanau_tf.options.choices import MOST_PARTS
 from bahdanau_tf.system import cores
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import operations_at_once, threads
 from bahdanau_tf.training import train_step, update
-from bahdanau_tf.translation import sentences
+from bahdanau_tf.translation import running
 from bahdanau_tf.translation.batches import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
@@ -205,7 +205,7 @@ def test_translations_do_not_depend_on_the_threads(monkeypatch):
     lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
     translations = []
     for count in (1, 4):
-        monkeypatch.setattr(sentences, "operations_at_once", lambda n=count: n)
+        monkeypatch.setattr(running, "operations_at_once", lambda n=count: n)
         translations.append(translator.translate(lines, batch_size=3))
     for single, several in zip(*translations, strict=True):
         assert single.text == several.text

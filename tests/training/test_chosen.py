@@ -20,7 +20,7 @@ from bahdanau_tf.data.facts import doubts, few_pairs
 from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.fitted import TYPICAL
+from bahdanau_tf.options.choices import TYPICAL
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.training import Training, TrainingFiles, TrainingResult
 from bahdanau_tf.translator import Translator

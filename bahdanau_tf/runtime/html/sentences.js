@@ -1,5 +1,5 @@
-// Splits a line into sentences, by the rules of `bahdanau_tf.translation.lines`; a test compares
-// these constants with those there.
+// Splits a line into sentences, by the rules of `bahdanau_tf.translation.sentence_splitting`; a
+// test compares these constants with those there.
 
 const ENDS = RegExp([
   String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,

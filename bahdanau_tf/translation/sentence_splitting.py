@@ -6,24 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, islice
-from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.system.files import RUNTIME, read_object
 from bahdanau_tf.text.languages import LANGUAGES
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
-
-
-def trained_limit(folders: Sequence[str]) -> int | None:
-    """The length in tokens of the longest sentences all models have seen; None if unknown."""
-    if len(folders) == 1 and (path := Path(folders[0], RUNTIME)).is_file():
-        length = read_object(path).get("max_length")
-        return length if type(length) is int and length > 0 else None
-    from bahdanau_tf.translation.saved import trained_length  # with TensorFlow
-
-    return min(filter(None, map(trained_length, folders)), default=None)
 
 
 def translate_lines(

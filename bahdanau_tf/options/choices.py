@@ -88,7 +88,7 @@ CHOSEN = (
 )
 
 
-def fitted(facts: Facts, user_options: Options, rules: Sequence[Rule] = ()) -> list[Choice]:
+def choose(facts: Facts, user_options: Options, rules: Sequence[Rule] = ()) -> list[Choice]:
     """Chooses the options that the user did not set, consistent with those.
 
     `user_options` has the latter by the names of their flags, "dev_source" and
@@ -208,7 +208,7 @@ def limits(facts: Facts, options: Options) -> tuple[float, float]:
     return options.get("epochs", ANY if updates else epochs), options.get("minutes", minutes)
 
 
-def fitting(facts: Facts, options: Options) -> float:
+def epochs_in_time(facts: Facts, options: Options) -> float:
     """The number of epochs that are wanted, or that fit into the time."""
     epochs, minutes = limits(facts, options)
     if minutes:
@@ -218,7 +218,7 @@ def fitting(facts: Facts, options: Options) -> float:
 
 def seen(facts: Facts, options: Options) -> float:
     """How often each pair is seen within the limits of epochs, time and updates."""
-    epochs = fitting(facts, options)
+    epochs = epochs_in_time(facts, options)
     if updates := options.get("updates"):
         epochs = min(epochs, updates / updates_per_epoch(facts, options))
     return epochs
@@ -352,7 +352,7 @@ def _units(facts: Facts, options: Options, most: int) -> int:
     return max(
         units
         for _, units, _ in UNITS
-        if units <= SMALL or fitting(facts, {**options, "units": units}) >= wanted
+        if units <= SMALL or epochs_in_time(facts, {**options, "units": units}) >= wanted
         if units <= most
     )
 
@@ -387,7 +387,7 @@ FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
 def _updates(facts: Facts, options: Options) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
     # Batches of `BATCH_TOKENS` target tokens; half as many if few updates fit.
-    updates = fitting(facts, options) * facts.target.tokens / BATCH_TOKENS
+    updates = epochs_in_time(facts, options) * facts.target.tokens / BATCH_TOKENS
     is_many = updates / options.get("accumulate", 1) >= FEW_UPDATES
     fit = batch_of(facts, BATCH_TOKENS if is_many else BATCH_TOKENS / 2)
     batch = options.get("batch_size", int(between(8, facts.pairs / 50, fit)))
@@ -525,10 +525,10 @@ TYPICAL_MODEL: Options = {
 }
 
 
-def fine_tuned(facts: Facts, user_options: Options, model: Options) -> list[Choice]:
+def choose_further(facts: Facts, user_options: Options, model: Options) -> list[Choice]:
     """Chooses options to train `model` further, its sizes and tokenizer as options."""
     rules = (_low_rate, _updates, _time, _length, _dev_text)
-    return fitted(facts, {**TYPICAL_MODEL, **model, **user_options}, rules)
+    return choose(facts, {**TYPICAL_MODEL, **model, **user_options}, rules)
 
 
 def _low_rate(_: Facts, options: Options) -> Choice:

@@ -21,7 +21,7 @@ from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized, script
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.options.fitted import (
+from bahdanau_tf.options.choices import (
     BESIDES,
     CHOSEN,
     CORE,
@@ -30,8 +30,8 @@ from bahdanau_tf.options.fitted import (
     Choice,
     Facts,
     Side,
-    fine_tuned,
-    fitted,
+    choose,
+    choose_further,
     seconds_per_epoch,
     subwords,
     updates_per_epoch,
@@ -89,11 +89,11 @@ def values_of(choices: Iterable[Choice]) -> dict[str, Any]:
 
 
 def of(facts: Facts, user_options: dict[str, Any]) -> dict[str, Any]:
-    return values_of(fitted(facts, user_options))
+    return values_of(choose(facts, user_options))
 
 
 def of_trained(user_options: dict[str, Any]) -> dict[str, Any]:
-    return values_of(fine_tuned(TYPICAL, user_options, {"units": 256}))
+    return values_of(choose_further(TYPICAL, user_options, {"units": 256}))
 
 
 def flags_of(*words: str) -> Any:
@@ -254,7 +254,7 @@ def test_what_is_chosen_fits_a_number_of_updates():
 def test_the_ends_are_told(user_options, said):
     (reason,) = [
         choice.reason
-        for choice in fitted(TYPICAL, user_options)
+        for choice in choose(TYPICAL, user_options)
         if "evaluate_every" in choice.values
     ]
     assert reason.startswith(said)
@@ -271,7 +271,7 @@ def test_updates_of_several_batches_are_fewer():
     ]
     assert 16 * pairs[1] == pytest.approx(pairs[0], rel=0.1)
     assert by_sixteen["warmup_steps"] < by_one_batch["warmup_steps"]
-    reasons = " ".join(c.reason for c in fitted(TYPICAL, {"units": 64}))
+    reasons = " ".join(c.reason for c in choose(TYPICAL, {"units": 64}))
     assert "would not fit" not in reasons
 
 
@@ -281,7 +281,7 @@ def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     assert of(large, {})["units"] == 256
     assert of(large, {"minutes": 0.0})["units"] == 512
     assert of(large, {"minutes": 10_000.0})["units"] == 512
-    assert "would not fit" in " ".join(choice.reason for choice in fitted(large, {}))
+    assert "would not fit" in " ".join(choice.reason for choice in choose(large, {}))
 
 
 def test_more_cores_take_less_time_if_batches_have_parts_for_them():
@@ -355,7 +355,7 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
     assert seconds_per_epoch(text, {**options, **machine}) == seconds_per_epoch(
         text, {**options, "cores": 10}
     )
-    said = " ".join(choice.reason for choice in fitted(text, machine))
+    said = " ".join(choice.reason for choice in choose(text, machine))
     assert "on a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}
 
@@ -395,7 +395,7 @@ def test_longer_lines_than_any_limit_are_not_said_to_fit(letters, are_most):
     side = replace(TYPICAL.source, length=letters)
     (said,) = [
         choice.reason
-        for choice in fitted(replace(TYPICAL, source=side), {})
+        for choice in choose(replace(TYPICAL, source=side), {})
         if "max_length" in choice.values
     ]
     assert said.startswith("pairs of up to 200 tokens")
@@ -407,7 +407,7 @@ def test_more_cores_train_more():
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)
     rates = [of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)]
     assert rates[0] < rates[1]
-    said = " ".join(choice.reason for choice in fitted(text, {"cores": 2}))
+    said = " ".join(choice.reason for choice in choose(text, {"cores": 2}))
     assert " on 2 cores" in said
     assert "cores" not in of(text, {"cores": 2})
 
@@ -444,7 +444,7 @@ def test_operations_are_those_of_the_kernels(units, rows, step_order):
 
 def test_a_text_without_letters_is_called_so():
     side = replace(TYPICAL.source, script="")
-    choices = fitted(replace(TYPICAL, source=side, target=side), {})
+    choices = choose(replace(TYPICAL, source=side, target=side), {})
     assert choices[0].reason == "sub-words, joint: neither side has letters"
 
 
@@ -455,7 +455,7 @@ def test_scripts_decide_whether_sub_words_are_joint():
     assert not of(other, {})["joint"]
     assert of(other, {})["target_vocabulary_size"] >= 500
     assert not of(TYPICAL, {"target_vocabulary_size": 700})["joint"]
-    reasons = " ".join(choice.reason for choice in fitted(other, {}))
+    reasons = " ".join(choice.reason for choice in choose(other, {}))
     assert "the source has Latin letters, the target Hangul" in reasons
 
 
@@ -511,7 +511,7 @@ def test_what_would_have_no_effect_is_not_chosen(words, absent):
 
 
 def test_an_hour_is_said_to_be_a_choice():
-    (said,) = [choice.reason for choice in fitted(TYPICAL, {}) if "minutes" in choice.values]
+    (said,) = [choice.reason for choice in choose(TYPICAL, {}) if "minutes" in choice.values]
     assert said.startswith("at most 60 minutes")
     assert "minutes=N" in said
 
@@ -525,7 +525,7 @@ def test_with_a_recipe_nothing_is_chosen(name):
 def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
     options = asked(flags_of(f"--recipe={name}")).user_options
-    assert {*values_of(fitted(TYPICAL, options))} <= {"patience"}
+    assert {*values_of(choose(TYPICAL, options))} <= {"patience"}
 
 
 def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
