@@ -95,7 +95,7 @@ def first_ids(text: Tokenizer, words: int) -> int:
     """
     import tensorflow as tf
 
-    from bahdanau_tf.text.subwords import BYTE
+    from bahdanau_tf.text.tokenizer import BYTE
 
     tokens = text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy()
     ids = [i for i, token in enumerate(tokens) if not BYTE.fullmatch(token)]

@@ -63,6 +63,9 @@ class Subwords:
         self.pad_id = self._model.pad_id()
         self.unk_id = self._model.unk_id()
         self.eos_id = self._model.eos_id()
+        special = (self.pad_id, self.unk_id, self.eos_id)
+        known = (x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x))
+        self.characters = frozenset("".join(known))  # that the pieces are made of
 
     def read(self, text: str, longest: int = sys.maxsize) -> Reading:
         """Splits a sentence, of which at most `longest` ids are read, the end symbol included.

@@ -208,7 +208,6 @@ def _lines(
 
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
-BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 
 
 class SubwordTokenizer(tokenizer.Tokenizer):
@@ -416,6 +415,6 @@ class SubwordTokenizer(tokenizer.Tokenizer):
 
 def _surface(token: bytes) -> bytes:
     """The bytes that a piece stands for; U+2581 becomes a space."""
-    if byte := BYTE.fullmatch(token):
+    if byte := tokenizer.BYTE.fullmatch(token):
         return bytes([int(byte[1], 16)])
     return token.replace(SPACE, b" ")

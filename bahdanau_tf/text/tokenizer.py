@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -29,6 +30,7 @@ from bahdanau_tf.text.rows import (
 SETTINGS = "tokenizer.json"
 MOST_LINES = 1000  # in a batch of lines
 MOST_CHARACTERS = 1 << 20  # number of lines times the longest of them
+BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # an entry for a byte of an unknown character
 Written = tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
 Located = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]
 
@@ -95,6 +97,17 @@ class Tokenizer(tf.Module):
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Returns the vocabulary entries of ids of any shape, as strings."""
         raise NotImplementedError
+
+    @functools.cached_property
+    def characters(self) -> frozenset[str]:
+        """The characters that the vocabulary's entries are made of.
+
+        Others are unknown, or known only by their bytes.
+        """
+        special = (self.pad_id, self.unk_id, self.eos_id)
+        entries = self.ids_to_tokens(tf.range(self.vocabulary_size)).numpy().tolist()
+        words = (x for i, x in enumerate(entries) if i not in special and not BYTE.fullmatch(x))
+        return frozenset(b"".join(words).decode("utf-8", "ignore"))
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into ids.

@@ -8,13 +8,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.system.language import in_language
+from bahdanau_tf.system.language import in_language, said
 from bahdanau_tf.translation.view import Row, Side, alignment_html, table_html
 
 if TYPE_CHECKING:
@@ -22,6 +22,31 @@ if TYPE_CHECKING:
 
 Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
+
+Kind = Literal["characters", "number", "cut", "repeated", "long", "unlikely"]
+REASONS: dict[Kind, str] = {
+    "characters": "characters that the model does not know: {}",
+    "number": "the number {} is missing",
+    "cut": "only a part is translated",
+    "repeated": "{} is repeated",
+    "long": "longer than the training's sentences ({} tokens)",
+    "unlikely": "less likely than {} of the dev text's translations",
+}
+
+
+class Doubt(NamedTuple):
+    """A reason why a translation may be wrong; `str` says it in the language of `set_language`.
+
+    Attributes:
+        kind: One of `REASONS`.
+        detail: What is meant, such as the number that is missing.
+    """
+
+    kind: Kind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return said(REASONS[self.kind]).format(self.detail)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +72,9 @@ class Translation:
         alternatives: The other translations of an n-best list, best first.
         cut: Whether only the start of the source, or of its prefix, was read, because it is longer
             than the translator reads.
+        confidence: The share of the dev text's translations, of similar lengths, that are less
+            likely per token, from 0 to 1; None if the translator was trained without a dev text.
+        doubts: Reasons why it may be wrong, none as a rule; see `bahdanau_tf.translation.doubts`.
     """
 
     source: str
@@ -61,6 +89,8 @@ class Translation:
     weights: np.ndarray | None = None
     alternatives: list[Translation] = field(default_factory=list)
     cut: bool = False
+    confidence: float | None = None
+    doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
         return self.text

@@ -91,6 +91,8 @@ def _in_a_row(parts: Sequence[Translation], with_weights: bool) -> Translation:
         target_offsets=target_offsets,
         weights=_stacked(parts, finished) if with_weights else None,
         cut=any(part.cut for part in parts),
+        confidence=min((x.confidence for x in parts if x.confidence is not None), default=None),
+        doubts=(*dict.fromkeys(doubt for part in parts for doubt in part.doubts),),
     )
 
 

@@ -1,0 +1,124 @@
+"""Doubts: why a translation may be wrong, and how sure the model is of it.
+
+A model translates everything, and its score alone does not tell a good translation from a bad one:
+it depends on the length. So a training keeps the scores of the dev text's translations, and
+`Translation.confidence` says how many of those of a similar length scored lower.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bahdanau_tf.translation.result import Doubt, Translation
+
+QUANTILES = 21  # of the scores of translations of similar lengths
+GROUPS, MEMBERS = 4, 50  # at most so many groups of lengths, with at least so many translations
+UNLIKELY = 0.03  # below this confidence a translation is doubted
+REPEATS = 3  # of a phrase of 1 to `PHRASE` words
+PHRASE = 4
+SHOWN = 10  # strange characters of a text
+# Digits with single separators between them; the groups of a thousand are one number.
+_NUMBER = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
+_THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What a model is used to: the lengths of its training, the scores of its dev text.
+
+    Attributes:
+        longest: The longest source of the training in tokens, without the end symbol; or None.
+        lengths: The longest translation of each group of lengths, end symbol included; the last
+            group also has all longer ones.
+        scores: For each group the quantiles of log p(y | x) / |y|, from 0 to 1.
+    """
+
+    longest: int | None = None
+    lengths: Sequence[int] = ()
+    scores: Sequence[Sequence[float]] = ()
+
+    @classmethod
+    def of(cls, log_probs: Sequence[float], lengths: Sequence[int], longest: int | None) -> Habits:
+        """The habits of a model that translated a dev text so; `lengths` count the end symbol."""
+        if not len(lengths):
+            return cls(longest)
+        count = min(GROUPS, max(1, len(lengths) // MEMBERS))
+        edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count).astype(int))
+        groups = np.searchsorted(edges, lengths)
+        means = np.array(log_probs) / np.array(lengths)
+        shares = np.linspace(0, 1, QUANTILES)
+        scores = [np.quantile(means[groups == i], shares).round(4) for i in range(len(edges))]
+        return cls(longest, edges.tolist(), [x.tolist() for x in scores])
+
+    def judged(self, translation: Translation, usual: Collection[str]) -> Translation:
+        """A translation with confidence and doubts, as its alternatives.
+
+        `usual` are the characters of the source tokenizer's vocabulary.
+        """
+        x = replace(translation, confidence=self._confidence(translation))
+        alternatives = [self.judged(other, usual) for other in x.alternatives]
+        return replace(x, doubts=(*self._doubts(x, usual),), alternatives=alternatives)
+
+    def _confidence(self, x: Translation) -> float | None:
+        """The share of the dev text's translations that are less likely, of similar lengths."""
+        if not (self.lengths and x.tokens):
+            return None
+        length = len(x.tokens) + x.finished
+        group = min(int(np.searchsorted(self.lengths, length)), len(self.lengths) - 1)
+        shares = np.linspace(0, 1, QUANTILES)
+        return float(np.interp(x.log_prob / length, self.scores[group], shares))
+
+    def _doubts(self, x: Translation, usual: Collection[str]) -> Iterator[Doubt]:
+        if strange := strange_characters(x.source, usual):
+            yield Doubt("characters", strange[:SHOWN])
+        yield from (Doubt("number", number) for number in missing_numbers(x.source, x.text))
+        if x.truncated:
+            yield Doubt("cut")
+        if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
+            yield Doubt("repeated", phrase)
+        if self.longest is not None and len(x.source_tokens) > self.longest:
+            yield Doubt("long", str(self.longest))
+        if x.confidence is not None and x.confidence < UNLIKELY:
+            yield Doubt("unlikely", f"{1 - UNLIKELY:.0%}")
+
+
+def strange_characters(text: str, usual: Collection[str]) -> str:
+    """The characters of a text that are not usual, each once; spaces do not count."""
+    strange = dict.fromkeys(
+        character
+        for character in text
+        if character not in usual
+        and not all(x in usual or x.isspace() for x in unicodedata.normalize("NFKC", character))
+    )
+    return "".join(strange)
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text, by their digits: 9:45 is 9 and 45, and 14,000 is 14000."""
+    found = []
+    for match in _NUMBER.finditer(unicodedata.normalize("NFKC", text)):
+        digits = re.findall(r"\d+", match[0])
+        found += ["".join(digits)] if _THOUSANDS.fullmatch(match[0]) else digits
+    return found
+
+
+def missing_numbers(source: str, text: str) -> list[str]:
+    """The numbers of a source that its translation lacks, but those of one digit: words say them."""
+    written = numbers(text)
+    return [x for x in numbers(source) if x not in written and len(x) > 1]
+
+
+def repeated_phrase(text: str) -> str:
+    """The first phrase that stands several times in a row; "" if there is none."""
+    words = text.split()
+    for count in range(1, PHRASE + 1):
+        for start in range(len(words) - count * REPEATS + 1):
+            phrase = words[start : start + count]
+            if words[start : start + count * REPEATS] == phrase * REPEATS:
+                return " ".join(phrase)
+    return ""
