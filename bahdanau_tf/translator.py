@@ -21,6 +21,7 @@ from bahdanau_tf.serving import Limits, export
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph, part
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
@@ -48,6 +49,8 @@ class Translator:
         graph: The `TranslationGraph` in use.
         history: For a translator that `fit` returned, what it did; for others None. `log.jsonl` in
             a training folder has the same.
+        habits: What the model is used to, for `Translation.confidence` and `Translation.doubts`; a
+            training measures it on the dev text.
         card: For a pretrained translator, what it was trained on and how well it translates, as
             Markdown; it is saved with the translator. Otherwise "".
 
@@ -76,6 +79,7 @@ class Translator:
     dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
     lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
     history: Any = None
+    habits: Habits = Habits()
     card: str = ""
 
     def __init__(
@@ -148,7 +152,7 @@ class Translator:
                 texts.append(translator.source_text)
                 settings.append(translator.source_text.settings())
             sources.append(settings.index(translator.source_text.settings()))
-        return cls(
+        joined = cls(
             Ensemble([member.model for member in translators], average, sources),
             texts,
             first.target_text,
@@ -156,6 +160,8 @@ class Translator:
             first.dictionary,
             first.lexicon,
         )
+        joined.habits = Habits.joined([member.habits for member in translators])
+        return joined
 
     @overload
     def translate(
@@ -250,7 +256,9 @@ class Translator:
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             options = decoding, batch_size, prefixes, constraints, attention
-            return translate(self.graph, sentences, *options)
+            rows = translate(self.graph, sentences, *options)
+            usual = self.source_text.characters
+            return Translations(self.habits.judged(row, usual) for row in rows)
 
         if split_sentences:
             translations = Translations(translate_lines(run, sentences, prefixes))
@@ -369,7 +377,7 @@ class Translator:
             OSError: The folder cannot be written to.
         """
         saved.check_not_best(directory)
-        saved.write_translator(directory, self.graph, self.card, int8)
+        saved.write_translator(directory, self.graph, self.habits, self.card, int8)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -385,9 +393,9 @@ class Translator:
                 this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
-        arguments, card = saved.read_translator(directory)
+        arguments, habits, card = saved.read_translator(directory)
         translator = cls(*arguments)
-        translator.card = card
+        translator.habits, translator.card = habits, card
         return translator
 
     @classmethod

@@ -129,7 +129,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     tokenize = files.tokenizer_for(flags, translator, references)
     if translator is not None:
         translations = _translate(translator, sources, flags.output)
-        _warn_of_long(translations, flags.model_dir)
+        _warn_of_long(translations, translator.habits.longest)
         systems = {OWN: [translation.text for translation in translations], **systems}
     test = TestSet(
         flags.metrics,
@@ -178,9 +178,8 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
     return systems
 
 
-def _warn_of_long(translations: Sequence[Translation], folders: Sequence[str]) -> None:
+def _warn_of_long(translations: Sequence[Translation], limit: int | None) -> None:
     """Reports how many sentences are longer than those of the training."""
-    limit = files.trained_limit(folders)
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
         StatusLine().note(
             f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "

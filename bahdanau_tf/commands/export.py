@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import flags as common
-from bahdanau_tf.commands.files import load_translator, trained_limit
+from bahdanau_tf.commands.files import load_translator
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import LONGEST_SOURCE, RUNTIME, check_folder
@@ -89,7 +89,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
     if flags.format == "onnx":
-        about = translator.card, trained_limit(flags.model_dir), flags.max_source_length
+        about = translator.card, translator.habits, flags.max_source_length
         for fact in export_runtime(translator.graph, flags.export_dir, flags.int8, *about):
             StatusLine().note(fact)
         if flags.compare is not None:

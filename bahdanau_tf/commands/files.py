@@ -7,14 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import from_flags, is_in_onnx
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.system.files import RUNTIME, read_object
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
@@ -146,6 +144,8 @@ def json_line(translation: Translation, alignments: bool, alternatives: bool = F
     """A translation, if wanted with its alignment and its alternatives, if it has any."""
     values = {"source": translation.source, **_hypothesis(translation, alignments)}
     values["truncated"] = translation.truncated
+    values["confidence"] = translation.confidence
+    values["doubts"] = [*map(str, translation.doubts)]
     if alignments:
         names = ("source_tokens", "source_offsets", "source_spans")
         values |= {name: getattr(translation, name) for name in names}
@@ -190,16 +190,6 @@ def tokenizer_for(
     chosen = default_tokenizer(text, references)
     StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
     return chosen
-
-
-def trained_limit(folders: Sequence[str]) -> int | None:
-    """The length in tokens of the longest sentences all models have seen; None if unknown."""
-    if len(folders) == 1 and (path := Path(folders[0], RUNTIME)).is_file():
-        length = read_object(path).get("max_length")
-        return length if type(length) is int and length > 0 else None
-    from bahdanau_tf.translation.saved import trained_length  # with TensorFlow
-
-    return min(filter(None, map(trained_length, folders)), default=None)
 
 
 def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:

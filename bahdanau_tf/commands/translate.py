@@ -4,6 +4,11 @@ Reads --input or standard input and writes --output or standard output; memory d
 the number of lines. Lines whose translation was cut off at the length limit are reported on
 standard error.
 
+Lines whose translation may be wrong are counted on standard error: a number is missing, characters
+are unknown, a phrase is repeated, or the model is less sure than of nearly all of its dev text.
+--format=json has `doubts`, the reasons, and `confidence`, the share of the dev text's translations
+of similar lengths that are less likely.
+
 --format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
 line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score. For
 each line, --format=json writes an object with source, text, score, log_prob, finished, truncated
@@ -37,6 +42,7 @@ import math
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -62,6 +68,14 @@ HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "h
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 PER_TOKEN = 64  # characters of a line that are read, for each token that the model can use
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
+REASONS = {  # why a translation may be wrong, for a count of lines
+    "characters": "unknown characters",
+    "number": "a number is missing",
+    "cut": "cut off",
+    "repeated": "a phrase is repeated",
+    "long": "longer than in training",
+    "unlikely": "unlikely",
+}
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
@@ -195,17 +209,17 @@ def run(flags: absl_flags.FlagValues) -> None:
     from bahdanau_tf.translation.sentence_splitting import split_sentences
 
     part = _Part.of(flags)
-    limit = _limit(flags)
+    translator = files.load_either(flags)
+    limit = _limit(flags, translator.habits.longest)
     most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
-    translator = files.load_either(flags)
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
             "--prefixes needs a model that writes the first word first; this one writes the last "
             "word first"
         )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
-    several = 0
+    several, doubtful, kinds = 0, 0, Counter[str]()
     typed = flags.input is None and sys.stdin.isatty()
     quiet = part.output is None and sys.stdout.isatty()
     with (
@@ -224,12 +238,20 @@ def run(flags: absl_flags.FlagValues) -> None:
             translations = _translated(flags, translator, sources, prefixes, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
-                for remark in _remarks(flags, translation, *limit):
+                for remark in _remarks(flags, translation, *limit, typed):
                     counter.report(remark, [place])
+                doubtful += bool(translation.doubts)
+                kinds.update({doubt.kind for doubt in translation.doubts})
             output.flush()
             if not flags.split_sentences:
                 several += sum(len(split_sentences(line)) > 1 for line in sources)
             counter.advance(len(window))
+        if doubtful and not typed:
+            reasons = ", ".join(f"{REASONS[kind]} ({count:,})" for kind, count in kinds.items())
+            counter.note(
+                f"{doubtful:,} of {amount(counter.done, 'line')} may be wrong: {reasons}; "
+                "--format=json has the doubts of each"
+            )
         if several:
             counter.note(
                 f"{several:,} of {amount(counter.done, 'line')}: several sentences; "
@@ -285,21 +307,24 @@ def _translated(
 
 def _of_whole(line: str, row: Translation) -> Translation:
     """The translation of a line, of which perhaps only the start was read."""
+    from bahdanau_tf.translation.result import Doubt
+
     if row.source == line:
         return row
     alternatives = [_of_whole(line, other) for other in row.alternatives]
-    return replace(row, source=line, alternatives=alternatives, cut=True)
+    doubts = (*dict.fromkeys((*row.doubts, Doubt("cut"))),)
+    return replace(row, source=line, alternatives=alternatives, cut=True, doubts=doubts)
 
 
-def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
+def _limit(flags: absl_flags.FlagValues, longest: int | None) -> tuple[float, str]:
     """The length in tokens above which lines or sentences are reported, and the report.
 
-    It is the flag, or the training limit in the folders of the models, or infinite.
+    It is the flag, or the `longest` source of the training, or infinite.
     """
     if (limit := flags.max_source_length) is not None:
         long = f"longer than --max_source_length={limit}"
     else:
-        limit = files.trained_limit(flags.model_dir) or math.inf
+        limit = longest or math.inf
         long = f"longer than training sentences ({limit} tokens)"
     if flags.split_sentences:
         return limit, f"a sentence is {long} and may lose words"
@@ -307,9 +332,12 @@ def _limit(flags: absl_flags.FlagValues) -> tuple[float, str]:
 
 
 def _remarks(
-    flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str
+    flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str, typed: bool
 ) -> Iterator[str]:
-    """What to report of a line: that it is too long, or its translation cut off or empty."""
+    """What to report of a line: that it is too long, or its translation cut off or empty.
+
+    Of a line that was `typed`, all doubts.
+    """
     from bahdanau_tf.translation.sentence_splitting import longest_sentence
 
     split = flags.split_sentences
@@ -321,6 +349,8 @@ def _remarks(
         yield "translation cut off at the length limit"
     elif translation.source.strip() and not translation.text:
         yield "translation is empty"
+    if typed:
+        yield from (str(x) for x in translation.doubts if x.kind not in ("cut", "long"))
 
 
 def _formatter(

@@ -24,7 +24,6 @@ from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
 from bahdanau_tf.report.trainings import Record, last_evaluation
 from bahdanau_tf.translation.lengths import are_words, token_lengths
-from bahdanau_tf.translation.saved import trained_length, trained_words
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training pairs whose likelihood is computed
@@ -137,18 +136,18 @@ def _training(system: System, train: Corpus | None, dev: Corpus | None) -> list[
         last.get("epoch", _UNKNOWN),
         _UNKNOWN if seconds is None else seconds / 3600,
         device + " (not finished)" * is_stopped,
-        _nll(model, _training_pairs(model, folder, train)),
+        _nll(model, _training_pairs(model, train)),
         _nll(model, dev),
     ]
 
 
-def _training_pairs(model: Translator, folder: Path, corpus: Corpus | None) -> Corpus | None:
+def _training_pairs(model: Translator, corpus: Corpus | None) -> Corpus | None:
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
     sides = corpus[:2]
-    longest = trained_length(folder) or math.inf
-    most_words = trained_words(folder) or math.inf  # of the source
+    longest = model.habits.longest or math.inf
+    most_words = model.habits.longest_words or math.inf  # of the source
     lengths = map(token_lengths, (model.source_text, model.target_text), sides)
     pairs = [
         (source, target)

@@ -15,7 +15,6 @@ from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
-from bahdanau_tf.translation.saved import trained_length, trained_words
 from bahdanau_tf.translator import Translator, load_best
 
 KINDS = {"RNNSearch": "RNNsearch", "RNNEncDec": "RNNencdec", "Seq2SeqLSTM": "LSTM"}
@@ -126,14 +125,14 @@ def measure(
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
     models = {name: load_best(folder) for name, folder in folders.items()}
     is_known = evaluation.known_sentences([*models.values()], *test[:2])
-    by_words = any(map(trained_words, folders.values()))
-    limit = trained_words if by_words else trained_length
+    by_words = any(model.habits.longest_words for model in models.values())
+    limit = "longest_words" if by_words else "longest"
     papers = {name: name for name in paper.BLEU} | {**counterparts}
     systems = []
     line = ProgressLine(len(models))
     for name, folder in folders.items():
         system = _translate(name, models[name], test.sources, is_known, scoring.decoding)
-        system = replace(system, model_dir=folder, max_length=limit(folder))
+        system = replace(system, model_dir=folder, max_length=getattr(models[name].habits, limit))
         systems.append(replace(system, counterpart=papers.get(name, "")))
         line.update(len(systems), f"translated by {name}")
     for name, lines in outside.items():

@@ -30,6 +30,7 @@ import numpy as np
 from bahdanau_tf.system import files
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.saved import rounded
 
 FORMAT_VERSION = 1
@@ -348,7 +349,7 @@ def export_runtime(
     directory: str | os.PathLike[str],
     int8: bool = False,
     card: str = "",
-    max_length: int | None = None,
+    habits: Habits = Habits(),
     max_source_length: int = files.LONGEST_SOURCE,
 ) -> list[str]:
     """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
@@ -361,7 +362,7 @@ def export_runtime(
         directory: A new folder, or one that this function wrote.
         int8: Whether weights have a byte each.
         card: The translator's card, which is copied.
-        max_length: Tokens of the longest source in training; `translate` warns of longer ones.
+        habits: The translator's.
         max_source_length: Tokens that are read of a source, the end symbol included.
 
     Returns:
@@ -388,7 +389,7 @@ def export_runtime(
         "format_version": FORMAT_VERSION,
         "model": type(graph.model).__name__,
         "decoding": vars(graph.decoding),
-        "max_length": max_length,
+        "habits": vars(habits),
         "max_source_length": max_source_length,
     }
     facts = []

@@ -29,6 +29,7 @@ from bahdanau_tf.system.files import (
 )
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Tokens, Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 
@@ -87,6 +88,7 @@ class Translator:
         try:
             self.model_name = str(options["model"])
             self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
+            self.habits = Habits.read(options.get("habits", {}))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"Translator.load: {folder / RUNTIME}: {error}") from error
         longest = options.get("max_source_length", LONGEST_SOURCE)
@@ -222,7 +224,8 @@ class Translator:
             )
             work = partial(self._batch, decoding)
             rows = in_batches("Translator.translate", columns, work, batch_size, self._threads)
-            return Translations(rows)
+            usual = self.source_text.characters
+            return Translations(self.habits.judged(row, usual) for row in rows)
 
         if split_sentences:
             translations = Translations(translate_lines(run, sentences, prefixes))

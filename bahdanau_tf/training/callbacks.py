@@ -25,6 +25,7 @@ from bahdanau_tf.training.checkpoints import LOW, as_array
 from bahdanau_tf.training.folder import Log
 from bahdanau_tf.training.run import SIGNALS, Run, as_score
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translator import Translator
 
 SECONDS = 300  # between two checkpoints without an evaluation
@@ -192,7 +193,7 @@ class Selection(RunCallback):
         if has_none and run.step:
             with averaged(self.model, run.optimizer):
                 if run.cluster.is_chief:
-                    run.folder.save_best(run.translator)
+                    self._save()
             run.note(
                 f"no evaluation yet: {best} is the model after update {run.step}, until "
                 "an evaluation selects the best one"
@@ -211,7 +212,15 @@ class Selection(RunCallback):
             if run.cluster.from_chief([was_best])[0]:
                 run.state.stale.assign(0)
             if is_best and run.cluster.is_chief:
-                run.folder.save_best(run.translator)
+                self._save()
+
+    def _save(self) -> None:
+        """Saves the model with its habits, of the last translations of the dev text."""
+        run = self._run
+        usual = Habits(run.recipe.max_length or None, run.recipe.max_words or None)
+        rows = [(x.log_prob, len(x.tokens) + x.finished) for x in run.translations if x.tokens]
+        run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
+        run.folder.save_best(run.translator)
 
     def _evaluate(self, dev: ParallelCorpus) -> None:
         run = self._run

@@ -32,28 +32,48 @@ class Habits:
     """What a model is used to: the lengths of its training, the scores of its dev text.
 
     Attributes:
-        longest: The longest source of the training in tokens, without the end symbol; or None.
+        longest: The longest source of the training in tokens, without the end symbol; None if there
+            was no limit, or if it is unknown.
+        longest_words: The same in words between spaces.
         lengths: The longest translation of each group of lengths, end symbol included; the last
             group also has all longer ones.
         scores: For each group the quantiles of log p(y | x) / |y|, from 0 to 1.
     """
 
     longest: int | None = None
+    longest_words: int | None = None
     lengths: Sequence[int] = ()
     scores: Sequence[Sequence[float]] = ()
 
     @classmethod
-    def of(cls, log_probs: Sequence[float], lengths: Sequence[int], longest: int | None) -> Habits:
-        """The habits of a model that translated a dev text so; `lengths` count the end symbol."""
-        if not len(lengths):
-            return cls(longest)
+    def read(cls, value: object) -> Habits:
+        """Those that a file has; raises a ValueError or a TypeError if they cannot be meant."""
+        if not isinstance(value, dict):
+            raise ValueError(f"habits is {value!r}, wanted an object")
+        habits = cls(**value)
+        shape = np.shape(habits.scores)
+        if shape != (len(habits.lengths), QUANTILES) and len(habits.lengths):
+            raise ValueError(
+                f"habits has scores of shape {shape}, wanted {QUANTILES} for each length"
+            )
+        return habits
+
+    @classmethod
+    def joined(cls, members: Sequence[Habits]) -> Habits:
+        """Those of an ensemble: its lengths are those that all members know, its scores its own."""
+        longest = min((x.longest for x in members if x.longest), default=None)
+        words = min((x.longest_words for x in members if x.longest_words), default=None)
+        return cls(longest, words)
+
+    def measured(self, log_probs: Sequence[float], lengths: Sequence[int]) -> Habits:
+        """Those of a model that translated a dev text so; `lengths` count the end symbol."""
         count = min(GROUPS, max(1, len(lengths) // MEMBERS))
         edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count).astype(int))
         groups = np.searchsorted(edges, lengths)
         means = np.array(log_probs) / np.array(lengths)
         shares = np.linspace(0, 1, QUANTILES)
         scores = [np.quantile(means[groups == i], shares).round(4) for i in range(len(edges))]
-        return cls(longest, edges.tolist(), [x.tolist() for x in scores])
+        return replace(self, lengths=edges.tolist(), scores=[x.tolist() for x in scores])
 
     def judged(self, translation: Translation, usual: Collection[str]) -> Translation:
         """A translation with confidence and doubts, as its alternatives.
@@ -100,15 +120,15 @@ def strange_characters(text: str, usual: Collection[str]) -> str:
 
 def numbers(text: str) -> list[str]:
     """The numbers of a text, by their digits: 9:45 is 9 and 45, and 14,000 is 14000."""
-    found = []
+    all_digits: list[str] = []
     for match in _NUMBER.finditer(unicodedata.normalize("NFKC", text)):
         digits = re.findall(r"\d+", match[0])
-        found += ["".join(digits)] if _THOUSANDS.fullmatch(match[0]) else digits
-    return found
+        all_digits += ["".join(digits)] if _THOUSANDS.fullmatch(match[0]) else digits
+    return all_digits
 
 
 def missing_numbers(source: str, text: str) -> list[str]:
-    """The numbers of a source that its translation lacks, but those of one digit: words say them."""
+    """The numbers of a source that its translation lacks; words may say those of one digit."""
     written = numbers(text)
     return [x for x in numbers(source) if x not in written and len(x) > 1]
 

@@ -26,6 +26,7 @@ from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.text import Dictionary, load_text
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph
 from bahdanau_tf.translation.shortlist import Lexicon
 
@@ -73,7 +74,11 @@ def _is_best(folder: Path) -> bool:
 
 
 def write_translator(
-    directory: str | os.PathLike[str], graph: TranslationGraph, card: str = "", int8: bool = False
+    directory: str | os.PathLike[str],
+    graph: TranslationGraph,
+    habits: Habits,
+    card: str = "",
+    int8: bool = False,
 ) -> None:
     """Writes the parts of a graph; see `Translator.save`."""
     folder = Path(directory)
@@ -104,19 +109,20 @@ def write_translator(
             "format_version": FORMAT_VERSION,
             "sources": len(graph.source_texts),
             "decoding": vars(graph.decoding),
+            "habits": vars(habits),
         }
         contents = json.dumps(description, indent=2) + "\n"
         files.write_atomically(aside / DESCRIPTION, contents.encode())
 
 
-def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...], str]:
-    """Reads the arguments of a `Translator`, and its card; see `Translator.load`."""
+def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...], Habits, str]:
+    """Reads the arguments of a `Translator`, its habits and its card; see `Translator.load`."""
     check_not_forked()  # before TensorFlow runs, to load the model
     folder = Path(directory)
     if not (folder / DESCRIPTION).is_file():
         folder = best_folder(folder)
     files.check_own_files("Translator.load", folder)
-    sources, decoding = _read_description(folder)
+    sources, decoding, habits = _read_description(folder)
     is_small = (folder / CONFIG).is_file()
     for name in (CONFIG, WEIGHTS, DICTIONARY) if is_small else (MODEL, DICTIONARY):
         if not (folder / name).is_file():
@@ -130,7 +136,7 @@ def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...],
         Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None,
     )
     card = folder / files.CARD
-    return arguments, card.read_text("utf-8") if card.is_file() else ""
+    return arguments, habits, card.read_text("utf-8") if card.is_file() else ""
 
 
 def _write_bytes(folder: Path, model: keras.Model) -> None:
@@ -175,8 +181,8 @@ def _source_folder(number: int) -> str:
     return f"source-{number + 1}" if number else "source"
 
 
-def _read_description(folder: Path) -> tuple[int, Decoding]:
-    """The number of sources, and the decoding."""
+def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
+    """The number of sources, the decoding, and the habits, which earlier versions did not write."""
     path = folder / DESCRIPTION
     if folder.is_file():
         raise ValueError(
@@ -195,7 +201,7 @@ def _read_description(folder: Path) -> tuple[int, Decoding]:
             raise ValueError(f"sources is {sources!r}, wanted 1 or more")
         if not isinstance(options, dict):
             raise ValueError(f"decoding is {options!r}, wanted an object")
-        return sources, Decoding(**options)
+        return sources, Decoding(**options), Habits.read(description.get("habits", {}))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"Translator.load: {path} was not written by this version of bahdanau_tf: {error}"
@@ -330,29 +336,6 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
             "first evaluation; if it has stopped, the same `bahdanau-tf train` resumes it"
         )
     return folder
-
-
-def trained_length(folder: str | os.PathLike[str], limit: str = "max_length") -> int | None:
-    """The longest source that the model of a folder was trained on, in tokens without the end.
-
-    The folder is as for `best_folder`, or `best` in a training folder; the limit is the option of
-    training, "max_words" for words between spaces. None if there was no limit, or if it is unknown,
-    as for a translator that was moved.
-    """
-    best = best_folder(folder)
-    if not _is_best(best):
-        return None
-    try:
-        recipe = files.read_object(best.parent / "training.json").get("recipe")
-    except (OSError, ValueError):
-        return None
-    length = recipe.get(limit) if isinstance(recipe, dict) else None
-    return length if type(length) is int and length > 0 else None
-
-
-def trained_words(folder: str | os.PathLike[str]) -> int | None:
-    """Returns what `trained_length` does, in source words between spaces."""
-    return trained_length(folder, "max_words")
 
 
 def identity(folder: Path) -> tuple[int, int] | None:

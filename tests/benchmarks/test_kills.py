@@ -64,7 +64,7 @@ def with_another_best(folder: Path) -> None:
     best = Translator.load(folder / "best")
     (weight, *_) = best.model.trainable_weights
     weight.assign(weight * (1 + 2**-20))
-    write_translator(folder / "best", best.graph)
+    write_translator(folder / "best", best.graph, best.habits)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`bahdanau-tf evaluate`: one or several systems, compared with sacreBLEU."""
 
-import json
 import random
 import sys
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import scores
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.lengths import source_lengths
 
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
@@ -40,6 +40,7 @@ class Copier:
 
     source_texts = (Text(), Text())
     target_text = Text()
+    habits = Habits(30)
 
     def translate(self, lines: list[str]) -> list[Translation]:
         return [Translation(line, line, source_tokens=line.split()) for line in lines]
@@ -89,9 +90,6 @@ def test_a_byte_order_mark_is_ignored(tmp_path, capsys):
 
 
 def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_path, capsys):
-    (tmp_path / "model" / "best").mkdir(parents=True)
-    settings = {"format_version": 1, "recipe": {"max_length": 30}}
-    (tmp_path / "model" / "training.json").write_text(json.dumps(settings))
     flags = [
         f"--{name}={tmp_path / file}"
         for name, file in (

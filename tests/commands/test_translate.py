@@ -19,6 +19,7 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     longest_sentence,
     split_sentences,
@@ -34,11 +35,16 @@ class Shouter:
     """
 
     def __init__(
-        self, n_best: int = 1, attention: bool = True, reverse_target: bool = False
+        self,
+        n_best: int = 1,
+        attention: bool = True,
+        reverse_target: bool = False,
+        longest: int | None = None,
     ) -> None:
         self.model = SimpleNamespace(has_alignment=attention)
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
+        self.habits = Habits(longest)
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
@@ -200,6 +206,8 @@ def test_json_lines_are_written(run):
         "log_prob": -4.0,
         "finished": True,
         "truncated": False,
+        "confidence": None,
+        "doubts": [],
         "alternatives": [{"text": "B É !", "score": -3, "log_prob": -6, "finished": True}],
     }
     assert (second["text"], second["alternatives"]) == ("", [])
@@ -315,51 +323,19 @@ def test_long_lines_are_named_and_translated_whole(run, capsys):
     assert capsys.readouterr().err == several
 
 
-@pytest.fixture
-def trained(tmp_path):
-    """Makes a training folder whose recipe has the given max_length."""
-
-    def call(name: str, length: object) -> Path:
-        (tmp_path / name / "best").mkdir(parents=True)
-        settings = {"format_version": 1, "recipe": {"max_length": length}}
-        path = tmp_path / name / "training.json"
-        path.write_text(json.dumps(settings))
-        return tmp_path / name
-
-    return call
-
-
-def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys):
+def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
     text = "a b\na b. C d. E f.\n"
-    folder = trained("model", 3)
-    for place in (folder, folder / "best"):
-        run(text, f"--model_dir={place}")
-        err = capsys.readouterr().err
-        assert "line 2: longer than training sentences (3 tokens), may lose words" in err
-    output = run(text, f"--model_dir={folder}", "--split_sentences")
-    assert output == "B A\nB. A D. C F. E\n"
-    run(text, f"--model_dir={folder}", "--max_source_length=6")
+    run(text, longest=3)
+    err = capsys.readouterr().err
+    assert "line 2: longer than training sentences (3 tokens), may lose words" in err
+    assert run(text, "--split_sentences", longest=3) == "B A\nB. A D. C F. E\n"
+    run(text, "--max_source_length=6", longest=3)
+    run("a b c d\n" * 3)
     assert "longer" not in capsys.readouterr().err
-
-
-def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
-    folders = [trained(f"m{n}", n) for n in (0, 4, 3, 9)]
-    names = ",".join(map(str, folders))
-    run("a b c\na b c d\n", f"--model_dir={names}")
-    assert capsys.readouterr().err.startswith("line 2: longer than training sentences (3 ")
 
 
 def test_a_line_has_neither_line_feeds_nor_nul():
     assert Translation("", "a\0b\nc\td").line == "ab c\td"
-
-
-@pytest.mark.parametrize("length", [0, None, "3", True])
-def test_without_a_max_length_no_line_is_too_long(run, trained, capsys, length):
-    folder = trained("model", length)
-    run("a b c d\n" * 3, f"--model_dir={folder}")
-    (folder / "training.json").write_text("{")
-    run("a b c d\n", f"--model_dir={folder}")
-    assert not capsys.readouterr().err
 
 
 def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
@@ -496,8 +472,9 @@ sys.exit(status)
 
 
 def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
-    here = str(Path(__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
+    here = str(Path(__file__).parent)
+    paths = [str(folder) for folder in Path(__file__).parents[1:3]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     environment.pop("PYTHONUNBUFFERED", None)  # as in a user's shell
     return subprocess.run(
         [sys.executable, "-c", STREAM, "translate", "--model_dir=x", *flags, here],

@@ -33,6 +33,7 @@ from bahdanau_tf.runtime.search import Words
 from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.saved import rounded
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -262,8 +263,8 @@ def test_int8_has_rounded_weights(name, tmp_path):
 
 def test_commands_translate_without_tensorflow(tmp_path, capsys):
     own = MODELS["tied"]()
-    own.save(tmp_path / "model" / "best")
-    (tmp_path / "model" / "training.json").write_text('{"recipe": {"max_length": 4}}')
+    own.habits = Habits(4)
+    own.save(tmp_path / "model")
     exported, text, reference = (tmp_path / name for name in ("exported", "in", "reference"))
     exported.mkdir()
     (exported / "runtime.json").touch()  # an earlier export, which is replaced

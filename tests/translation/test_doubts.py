@@ -1,5 +1,7 @@
 """Doubts and confidence, against counting."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -56,17 +58,19 @@ def test_repeated_phrases(text: str, phrase: str) -> None:
 
 
 def test_characters_are_compared_in_any_width() -> None:
-    assert doubts.strange_characters("a cat\u00a0\uff42 \u201cno\u201d \u263a\u201d", USUAL) == "“”☺"
+    assert (
+        doubts.strange_characters("a cat\u00a0\uff42 \u201cno\u201d \u263a\u201d", USUAL) == "“”☺"
+    )
 
 
 def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths() -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(2, 40, 4000)
     log_probs = -random.gamma(2.0, 0.2, 4000) * lengths * (1 + lengths / 40)
-    habits = Habits.of(log_probs, lengths, None)
-    edges = [1, *habits.lengths]
+    habits = Habits().measured(log_probs, lengths)
+    groups = [*itertools.pairwise([1, *habits.lengths])]
     for length, mean in ((3, -0.2), (15, -0.4), (39, -1.5), (20, -9.0), (8, 0.0)):
-        (start, end) = next(pair for pair in zip(edges, edges[1:]) if pair[0] < length <= pair[1])
+        start, end = next((a, b) for a, b in groups if a < length <= b)
         similar = (start < lengths) & (lengths <= end)
         share = np.mean(log_probs[similar] / lengths[similar] < mean)
         text = " ".join("x" * (length - 1))
@@ -75,7 +79,7 @@ def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths(
 
 
 def test_each_doubt_has_its_cause() -> None:
-    habits = Habits.of([-1.0] * 100, [2] * 100, longest=3)
+    habits = Habits(longest=3).measured([-1.0] * 100, [2] * 100)
     usual = {"log_prob": -0.5}
     assert kinds(habits, translation(**usual)) == []
     assert kinds(habits, translation("\u4eba", **usual)) == ["characters"]
@@ -87,6 +91,11 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(habits, translation("a b c d", **usual)) == ["long"]
     assert kinds(habits, translation(log_prob=-9.0)) == ["unlikely"]
     assert kinds(Habits(), translation("", "", log_prob=-9.0)) == []
+
+
+def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
+    members = [Habits(n, 5, [2], [[0.0] * 21]) for n in (None, 4, 3, 9)]
+    assert Habits.joined(members) == Habits(3, 5)
 
 
 def test_alternatives_are_judged_too() -> None:
