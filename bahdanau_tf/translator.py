@@ -331,7 +331,8 @@ class Translator:
                 Serving lacks.
             OSError: The folder cannot be written to.
         """
-        return export(self.graph, path, Limits(max_source_length, max_target_length, n_best))
+        limits = Limits(max_source_length, max_target_length, n_best)
+        return export(self.graph, path, limits, self.habits)
 
     def page(self, path: str | os.PathLike[str]) -> Path:
         """Writes one HTML page that translates in a browser, without a network.

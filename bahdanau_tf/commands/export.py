@@ -98,7 +98,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         return 0
     if flags.half_weights:
         translator.halve_weights()
-    with written(translator.graph, flags.export_dir, limits) as folder:
+    with written(translator.graph, flags.export_dir, limits, translator.habits) as folder:
         StatusLine().note("written; comparing it with the model")
         report = examine(translator.graph, folder, limits)
         differences = [f"Differs: {difference}" for difference in report.differences]

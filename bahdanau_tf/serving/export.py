@@ -23,6 +23,7 @@ from bahdanau_tf.serving.saved_model import read_graphs, slim, write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.system.files import new_name, reason, takes_lock
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.doubts import Habits
 
 
 def _listed(library: str) -> frozenset[str]:
@@ -189,7 +190,9 @@ WARMUP_ROWS = (1, 8)
 WARMUP_WORDS = 12
 
 
-def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits) -> Path:
+def export(
+    graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits, habits: Habits = Habits()
+) -> Path:
     """Writes a SavedModel with the signatures of `serving.signatures`; returns its folder.
 
     The folder gets its name in `path` when it is complete, since a server may be watching. It is
@@ -197,13 +200,13 @@ def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
     cannot be written to, ValueError if the graph has ops that a stock server lacks, or if the
     limits and the decoding do not fit the model.
     """
-    with written(graph, path, limits) as folder:
+    with written(graph, path, limits, habits) as folder:
         return publish(folder, path)
 
 
 @contextmanager
 def written(
-    graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
+    graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits, habits: Habits = Habits()
 ) -> Iterator[Path]:
     """Yields the folder of a complete SavedModel that no server sees yet; raises as `export`.
 
@@ -211,7 +214,7 @@ def written(
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable
-        functions = signatures(graph, limits)
+        functions = signatures(graph, limits, habits)
         texts, translations = (
             sentences(text, [WARMUP_WORDS] * max(WARMUP_ROWS))
             for text in (graph.source_text, graph.target_text)

@@ -1,6 +1,6 @@
 """The signatures of a served translator: strings in, strings out.
 
-    serving_default (text) -> translation, score, finished, truncated
+    serving_default (text) -> translation, score, finished, truncated, confidence
     greedy (text)          -> translation, score, finished, truncated
     complete (text, prefix) -> translation, score, finished, truncated
     n_best (text)          -> translations, scores, finished, truncated
@@ -26,6 +26,9 @@ translation was cut at the limit, and its score is that of this part. `truncated
 whether a row was not translated (or scored) completely: because it, or a word to be copied,
 exceeded a limit and was cut, or because its (first) translation is not finished.
 
+`confidence`, float32 [B], is that of `Translation`; a text without words has 1. Only translators
+that were trained with a dev text have it.
+
 The N translations are the finished ones, best score first, then the unfinished ones, best score
 first, so scores are not always in order. If there are fewer than N, the remaining ones are "" with
 score -1e9, not finished. The translation of a text without words is "", with score 0, finished.
@@ -39,18 +42,21 @@ import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stored import StoredModel
+from bahdanau_tf.search import SearchResult
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
 from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Translated, TranslationGraph
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import Sources, padded
 
+SMALLEST = 1e-6  # between two quantiles
 Outputs = dict[str, tf.Tensor]
 
 
 def signatures(
-    graph: TranslationGraph, limits: Limits
+    graph: TranslationGraph, limits: Limits, habits: Habits = Habits()
 ) -> dict[str, tf.types.experimental.ConcreteFunction]:
     """A concrete function for each signature of a translator.
 
@@ -58,7 +64,7 @@ def signatures(
     reversed target tokenizer no `complete`. Raises ValueError if the decoding needs something that
     the model does not have.
     """
-    served = _Served(graph, limits)
+    served = _Served(graph, limits, habits)
     functions = [served.serving_default, served.greedy, served.n_best, served.score]
     if graph.model.has_alignment:
         functions.append(served.align)
@@ -77,10 +83,10 @@ def signatures(
 class _Served:
     """The functions behind the signatures, with their names."""
 
-    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
+    def __init__(self, graph: TranslationGraph, limits: Limits, habits: Habits) -> None:
         self.model = StoredModel(graph.model, graph.decoding.shortlist)
         self.graph = LimitedGraph(graph, limits, self.model)
-        self.limits = limits
+        self.limits, self.habits = limits, habits
         self.count = n_best_of(graph, limits)
         # Graphs that signatures share.
         self.read = tf.function(self._read, autograph=False)
@@ -88,7 +94,11 @@ class _Served:
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
         source, cut, words = self.read(text)
-        return _first(self.best(source, words, self._count(1)), cut)
+        translated = self.best(source, words, self._count(1))
+        outputs = _first(translated, cut)
+        if self.habits.lengths:
+            outputs["confidence"] = _confidence(self.habits, translated.result)
+        return outputs
 
     def greedy(self, text: tf.Tensor) -> Outputs:
         source, cut, words = self.read(text)
@@ -199,6 +209,19 @@ def _first(translated: Translated, cut: tf.Tensor) -> Outputs:
         "finished": translated.result.finished[:, 0],
         "truncated": _truncated(translated, cut),
     }
+
+
+def _confidence(habits: Habits, result: SearchResult) -> tf.Tensor:
+    """Where log p(y | x) / |y| of each best translation is among the quantiles of its length."""
+    lengths, scores = tf.constant(habits.lengths), tf.constant(habits.scores, tf.float32)
+    own = result.lengths[:, 0]
+    group = tf.math.count_nonzero(lengths < own[:, None], axis=1, dtype=tf.int32)
+    quantiles = tf.gather(scores, tf.minimum(group, len(habits.lengths) - 1))
+    means = result.log_probs[:, :1] / tf.cast(tf.maximum(own, 1), tf.float32)[:, None]
+    steps = tf.maximum(quantiles[:, 1:] - quantiles[:, :-1], SMALLEST)
+    passed = tf.clip_by_value((means - quantiles[:, :-1]) / steps, 0.0, 1.0)
+    is_empty = result.tokens[:, 0, 0] == 0
+    return tf.where(is_empty, 1.0, tf.reduce_mean(passed, axis=1))
 
 
 def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:

@@ -151,7 +151,8 @@ class Translation:
         """
         with in_language("Translation.view", language):
             source = Side(self.source, self.source_spans)
-            return alignment_html(source, Side(self.text, self.target_spans), self.weights)
+            target = Side(self.text, self.target_spans)
+            return alignment_html(source, target, self.weights, self.doubts)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The alignment as matplotlib's figure, see `bahdanau_tf.plot_alignment`.
@@ -280,7 +281,8 @@ class Translations(list[Translation]):
             rows = []
             for x in self:
                 texts = [y.text for y in (x, *x.alternatives)]
-                rows.append(Row(x.source, texts, x.score, None if x.weights is None else x.view))
+                alignment = None if x.weights is None else x.view
+                rows.append(Row(x.source, texts, x.score, alignment, x.doubts))
             return table_html(rows)
 
     _repr_html_ = view

@@ -60,17 +60,20 @@ class Row(NamedTuple):
     texts: Sequence[str]  # its translations, the best one first
     score: float  # of the best one
     alignment: Callable[[], str] | None  # draws that of the best one
+    doubts: Sequence[object] = ()  # reasons why that may be wrong
 
 
-def alignment_html(source: Side, target: Side, weights: np.ndarray | None) -> Drawn:
+def alignment_html(
+    source: Side, target: Side, weights: np.ndarray | None, doubts: Sequence[object] = ()
+) -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
-    `weights` is α, float [T_y, T_x]. The HTML loads nothing from elsewhere, and all text in it is
-    escaped.
+    `weights` is α, float [T_y, T_x]; `doubts` are reasons why the translation may be wrong. The
+    HTML loads nothing from elsewhere, and all text in it is escaped.
     """
     if weights is None:
         note = said("No alignment: this model has no attention.") if target.text else ""
-        return _page(escape(source.text), escape(target.text), note, "")
+        return _page(escape(source.text), escape(target.text) + _marks(doubts), note, "")
     weights = np.asarray(weights, np.float32)
     rows, columns = weights.shape
     sources = parts_of(*source, columns)
@@ -80,7 +83,7 @@ def alignment_html(source: Side, target: Side, weights: np.ndarray | None) -> Dr
     hint = f'<span data-shown="">{said("Point at a word, or move to it with Tab.")}</span>'
     return _page(
         _text(source.text, sources, source_words, shares.T, "st"),
-        _text(target.text, targets, target_words, shares, "ts"),
+        _text(target.text, targets, target_words, shares, "ts") + _marks(doubts),
         _sentences("t", target_words, source_words, shares)
         + _sentences("s", source_words, target_words, shares.T)
         + hint,
@@ -93,7 +96,7 @@ def table_html(translations: Sequence[Row]) -> Drawn:
     rows = []
     for number, row in enumerate(translations[:LISTED]):
         text, *others = map(escape, row.texts)
-        text += "".join(f"<br><small>{other}</small>" for other in others)
+        text += _marks(row.doubts) + "".join(f"<br><small>{other}</small>" for other in others)
         rows.append(
             f'<tr><td dir="auto">{escape(row.source)}</td><td dir="auto">{text}</td>'
             f"<td>{row.score:.2f}</td></tr>"
@@ -110,6 +113,11 @@ def table_html(translations: Sequence[Row]) -> Drawn:
         f'<style>{_style()}</style><table class="{_TABLE[1:]}"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>{note}"
     )
+
+
+def _marks(doubts: Sequence[object]) -> str:
+    """The reasons to doubt a translation, a line each."""
+    return "".join(f"<br><small>⚠ {escape(str(doubt))}</small>" for doubt in doubts)
 
 
 def parts_of(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[Part]:

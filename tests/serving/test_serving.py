@@ -33,6 +33,7 @@ from bahdanau_tf.serving.export import CORE_OPS, check_operations, has_serving_a
 from bahdanau_tf.serving.limits import LimitedText, first_bytes
 from bahdanau_tf.serving.requests import Answers, probes
 from bahdanau_tf.serving.saved_model import write_saved_model
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Scored
 
 pytestmark = pytest.mark.usefixtures("eager_search")  # of the translator in memory
@@ -46,7 +47,7 @@ SHORT = [
     "here cat",
 ]
 OUTPUTS = {
-    "serving_default": {"translation", "score", "finished", "truncated"},
+    "serving_default": {"translation", "score", "finished", "truncated", "confidence"},
     "greedy": {"translation", "score", "finished", "truncated"},
     "complete": {"translation", "score", "finished", "truncated"},
     "n_best": {"translations", "scores", "finished", "truncated"},
@@ -108,6 +109,7 @@ def translator() -> Translator:
     exact = table.numpy()
     made.halve_weights()
     table.assign(exact)
+    made.habits = Habits().measured(np.linspace(-60, -1, 400), [*range(2, 22)] * 20)
     return made
 
 
@@ -136,6 +138,14 @@ def served(version: Path) -> Callable[..., dict[str, np.ndarray]]:
 @pytest.fixture(scope="module")
 def expected(translator: Translator) -> list[Translation]:
     return in_memory(translator, SHORT)
+
+
+def test_confidence_is_that_in_memory(served, translator, expected):
+    wanted = [1.0 if x.confidence is None else x.confidence for x in expected]
+    confidence = served("serving_default", SHORT)["confidence"]
+    assert confidence.dtype == np.float32
+    assert len(set(wanted)) > 3
+    np.testing.assert_allclose(confidence, wanted, atol=1e-4)
 
 
 def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:

@@ -20,9 +20,10 @@ from comparisons import offsets_of
 from hypothesis import strategies
 
 from bahdanau_tf import BeamTree, Trace, Translation, set_language, view_traces
-from bahdanau_tf.system.language import _texts, said
+from bahdanau_tf.system.language import _texts, in_language, said
 from bahdanau_tf.tracing import Candidate, Continuation, Gate, Step
 from bahdanau_tf.translation import Translations
+from bahdanau_tf.translation.result import REASONS, Doubt
 from bahdanau_tf.translation.view import parts_of, shares_of
 
 HOSTILE = (
@@ -34,6 +35,7 @@ HOSTILE = (
     "&lt;b&gt; &amp;amp; &#60;",
     "*/}} body{display:none}",
 )
+DOUBTS = tuple(Doubt(kind, "<7>") for kind in REASONS)
 SCRIPTS = (
     ("the red cat", "le chat rouge", ["le", "chat", "rouge"]),
     ("고양이가 매트 위에서", "猫がマットで", ["猫", "が", "マット", "で"]),
@@ -533,3 +535,13 @@ def test_arrow_keys_move_through_the_steps_of_one_player_and_all_fits_a_phone(sh
     assert {step for step, opacity in strong if opacity == "1"} == {"1"}
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.call("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("language", ["en", "ko", "ja"])
+def test_doubts_stand_below_the_translation(language):
+    doubtful = replace(translation("x", "y", ["y"], np.ones([2, 2])), doubts=DOUBTS)
+    for drawn in (doubtful, replace(doubtful, weights=None), Translations([doubtful])):
+        with in_language("test", language):
+            reasons = [escape(said(reason).format("<7>")) for reason in REASONS.values()]
+        assert all(f"<small>⚠ {reason}</small>" in drawn.view(language) for reason in reasons)
+    assert language == "en" or not set(reasons) & {*map(str, DOUBTS)}
