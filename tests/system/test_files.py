@@ -8,12 +8,7 @@ import pytest
 from limits import largest_file
 from processes import output_of
 
-from bahdanau_tf.system.files import (
-    found_directory,
-    remove_leftovers,
-    replaced_directory,
-    write_atomically,
-)
+from bahdanau_tf.system.files import remove_leftovers, replaced_directory, write_atomically
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
@@ -42,14 +37,6 @@ def test_an_error_leaves_the_old_folder(tmp_path):
         stop_halfway()
     assert [path.name for path in target.iterdir()] == ["kept"]
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_file_is_replaced_as_a_whole(tmp_path):
-    path = tmp_path / "folder" / "file"
-    write_atomically(path, b"one")
-    write_atomically(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert [p.name for p in path.parent.iterdir()] == ["file"]
 
 
 def test_a_file_that_finds_no_room_is_named_and_kept(tmp_path):
@@ -156,13 +143,6 @@ def test_folders_of_the_user_are_not_removed_as_leftovers(tmp_path):
     before = sorted(path.name for path in tmp_path.iterdir())
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_the_current_folder_may_be_looked_for(tmp_path, monkeypatch):
-    """Path(".") has no name."""
-    monkeypatch.chdir(tmp_path)
-    assert found_directory(".") == Path()
-    assert found_directory("/") == Path("/")
 
 
 def test_a_full_disk_names_the_folder(tmp_path):

@@ -13,14 +13,7 @@ import pytest
 
 from bahdanau_tf.system import terminal
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import (
-    LineCounter,
-    ProgressLine,
-    StatusLine,
-    amount,
-    counted,
-    uncollected,
-)
+from bahdanau_tf.system.terminal import LineCounter, ProgressLine, StatusLine, counted, uncollected
 
 REWRITTEN = "\r\x1b[K"
 
@@ -140,11 +133,6 @@ def test_a_line_fits_the_terminal(columns, monkeypatch, clock, screen):
     assert last == wanted[columns]
 
 
-def test_what_is_counted_has_the_right_number():
-    texts = [amount(number, "pair") for number in (0, 1, 1.0, 1.5, 1234, 123456789)]
-    assert texts == ["0 pairs", "1 pair", "1 pair", "1.5 pairs", "1,234 pairs", "123,456,789 pairs"]
-
-
 def test_a_log_gets_a_line_every_half_minute(clock, capsys):
     counter = LineCounter()
     for second in range(65):
@@ -154,16 +142,6 @@ def test_a_log_gets_a_line_every_half_minute(clock, capsys):
     assert capsys.readouterr().err == (
         "300 lines, 10.0 lines/s\n600 lines, 10.0 lines/s\n650 lines, 10.0 lines/s\n"
     )
-
-
-@pytest.mark.parametrize(("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")])
-def test_no_count_is_logged_twice(clock, capsys, seconds, rate):
-    counter = LineCounter("test.en")
-    clock[0] += seconds
-    counter.advance(2)
-    counter.close()
-    count = f"test.en: 2 lines, {rate} lines/s\n"
-    assert capsys.readouterr().err == (count if seconds > 30 else "")
 
 
 def test_counted_yields_the_lines_unchanged(clock, screen):
@@ -293,11 +271,6 @@ def test_a_notebook_has_one_display_with_bar_table_and_curves(clock, pages, caps
     assert loss[0][1] < loss[1][1]  # down the page, as the loss
     assert bleu[0][1] > bleu[1][1]
     assert capsys.readouterr() == ("", "")
-
-
-def test_messages_in_a_notebook_are_no_errors(pages, capsys):
-    StatusLine().note("resuming")
-    assert capsys.readouterr() == ("resuming\n", "")
 
 
 class Loop:
