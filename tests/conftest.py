@@ -44,7 +44,7 @@ hypothesis.settings.load_profile("bahdanau_tf")
 # The slowest files start first, so that no worker of pytest-xdist runs one of
 # them alone at the end.
 LONGEST_FIRST = (
-    *("models", "chosen", "training", "distribution", "translator", "conformance"),
+    *("models", "engines", "chosen", "training", "distribution", "translator", "conformance"),
     *("tokenizer", "fit", "cli", "serving", "dataset", "named_parts"),
     *("remembering", "products", "groundhog", "lexicon", "rate", "loading"),
     *("search", "align", "layers", "fine_tuning", "export_nodes", "ensemble"),

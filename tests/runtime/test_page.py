@@ -7,20 +7,17 @@ import hashlib
 import json
 import random
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from oracle import randomized
-from toys import english, french, toy_translator, with_alternatives
+from engines import LINES, in_node, subwords as translator
+from refusals import refused
+from toys import english, french, toy_translator
 
-from bahdanau_tf import Decoding, Lexicon, RNNSearch, SubwordTokenizer, Translator
+from bahdanau_tf import SubwordTokenizer, Translator
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of, read
+from bahdanau_tf.runtime.page import page_of, read
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
     CANDIDATE,
@@ -31,13 +28,6 @@ from bahdanau_tf.translation.sentence_splitting import (
 pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
 
-LINES = [
-    "the red cat sees a dog.",
-    "le chat rouge dort.",
-    "고양이가 잔다.",
-    "猫が寝る。",
-    "ÉTÉ été",
-] * 9
 TOKENIZERS = {
     "BPE": {"vocabulary_size": 330},
     "BPE, reversed": {"vocabulary_size": 330, "reverse": True, "true_case": True},
@@ -50,46 +40,6 @@ TOKENIZERS = {
 }
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
-DRIVER = """
-import { readFileSync } from "node:fs";
-const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));
-const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
-const contents = await unpacked(packed);
-const translator = new Translator(contents);
-const { read, texts, options } = JSON.parse(task);
-const results = [];
-for (const text of texts) {
-  let pauses = 0;
-  const { ids, offsets } = translator.source.read(text);
-  const sentences = sentencesOf(text);
-  results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
-    : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
-}
-console.log(JSON.stringify(results));
-"""
-
-
-@pytest.fixture
-def in_node(tmp_path):
-    """`in_node(html, **task)` reads or translates texts as the page does."""
-    if (node := shutil.which("node")) is None:
-        pytest.skip("needs Node")
-
-    def run(html: str, **task: Any) -> Any:
-        script = joined(*SCRIPTS[:4]) + DRIVER
-        for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
-            (tmp_path / name).write_text(text, "utf-8")
-        words = [node, *(str(tmp_path / name) for name in ("a.mjs", "a.html", "a.json"))]
-        return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
-
-    return run
-
-
-def translator(text: Any, target: Any = None, **options: Any) -> Translator:
-    sizes = {"units": 6, "embedding_dim": 5, "attention_units": 5, "maxout_units": 3}
-    target = target or text
-    model = RNNSearch(text.vocabulary_size, target.vocabulary_size, **{**sizes, **options})
-    return Translator(randomized(model, scale=0.7), text, target)
 
 
 def odd_rows(count: int) -> list[str]:
@@ -117,14 +67,14 @@ def test_the_page_splits_by_the_rules_of_the_package():
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_ids_and_offsets_are_those_of_tensorflow_text(in_node, name):
+def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     text = SubwordTokenizer.train([LINES], **TOKENIZERS[name])
     rows = odd_rows(400)
     rows += [x for path in DEV for x in path.read_text("utf-8").split("\n")[:300]]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
-    results = in_node(page_of(translator(text).graph), read=True, texts=rows)
+    results = in_node(page_of(translator(text, text, None).graph), tmp_path, read=True, texts=rows)
     for row, result in enumerate(results):
         assert result["ids"] == ids[row], ascii(rows[row])
         assert result["sentences"] == split_sentences(rows[row]), ascii(rows[row])
@@ -133,54 +83,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(in_node, name):
         assert result["written"]["text"] == written[row].decode(), ascii(rows[row])
 
 
-BPE = SubwordTokenizer.train([LINES], **TOKENIZERS["BPE"])
-REVERSED = SubwordTokenizer(BPE.model_proto, reverse=True)
-WORDS = np.where(np.arange(BPE.vocabulary_size)[:, None] % 3, [[270, 280]], [[275, -1]])
-LEXICON = Lexicon(np.where(np.arange(len(WORDS))[:, None] > 0, WORDS, -1), first=260)
-TIED = {"tie_embeddings": True, "factored_output": False}
-SHORT = {"max_length": 12}
-SHORTLIST = {"beam_size": 4, "shortlist": True, "n_best": 2, "max_length": 9}
-MODELS: dict[str, Any] = {  # and searches
-    "original": (
-        lambda: translator(BPE, factored_output=True, embedding_bias=True),
-        [{"beam_size": 1, "max_length_ratio": 2.0}, SHORTLIST],
-    ),
-    "appendix": (
-        lambda: translator(REVERSED, BPE, step_order="appendix", factored_output=False),
-        [{"beam_size": 12, "max_length": 7, "n_best": 5, "alpha": 0.0}],
-    ),
-    "main-text": (
-        lambda: translator(BPE, REVERSED, step_order="main-text"),
-        [{"beam_size": 3, "shrink": True, "n_best": 3, "max_length": 12}],
-    ),
-    "conditional": (
-        lambda: translator(BPE, step_order="conditional", maxout_units=5, **TIED),
-        [{"beam_size": 4, "beta": 0.4, "min_length_ratio": 1.0, "unknown": "forbid", **SHORT}],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_translations_are_those_of_the_translator(in_node, name):
-    make, searches = MODELS[name]
-    own = make()
-    own.lexicon = LEXICON
-    html = page_of(own.graph, int8=False)
-    for options in searches:
-        results = in_node(html, texts=SENTENCES, options=options)
-        for x, result in zip(own.translate(SENTENCES, **options), results, strict=True):
-            assert result["offsets"] == [*map(list, x.source_offsets)]
-            # The page can react while it reads a long text, in both directions, as while it writes.
-            assert result["pauses"] >= 2 * len(x.source_tokens) + len(x.tokens)
-            for y, z in zip(with_alternatives(x), result["translations"], strict=True):
-                assert (y.text, y.finished) == (z["text"], z["finished"])
-                assert z["score"] == pytest.approx(y.score, abs=1e-4)
-                assert z["logProb"] == pytest.approx(y.log_prob, abs=1e-4)
-                if x.source_tokens:
-                    np.testing.assert_allclose(z["weights"], y.weights, atol=1e-5)
-
-
-def test_a_page_of_the_pretrained_model(in_node, tmp_path, capsys):
+def test_a_page_of_the_pretrained_model(tmp_path, capsys):
     own = Translator.from_preset("tatoeba-en-fr")
     path = tmp_path / "page.html"
     assert cli.main(["page", "--model_dir=tatoeba-en-fr", f"--output={path}"]) == 0
@@ -188,7 +91,7 @@ def test_a_page_of_the_pretrained_model(in_node, tmp_path, capsys):
     html = path.read_text("utf-8")
     assert len(html) < 8e6
     texts = ["I am happy.", "Where is the station?", "The cat sleeps."]
-    results = in_node(html, texts=texts, options={"beam_size": 2, "n_best": 1})
+    results = in_node(html, tmp_path, texts=texts, options={"beam_size": 2, "n_best": 1})
     for x, result in zip(own.translate(texts, beam_size=2), results, strict=True):
         (best,) = result["translations"]
         assert best["text"] == x.text
@@ -213,7 +116,7 @@ class Elements(HTMLParser):
 
 
 def test_the_page_loads_nothing_and_writes_no_html():
-    own = translator(BPE)
+    own = translator()
     html = page_of(own.graph, "</script><script>alert(1)</script><img src=x>")
     elements = Elements(html)
     assert [tag for tag, _ in elements.tags].count("script") == 2
@@ -233,17 +136,13 @@ def test_the_page_loads_nothing_and_writes_no_html():
 
 
 def test_what_the_page_lacks_is_refused(tmp_path, capfd):
-    with pytest.raises(
-        ValueError, match="tokenizer is WordTokenizer, wanted SubwordTokenizer in a page"
-    ):
-        page_of(toy_translator(english(), french()).graph)
-    own = translator(BPE)
-    own.decoding = Decoding(no_repeated_ngrams=2)
-    with pytest.raises(ValueError, match="no_repeated_ngrams is 2, wanted 0 in a page"):
-        page_of(own.graph)
-    for flags in (["--sampling"], ["--unknown=replace"], ["--average=probability"]):
-        assert cli.main(["page", "--model_dir=a", f"--output={tmp_path}/page.html", *flags]) == 2
-    assert cli.main(["page", "--model_dir=a,b", f"--output={tmp_path}/page.html"]) == 2
+    refused(
+        lambda: page_of(toy_translator(english(), french()).graph),
+        "tokenizer is WordTokenizer",
+        "page",
+    )
+    for flag in ("--average=probability", "--model_dir=a,b"):
+        assert cli.main(["page", "--model_dir=a", f"--output={tmp_path}/page.html", flag]) == 2
     assert "page: --model_dir has 2 folders, wanted one per page\n" in capfd.readouterr().err
     assert cli.main(["page", "--help"]) == 0
     assert not re.search("--(sampling|average|no_repeated|dictionary)", capfd.readouterr().out)

@@ -13,20 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from engines import LINES, MODELS, REVERSED, TEXT, subwords as translator
 from hypothesis import given, strategies as st
-from oracle import randomized
 from processes import output_of, run_python
 from toys import english, french, toy_translator, with_alternatives
 
-from bahdanau_tf import (
-    Lexicon,
-    LSTMCell,
-    RNNEncDec,
-    RNNSearch,
-    SubwordTokenizer,
-    TanhReadout,
-    Translator,
-)
+from bahdanau_tf import Decoding, LSTMCell, RNNEncDec, SubwordTokenizer, TanhReadout, Translator
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime import Translator as Runtime, onnx
 from bahdanau_tf.runtime.search import Words
@@ -40,44 +32,7 @@ pytestmark = pytest.mark.usefixtures("eager_search")
 pytest.importorskip("onnx", reason="needs onnx")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime")
 
-LINES = ["the red cat sees a dog.", "a dog sleeps", "le chat dort.", "un chien voit l'arbre"] * 9
-TEXT = SubwordTokenizer.train([LINES], 290)
-REVERSED = SubwordTokenizer(TEXT.model_proto, reverse=True)
 SENTENCES = ["the red cat.", "", " ", "un", "a dog é猫 sleeps", "x x x x"]
-LEXICON = Lexicon(
-    np.where(np.arange(290)[:, None] % 3, [[270, 280]], [[275, -1]]) * (np.arange(290) > 0)[:, None]
-    - (np.arange(290) == 0)[:, None],
-    first=260,
-)
-
-
-def translator(source: Any = TEXT, target: Any = TEXT, **options: Any) -> Translator:
-    sizes = {"units": 6, "embedding_dim": 4, "attention_units": 5, "maxout_units": 3}
-    model = RNNSearch(source.vocabulary_size, target.vocabulary_size, **{**sizes, **options})
-    return Translator(randomized(model, scale=0.7), source, target, lexicon=LEXICON)
-
-
-MODELS = {
-    "original": lambda: translator(factored_output=True, embedding_bias=True),
-    "appendix": lambda: translator(REVERSED, step_order="appendix", factored_output=False),
-    "main-text": lambda: translator(target=REVERSED, step_order="main-text"),
-    "tied": lambda: translator(
-        step_order="conditional",
-        tie_embeddings=True,
-        share_embeddings=True,
-        maxout_units=4,
-        factored_output=False,
-    ),
-}
-
-
-@pytest.fixture(scope="module", params=MODELS)
-def both(request, tmp_path_factory) -> tuple[Translator, Runtime]:
-    own = MODELS[request.param]()
-    folder = tmp_path_factory.mktemp("onnx") / "exported"
-    (fact,) = onnx.export_runtime(own.graph, folder)
-    assert "equal the model's within" in fact
-    return own, Runtime.load(folder)
 
 
 @pytest.fixture(scope="module")
@@ -100,45 +55,6 @@ def assert_equal(wanted: list[Any], actual: list[Any]) -> None:
                 np.testing.assert_allclose(first.weights, second.weights, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam_size": 1, "max_length_ratio": 2.0},
-        {"beam_size": 12, "max_length": 7, "n_best": 5, "alpha": 0.0},
-        {"beam_size": 3, "shrink": True, "n_best": 3, "max_length": 12},
-        {
-            "beam_size": 4,
-            "max_length": 12,
-            "beta": 0.4,
-            "min_length_ratio": 1.0,
-            "unknown": "forbid",
-        },
-        {"beam_size": 4, "shortlist": True, "n_best": 2, "max_length": 9},
-        {"split_sentences": True, "n_best": 2, "max_length": 9},
-    ],
-)
-def test_translations_are_those_of_the_graph(both, options):
-    own, runtime = both
-    sentences = [*SENTENCES, "a dog. The red cat sleeps! "]
-    wanted = own.translate(sentences, **options)
-    assert_equal(wanted, runtime.translate(sentences, batch_size=4, **options))
-
-
-def test_sentences_are_what_the_graph_takes(both):
-    for make in (np.array, tuple, iter, tf.constant, lambda x: [*map(str.encode, x)], lambda _: []):
-        wanted, actual = (x.translate(make(SENTENCES), max_length=5) for x in both)
-        assert_equal(wanted, actual)
-    data = b"a \xff dog\xe7"
-    assert_equal(*([x.translate(data, max_length=5)] for x in both))
-    for wrong in (3, np.array("a"), ["a", 3], ["\ud800"]):
-        messages = []
-        for each in both:
-            with pytest.raises(ValueError, match=r"Translator\.translate: sentences") as error:
-                each.translate(wrong)
-            messages.append(str(error.value))
-        assert len({*messages}) == 1
-
-
 def test_copies_have_the_folder_the_card_and_the_decoding(exported):
     runtime = Runtime.load(exported, threads=1)
     runtime.decoding = replace(runtime.decoding, beam_size=2)
@@ -146,21 +62,6 @@ def test_copies_have_the_folder_the_card_and_the_decoding(exported):
         assert (other.card, other.decoding) == ("# About", runtime.decoding)
         assert_equal(runtime.translate(["a dog"]), other.translate(["a dog"]))
     assert "source Subwords of 290 ids" in repr(runtime)
-
-
-@pytest.mark.parametrize("shortlist", [False, True])
-def test_prefixes(both, shortlist):
-    own, runtime = both
-    prefixes = ["un chat", "le", "", "dort. le chat", "猫", "a"]
-    options: dict[str, Any] = {"max_length": 9, "shortlist": shortlist}
-    if own.target_text.reverse:
-        with pytest.raises(ValueError, match="reversed"):
-            runtime.translate(SENTENCES, prefixes=prefixes)
-        return
-    wanted = own.translate(SENTENCES, prefixes=prefixes, **options)
-    assert_equal(wanted, runtime.translate(SENTENCES, prefixes=prefixes, **options))
-    single = runtime.translate("a dog", prefixes="le", **options)
-    assert_equal([own.translate("a dog", prefixes="le", **options)], [single])
 
 
 @pytest.mark.parametrize(
@@ -204,7 +105,7 @@ def test_graphs_that_differ_never_appear(change, tmp_path, monkeypatch):
 @given(st.text(), st.lists(st.integers(0, 289), max_size=9))
 def test_text_is_that_of_the_graph(text, ids):
     for tokenizer in (TEXT, REVERSED):
-        own = subwords(tokenizer)
+        own = tokenizer_of(tokenizer)
         reading = tokenizer.read(tf.constant([text]))
         assert own.read(text).ids == reading.ids.to_list()[0]
         offsets = zip(reading.starts.to_list()[0], reading.ends.to_list()[0], strict=True)
@@ -220,7 +121,7 @@ def test_text_is_that_of_the_graph(text, ids):
 SUBWORDS: dict[bool, Subwords] = {}
 
 
-def subwords(tokenizer: SubwordTokenizer) -> Subwords:
+def tokenizer_of(tokenizer: SubwordTokenizer) -> Subwords:
     return SUBWORDS[tokenizer.reverse]
 
 
@@ -243,7 +144,7 @@ def test_capitals(line):
     assert true_cased(line).encode() == true_cased_in_graph(tf.constant([line])).numpy()[0]
 
 
-@pytest.mark.parametrize("name", ["tied", "original"])
+@pytest.mark.parametrize("name", ["conditional", "original"])
 def test_int8_has_rounded_weights(name, tmp_path):
     own = MODELS[name]()
     _, fact = onnx.export_runtime(own.graph, tmp_path / "int8", int8=True)
@@ -262,7 +163,7 @@ def test_int8_has_rounded_weights(name, tmp_path):
 
 
 def test_commands_translate_without_tensorflow(tmp_path, capsys):
-    own = MODELS["tied"]()
+    own = MODELS["conditional"]()
     own.habits = Habits(4)
     own.save(tmp_path / "model")
     exported, text, reference = (tmp_path / name for name in ("exported", "in", "reference"))
@@ -293,7 +194,7 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     assert cli.main([*compare, flags[0]]) == 0
     scores = capsys.readouterr().out
     assert done.stdout.endswith(scores)
-    wanted = own.translate(SENTENCES, beam_size=5, n_best=2)
+    wanted = own.translate(SENTENCES, Decoding(beam_size=5, n_best=2))
     texts = [x.line for translation in wanted for x in with_alternatives(translation)]
     lines = done.stdout.removesuffix(scores).split("\n")[:-1]
     assert [line.split(" ||| ")[1] for line in lines] == texts
@@ -303,23 +204,6 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
         assert cli.main([*split, folder]) == 0
         rows.append([json.loads(line)["text"] for line in capsys.readouterr().out.split("\n")[:-1]])
     assert rows[0] == rows[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sampling": True}, "sampling is True, wanted False"),
-        ({"unknown": "replace"}, "unknown is 'replace', wanted 'keep' or 'forbid'"),
-        ({"no_repeated_ngrams": 2}, "no_repeated_ngrams is 2"),
-    ],
-)
-def test_what_it_cannot_do_is_refused(both, options, message, tmp_path, capfd):
-    with pytest.raises(ValueError, match=f"Decoding: {message}"):
-        both[1].translate(["a"], **options)
-    flags = [f"--{name}={value}" for name, value in options.items()]
-    export = ["export", "--format=onnx", f"--export_dir={tmp_path}/new"]
-    assert cli.main([*export, f"--model_dir={tmp_path}", *flags]) == 2
-    assert f"export: --{message}" in capfd.readouterr().err
 
 
 def test_the_other_loader_is_named(exported, tmp_path):
@@ -372,7 +256,7 @@ def test_only_the_start_of_a_long_source_is_read(exported, tmp_path, capsys):
     lines = ["a dog é猫 sleeps", "x" * 500, "é" * 200, "a", "", " " * 999 + "a", " \0 a"]
     for tokenizer in (TEXT, REVERSED):
         limited = LimitedText(tokenizer, 5)
-        (ids, cut), own = limited.read_ids(tf.constant(lines)), subwords(tokenizer)
+        (ids, cut), own = limited.read_ids(tf.constant(lines)), tokenizer_of(tokenizer)
         readings = [own.read(line, 5) for line in lines]
         assert [x.ids for x in readings] == ids.to_list()
         assert [x.cut for x in readings] == cut.numpy().tolist()
@@ -395,7 +279,7 @@ def test_only_the_start_of_a_long_source_is_read(exported, tmp_path, capsys):
 
 
 def other_tokenizer(folder: Path) -> None:
-    SubwordTokenizer.train([LINES], 285).save(folder)
+    SubwordTokenizer.train([LINES], 300).save(folder)
 
 
 def exchanged(folder: Path) -> None:
@@ -415,8 +299,8 @@ def linked(name: str) -> Any:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda x: other_tokenizer(x / "source"), "source has 285 ids and .*encode.onnx 290"),
-        (lambda x: other_tokenizer(x / "target"), "target has 285 ids and .*step.onnx 290"),
+        (lambda x: other_tokenizer(x / "source"), "source has 300 ids and .*encode.onnx 290"),
+        (lambda x: other_tokenizer(x / "target"), "target has 300 ids and .*step.onnx 290"),
         (exchanged, r"step.onnx has the inputs count, features, wanted ids, keys"),
         (lambda x: (x / "runtime.json").write_text("[" * 100_000), "runtime.json is not JSON"),
         (linked("card.md"), "card.md is not a regular file inside"),
@@ -453,7 +337,7 @@ def test_the_name_of_a_folder_need_not_be_utf8(exported, tmp_path):
 
 def test_translators_of_tensorflow_have_no_links_either(tmp_path):
     for place in ("model", "model/best"):
-        MODELS["tied"]().save(tmp_path / place)
+        MODELS["conditional"]().save(tmp_path / place)
         linked("card.md")(tmp_path / place)
         with pytest.raises(ValueError, match=r"card\.md is not a regular file inside"):
             Translator.load(tmp_path / "model")

@@ -174,22 +174,6 @@ def test_signatures_have_the_documented_inputs_and_outputs(served):
             assert spec.shape.as_list() == [None, *rest_of(name, output)]
 
 
-def test_translations_equal_those_of_the_translator(served, expected):
-    best = served("serving_default", SHORT)
-    ranked = served("n_best", SHORT)
-    for row, wanted in enumerate(expected):
-        assert best["translation"][row].decode() == wanted.text
-        assert best["score"][row] == pytest.approx(wanted.score, abs=1e-4)
-        assert best["truncated"][row] != wanted.finished
-        texts = [x.text for x in with_alternatives(wanted)]
-        scores = [x.score for x in with_alternatives(wanted)]
-        missing = 3 - len(texts)
-        assert decoded(ranked["translations"][row]) == texts + [""] * missing
-        np.testing.assert_allclose(ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4)
-    assert decoded(best["translation"])[1] == ""
-    assert best["score"][1] == 0.0
-
-
 def test_finished_says_which_translations_have_ended(served, expected):
     """Finished ones come first; within each kind the best first."""
     outputs = served("n_best", SHORT)
@@ -632,15 +616,6 @@ def test_a_model_that_is_not_finite_gives_no_translation(served):
     assert outputs["scores"].tolist() == [[-1e9] * 3]
     assert not outputs["finished"].any()
     assert outputs["truncated"].tolist() == [True]
-
-
-def test_greedy_search_is_served(served, translator):
-    wanted = translator.translate(SHORT, translator.decoding.greedy())
-    outputs = served("greedy", SHORT)
-    assert decoded(outputs["translation"]) == [x.text for x in wanted]
-    np.testing.assert_allclose(outputs["score"], [x.score for x in wanted], atol=1e-4)
-    best = served("serving_default", SHORT)["score"]
-    assert (best > outputs["score"] + 1e-3).any()  # a beam finds better ones
 
 
 def test_the_form_of_outputs_is_checked():

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_runtime import SENTENCES, translator
+from engines import subwords as translator
+from test_runtime import SENTENCES
 from toys import with_alternatives
 
 from bahdanau_tf import Decoding, Translation, Translator

@@ -17,12 +17,10 @@ from bahdanau_tf import (
     Dictionary,
     RNNEncDec,
     RNNSearch,
-    SubwordTokenizer,
     Translation,
     Translator,
     Vocabulary,
     WordTokenizer,
-    token_log_probs,
 )
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
@@ -238,38 +236,6 @@ def check(translation: Translation, text: str, words: list[str]) -> None:
         np.testing.assert_allclose(translation.weights.sum(1), 1, atol=1e-5)
 
 
-def test_translations_begin_with_the_prefix(translator):
-    """All n best do; unknown words of the prefix stay as they were given."""
-    decoding = n_best(translator)
-    translations = translator.translate(SENTENCES, decoding, prefixes=PREFIXED)
-    for best, text, words in zip(translations, PREFIXED, WORDS, strict=True):
-        if not best.source:
-            assert best == Translation("")
-            continue
-        assert len({tuple(x.tokens) for x in with_alternatives(best)}) == 5
-        for translation in with_alternatives(best):
-            check(translation, text, words)
-            assert "[UNK]" not in translation.text
-    behind = [x.tokens[len(WORDS[2]) :] for x in with_alternatives(translations[2])]
-    assert any("ELSE" in tokens for tokens in behind)
-
-
-def test_scores_include_the_words_of_the_prefix(translator):
-    ranked = with_alternatives(
-        translator.translate("a dog.", n_best(translator), prefixes="le Zyx")
-    )
-    targets = []
-    for x in ranked:
-        ids = translator.target_text.vocabulary.ids(tf.constant(x.tokens))
-        targets.append([*ids.numpy().tolist(), *[END] * x.finished])
-    sources = translator.source_text.tokenize(["a dog."] * len(ranked)).to_list()
-    wanted = token_log_probs(translator.model, sources, targets)
-    for x, log_probs in zip(ranked, wanted, strict=True):
-        assert x.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
-        penalty = (5 + len(log_probs)) / 6
-        assert x.score == pytest.approx(x.log_prob / penalty, abs=1e-4)
-
-
 def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
     """As by teacher forcing: other words have no room."""
     words = "un chien rouge voit le chat rouge dort un chat voit un chien"
@@ -307,27 +273,6 @@ def place_of(translation: Translation, share: float) -> int:
     """The byte where this share of the words ends."""
     count = round(share * len(translation.tokens))
     return translation.target_offsets[count - 1][1] if count else 0
-
-
-def test_an_ensemble_with_a_reversed_source_continues_prefixes():
-    ensemble = Translator.ensemble([make_translator(), make_translator(RNNEncDec, 8, reverse=True)])
-    decoding = replace(ensemble.decoding, beam_size=2)
-    translations = ensemble.translate(SENTENCES, decoding, prefixes=PREFIXED)
-    for translation, text, words in zip(translations, PREFIXED, WORDS, strict=True):
-        if translation.source:
-            check(translation, text, words)
-
-
-def test_a_subword_prefix_may_end_within_a_word(tmp_path):
-    corpus = tmp_path / "text"
-    corpus.write_text("la reine dort encore\nle roi dort\n" * 20, "utf-8")
-    text = SubwordTokenizer.train([corpus], 290)
-    translator = make_translator(target=text)
-    decoding = replace(translator.decoding, max_length=30, max_length_ratio=30)
-    prefixes = ["la rei", "le r", "\u2603 do"]
-    translations = translator.translate(["the cat"] * 3, decoding, prefixes=prefixes)
-    for translation, prefix in zip(translations, prefixes, strict=True):
-        assert translation.text.startswith(prefix)
 
 
 # Constraints of a caller --------------------------------------------------
@@ -395,24 +340,10 @@ def test_the_words_of_a_prefix_are_added_to_the_shortlist():
 
 
 def test_bad_prefixes_are_refused(translator):
-    with pytest.raises(ValueError, match="2 sentences, 1 prefixes"):
-        translator.translate(["a", "b"], prefixes=["c"])
-    with pytest.raises(ValueError, match="prefixes is one string"):
-        translator.translate(["a"], prefixes="b")
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), reverse=True)
     turned = make_translator(target=target)
     with pytest.raises(ValueError, match="target_text is reversed"):
         turned.translate(["cat"], prefixes=["le"])
-
-
-def test_samples_do_not_depend_on_other_rows(translator):
-    decoding = replace(translator.decoding, sampling=True, n_best=2)
-    together = translator.translate(SENTENCES, decoding)
-    apart = translator.translate(SENTENCES[::-1], decoding, batch_size=2)
-    for alone, later in zip(together, apart[::-1], strict=True):
-        assert alone.text == later.text
-        assert alone.score == pytest.approx(later.score, abs=1e-4)
-    assert together[2].text != together[2].alternatives[0].text
 
 
 @pytest.mark.parametrize(

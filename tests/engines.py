@@ -1,0 +1,202 @@
+"""Models of a few words, and the engines that translate with them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import randomized
+from toys import ENGLISH, english, french, toy_translator
+
+from bahdanau_tf import (
+    Decoding,
+    Dictionary,
+    Lexicon,
+    RNNEncDec,
+    RNNSearch,
+    SubwordTokenizer,
+    Translation,
+    Translator,
+)
+from bahdanau_tf.runtime import Translator as Runtime, onnx
+from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of
+from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving.export import export
+
+LINES = [
+    *("the red cat sees a dog.", "le chat rouge dort.", "고양이가 잔다.", "猫が寝る。", "ÉTÉ été")
+] * 9
+TEXT = SubwordTokenizer.train([LINES], 290)
+REVERSED = SubwordTokenizer(TEXT.model_proto, reverse=True)
+OWN = np.where(np.arange(290)[:, None] % 3, [[270, 280]], [[275, -1]])
+LEXICON = Lexicon(np.where(np.arange(290)[:, None] > 0, OWN, -1), first=260)
+# Options of search that differ from the defaults.
+SHORT = Decoding(max_length=9)
+
+
+def subwords(
+    source: Any = TEXT, target: Any = TEXT, lexicon: Any = LEXICON, **options: Any
+) -> Translator:
+    sizes = {"units": 6, "embedding_dim": 5, "attention_units": 5, "maxout_units": 3}
+    model = RNNSearch(source.vocabulary_size, target.vocabulary_size, **{**sizes, **options})
+    return Translator(randomized(model, scale=0.7), source, target, SHORT, lexicon=lexicon)
+
+
+def words(**options: Any) -> Translator:
+    """It knows few words, and copies others or looks them up in a dictionary."""
+    decoding = Decoding(beam_size=4, n_best=4, max_length=9, unknown="replace")
+    lexicon = Lexicon(np.full((11, 1), -1), 6)
+    own = toy_translator(english(), french(), decoding, lexicon=lexicon, seed=28, **options)
+    own.model.readout.output_bias.assign_add(2.0 * np.eye(12, dtype="float32")[1])  # [UNK]
+    own.dictionary = Dictionary(dict.fromkeys(ENGLISH, "ELSE"))
+    return own
+
+
+def ensemble() -> Translator:
+    """Two sources, one of them reversed; no shortlist."""
+    other = toy_translator(english(reverse=True), french(), model_class=RNNEncDec, seed=8)
+    members = toy_translator(english(), french(), SHORT), other
+    return Translator.ensemble(members)
+
+
+TIED = {"tie_embeddings": True, "share_embeddings": True, "factored_output": False}
+MODELS: dict[str, Callable[[], Translator]] = {
+    "words": words,
+    "ensemble": ensemble,
+    "original": lambda: subwords(factored_output=True, embedding_bias=True),
+    "appendix": lambda: subwords(REVERSED, step_order="appendix", factored_output=False),
+    "main-text": lambda: subwords(target=REVERSED, step_order="main-text"),
+    "conditional": lambda: subwords(step_order="conditional", maxout_units=5, **TIED),
+}
+
+# What an engine cannot do: models, keywords of `translate`, and values of `unknown`.
+WITHOUT_TENSORFLOW = {"words", "ensemble", "sampling", "no_repeated_ngrams", "replace"}
+LACKS = {
+    "ONNX Runtime": WITHOUT_TENSORFLOW,
+    "page": {*WITHOUT_TENSORFLOW, "prefixes", "split_sentences"},
+    # Its options are those of its translator.
+    "SavedModel": {*MODELS, *vars(Decoding()), "split_sentences"} - {"words", "beam_size"},
+}
+
+
+def lacks(engine: str, model: str, options: dict[str, Any]) -> set[str]:
+    """What of a case an engine cannot do."""
+    needs = {model, options.get("unknown"), *options}
+    if engine == "SavedModel" and options == {"beam_size": 1}:
+        needs.discard("beam_size")
+    return LACKS[engine] & needs
+
+
+def in_onnx_runtime(own: Translator, folder: Path) -> Callable[..., list[Translation]]:
+    onnx.export_runtime(own.graph, folder / "onnx")
+    runtime = Runtime.load(folder / "onnx")
+    return lambda sentences, **options: runtime.translate(sentences, batch_size=4, **options)
+
+
+def in_saved_model(own: Translator, folder: Path) -> Callable[..., list[Translation]]:
+    limits = Limits(max_source_length=60, max_target_length=20, n_best=4)
+    model = tf.saved_model.load(str(export(own.graph, folder, limits)))
+
+    def translate(
+        sentences: list[str], prefixes: Any = None, **options: Any
+    ) -> Iterable[Translation]:
+        def run(name: str, **more: Any) -> dict[str, np.ndarray]:
+            inputs = {"text": tf.constant(sentences), **more}
+            return {k: v.numpy() for k, v in model.signatures[name](**inputs).items()}
+
+        if prefixes is not None:
+            rows = run("complete", prefix=tf.constant(prefixes))
+            texts, scores = rows["translation"][:, None], rows["score"][:, None]
+        elif options:
+            rows = run("greedy")
+            texts, scores = rows["translation"][:, None], rows["score"][:, None]
+        else:
+            rows = run("n_best")
+            texts, scores = rows["translations"], rows["scores"]
+        for sentence, some, their in zip(sentences, texts, scores, strict=True):
+            best, *others = (
+                Translation(sentence, text.decode(), score=score)
+                for text, score in zip(some, their, strict=True)
+                if score > -1e9
+            )
+            best.alternatives.extend(others)
+            yield best
+
+    return translate
+
+
+# Reads or translates texts as the page does.
+DRIVER = """
+import { readFileSync } from "node:fs";
+const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));
+const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
+const contents = await unpacked(packed);
+const translator = new Translator(contents);
+const { read, texts, options } = JSON.parse(task);
+const results = [];
+for (const text of texts) {
+  let pauses = 0;
+  const { ids, offsets } = translator.source.read(text);
+  const sentences = sentencesOf(text);
+  results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
+    : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
+}
+console.log(JSON.stringify(results));
+"""
+
+
+def in_node(html: str, folder: Path, **task: Any) -> Any:
+    """What the scripts of a page make of texts; skips the test without Node."""
+    if (node := shutil.which("node")) is None:
+        pytest.skip("needs Node")
+    script = joined(*SCRIPTS[:4]) + DRIVER
+    for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
+        (folder / name).write_text(text, "utf-8")
+    command = [node, *(str(folder / name) for name in ("a.mjs", "a.html", "a.json"))]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def in_a_page(own: Translator, folder: Path) -> Callable[..., list[Translation]]:
+    html = page_of(own.graph, int8=False)
+
+    def pieces(text: str, offsets: Any) -> tuple[list[str], list[tuple[int, int]]]:
+        data = text.encode()
+        return [data[a:b].decode() for a, b in offsets], [(a, b) for a, b in offsets]
+
+    def translate(sentences: list[str], **options: Any) -> Iterable[Translation]:
+        plain = {"n_best": 1, **vars(SHORT), **options}
+        for sentence, result in zip(
+            sentences, in_node(html, folder, texts=sentences, options=plain), strict=True
+        ):
+            read, offsets = pieces(sentence, result["offsets"])
+            best, *others = (
+                Translation(
+                    sentence,
+                    x["text"],
+                    pieces(x["text"], x["offsets"])[0],
+                    score=x["score"],
+                    log_prob=x["logProb"],
+                    finished=x["finished"],
+                    source_tokens=read,
+                    source_offsets=offsets,
+                    target_offsets=pieces(x["text"], x["offsets"])[1],
+                    weights=np.array(x["weights"]) if read else None,
+                )
+                for x in result["translations"]
+            )
+            # The page can react while it reads a long text, in both directions, as while it writes.
+            assert result["pauses"] >= 2 * len(read) + len(best.tokens)
+            best.alternatives.extend(others)
+            yield best
+
+    return translate
+
+
+ENGINES = {"SavedModel": in_saved_model, "ONNX Runtime": in_onnx_runtime, "page": in_a_page}
