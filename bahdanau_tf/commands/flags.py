@@ -30,7 +30,7 @@ from bahdanau_tf.system.files import (
     check_outside_models,
 )
 from bahdanau_tf.system.lines import incomplete
-from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import OptionError, Range, did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 File = tuple[str, str | int]  # its name in messages; its path or descriptor
 
-_DEFINE: dict[type, Callable[..., object]] = {
-    bool: absl_flags.DEFINE_bool,
-    int: absl_flags.DEFINE_integer,
-    float: absl_flags.DEFINE_float,
-    str: absl_flags.DEFINE_string,
-    tuple: absl_flags.DEFINE_list,
+# For each annotation the function that defines a flag, and how messages call its values.
+_DEFINE: dict[type, tuple[Callable[..., object], str]] = {
+    bool: (absl_flags.DEFINE_bool, "--{0} or --no{0}"),
+    int: (absl_flags.DEFINE_integer, "a whole number"),
+    float: (absl_flags.DEFINE_float, "a number"),
+    str: (absl_flags.DEFINE_string, "a string"),
+    tuple: (absl_flags.DEFINE_list, "names separated by commas, without line breaks"),
 }
 
 
@@ -73,14 +74,55 @@ class Group(NamedTuple):
             if isinstance(default, tuple):
                 default = [*default]
             if typing.get_origin(hint) is Literal:
-                absl_flags.DEFINE_enum(name, default, [*typing.get_args(hint)], text, **into)
-                continue
-            if typing.get_origin(hint) is types.UnionType:  # or None
-                hint = typing.get_args(hint)[0]
-            define = _DEFINE[typing.get_origin(hint) or hint]
-            if field.metadata.get("repeated"):
-                define = absl_flags.DEFINE_multi_string
-            define(name, default, text, **into)
+                choices = [*typing.get_args(hint)]
+                absl_flags.DEFINE_enum(name, default, choices, text, **into)
+                wanted = f"one of {', '.join(choices)}"
+            else:
+                if typing.get_origin(hint) is types.UnionType:  # or None
+                    hint = typing.get_args(hint)[0]
+                define, wanted = _DEFINE[typing.get_origin(hint) or hint]
+                if field.metadata.get("repeated"):
+                    define = absl_flags.DEFINE_multi_string
+                define(name, default, text, **into)
+            flag = flags[name]
+            flag.parser = _Parser(name, flag.parser, wanted, field.metadata.get("within"))
+
+
+class _Parser(absl_flags.ArgumentParser[Any]):
+    """A parser of absl, with errors that know the flag."""
+
+    def __init__(
+        self, name: str, parser: absl_flags.ArgumentParser[Any], wanted: str, within: Range | None
+    ) -> None:
+        self._name, self._parser, self._within = name, parser, within
+        self._wanted = wanted.format(name) + (f", {within}" if within else "")
+        self.enum_values = getattr(parser, "enum_values", ())
+
+    def parse(self, argument: Any) -> Any:
+        try:
+            value = self._parser.parse(argument)
+        except (TypeError, ValueError, OverflowError):
+            raise OptionError("", self._name, argument, self._wanted) from None
+        if self._within and value not in self._within:
+            raise OptionError("", self._name, value, str(self._within))
+        return value
+
+    def flag_type(self) -> str:
+        return self._parser.flag_type()
+
+
+def parse(flags: absl_flags.FlagValues, words: Sequence[str]) -> list[str]:
+    """Sets the flags of a command, and returns the words that are no flags.
+
+    Raises a ValueError for one that does not exist or cannot have this value.
+    """
+    try:
+        return flags(["", *words])[1:]
+    except absl_flags.UnrecognizedFlagError as error:
+        hint = did_you_mean(error.flagname, flags, "--")
+        raise ValueError(f"--{error.flagname} is not a flag{hint}") from None
+    except absl_flags.Error as error:  # its context is the error of the parser, if there is one
+        raise error.__context__ or ValueError(str(error)) from None
 
 
 def required(groups: Iterable[Group]) -> list[str]:
@@ -91,14 +133,6 @@ def required(groups: Iterable[Group]) -> list[str]:
         for field in group.fields
         if field.metadata.get("required") and field.name not in group.optional
     ]
-
-
-def check_ranges(flags: absl_flags.FlagValues, groups: Iterable[Group]) -> None:
-    """Checks the numbers among the flags."""
-    for field in (field for group in groups for field in group.fields):
-        value, within = flags[field.name].value, field.metadata.get("within")
-        if within and value is not None and value not in within:
-            raise ValueError(f"--{field.name} is {value}, wanted {within}")
 
 
 def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:

@@ -17,8 +17,8 @@ from typing import TextIO
 
 from absl import flags as absl_flags
 
-from bahdanau_tf import __all__ as PUBLIC, __version__
-from bahdanau_tf.commands.flags import Group, check_ranges, require, required
+from bahdanau_tf import __version__
+from bahdanau_tf.commands.flags import Group, parse, require, required
 from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import RECIPES, pretrained_names, recipe_names
@@ -110,7 +110,7 @@ def _run(name: str, arguments: list[str]) -> int:
     command, flags = _module(name), defined_flags(name)
     try:
         words = _expanded(arguments, flags)
-        rest = flags([f"bahdanau-tf {name}", *words])[1:]
+        rest = parse(flags, words)
         _count_own(name, flags)
         if flags.help:
             return _say(help_of(name, COMMANDS[name], command, flags), sys.stdout, 0)
@@ -118,7 +118,6 @@ def _run(name: str, arguments: list[str]) -> int:
             return _fail(f"{name}: {rest[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
         inputs = (flags, rest) if _arguments(name) else (flags,)
-        check_ranges(flags, (*command.GROUPS, EVERY))
         require(flags, *required(command.GROUPS))
         command.check(*inputs)
         already_done = getattr(command, "already_done", lambda *_: None)
@@ -132,8 +131,6 @@ def _run(name: str, arguments: list[str]) -> int:
             status = command.run(*inputs)
         sys.stdout.flush()
         return int(status or 0)
-    except absl_flags.Error as error:
-        return _fail(f"{name}: {_of_parsing(error, flags)}")
     except Exception as error:
         if not (isinstance(error, (ValueError, OSError, ImportError)) or is_shortage(error)):
             raise  # a bug, not the user's input or machine
@@ -183,12 +180,9 @@ def _said(error: Exception) -> str:
     if is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"out of memory or disk space; smaller sizes need less. {why}"
-    message = str(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"{message}: pip install {error.name.partition('.')[0]}"
-    name, _, rest = message.partition(": ")
-    is_public = name.partition(".")[0] in PUBLIC
-    return rest if rest and is_public else message
+        return f"{error}: pip install {error.name.partition('.')[0]}"
+    return str(error)
 
 
 def _of_system(error: OSError) -> str:
@@ -197,27 +191,6 @@ def _of_system(error: OSError) -> str:
     default = "standard output" if error.errno in FULL else None
     name = default if error.filename is None else error.filename
     return f"{'' if name is None else f'{name}: '}{error.strerror}"
-
-
-def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
-    """absl's message about a flag, without Python's terms."""
-    message = str(error).removeprefix("ERROR:: ")
-    if isinstance(error, absl_flags.UnrecognizedFlagError):
-        return message.partition(". Did")[0] + did_you_mean(error.flagname, flags, "--")
-    message = re.sub(
-        r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
-        r"--\1 is \2, wanted names separated by commas, without line breaks",
-        message,
-        flags=re.DOTALL,
-    )
-    message = re.sub(
-        r"flag (--(?:no)?)(\w+)=.*Non-boolean argument to boolean flag.*",
-        r"\1\2 has a value, wanted --\2 or --no\2",
-        message,
-        flags=re.DOTALL,
-    )
-    message = re.sub("invalid literal for int.*", "wanted a whole number", message)
-    return re.sub("could not convert string .*", "wanted a number", message)
 
 
 def _forget_unwritten() -> None:
@@ -242,6 +215,8 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
         raise ValueError(
             f"{' or '.join(files)}: the file, or one that it names, is not UTF-8"
         ) from error
+    except absl_flags.Error as error:  # with the system's, if a file cannot be opened
+        raise error.__context__ or ValueError(str(error)) from None
     expanded: list[str] = []
     while words:
         word, *words = words

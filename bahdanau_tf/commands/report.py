@@ -26,7 +26,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands import train
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
-from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, refuse, require
+from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, parse, refuse, require
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
@@ -297,9 +297,9 @@ def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
         for group in train.GROUPS:
             group.define(flags)
         try:
-            rest = flags(["train", *plan.flags])[1:]
+            rest = parse(flags, plan.flags)
             _ = train.asked(flags).chosen(TYPICAL).recipe
-        except (absl_flags.Error, ValueError) as error:
+        except ValueError as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if rest:
             raise ValueError(f"--train_flag is {rest[0]!r}, wanted a flag")

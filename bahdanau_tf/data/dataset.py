@@ -24,7 +24,7 @@ import tensorflow as tf
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
-from bahdanau_tf.system.ranges import OptionError, named
+from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -206,7 +206,7 @@ def make_dataset(
             of range.
     """
     if unknown := options.keys() - {field.name for field in fields(Batching)}:
-        raise ValueError(f"make_dataset: {min(unknown)} is not an option of Batching")
+        raise Refusal("make_dataset", f"{min(unknown)} is not an option of Batching")
     batching = Batching(**options)
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)

@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -26,7 +27,7 @@ from bahdanau_tf.system.lines import (
     read_lines,
     seekable,
 )
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import amount
 
 SIDES = ("source", "target")
@@ -153,20 +154,26 @@ class ParallelCorpus:
 
     def __init__(self, source: Text, target: Text) -> None:
         with ThreadPoolExecutor(max_workers=2) as threads:
-            self._source, self._target = threads.map(TextFile, (source, target), SIDES)
+            texts = [
+                threads.submit(copy_context().run, TextFile, text, side)
+                for text, side in zip((source, target), SIDES, strict=True)
+            ]
+        self._source, self._target = (text.result() for text in texts)
         self.lines = len(self._source)
         if self.lines != len(self._target):
-            raise ValueError(
-                f"ParallelCorpus: {self._source.name} has {amount(self.lines, 'line')} "
-                f"and {self._target.name} has {len(self._target):,}, wanted equal numbers"
+            raise Refusal(
+                "ParallelCorpus",
+                f"{self._source.name} has {amount(self.lines, 'line')} "
+                f"and {self._target.name} has {len(self._target):,}, wanted equal numbers",
             )
         blank = self._source.is_blank | self._target.is_blank
         self.rows = np.flatnonzero(~blank).astype(np.uint32)
         self.blank = self.lines - len(self.rows)
         if not len(self.rows):
-            raise ValueError(
-                f"ParallelCorpus: {self._source.name} and {self._target.name} have no sentence "
-                f"pair: none of their lines ({self.lines:,}) has words on both sides"
+            raise Refusal(
+                "ParallelCorpus",
+                f"{self._source.name} and {self._target.name} have no sentence "
+                f"pair: none of their lines ({self.lines:,}) has words on both sides",
             )
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()

@@ -16,6 +16,7 @@ import numpy as np
 
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.system.lines import read_lines, written
+from bahdanau_tf.system.ranges import Refusal
 
 Links = frozenset[tuple[int, int]]
 SEED = 1993  # of the bootstrap samples, which are the same for all aligners
@@ -100,7 +101,7 @@ def bootstrap(
     """Estimates statistics, for `owner`, of the sum of rows [N, d], one of each sentence."""
     count = len(rows)
     if not count:
-        raise ValueError(f"{owner}: there are no sentences, wanted one or more")
+        raise Refusal(owner, "there are no sentences, wanted one or more")
     draw = np.random.default_rng(SEED).integers
     samples = [statistics(rows[draw(count, size=count)].sum(axis=0)) for _ in range(n_bootstrap)]
     low, high = np.percentile(samples, (2.5, 97.5), axis=0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bahdanau_tf.system.ranges import OptionError
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.text.script import is_tokenized, unspaced_script
 
 if TYPE_CHECKING:  # the command line reads METRICS without it
@@ -229,7 +229,7 @@ def signature_text(signature: Signature, nfc: bool) -> str:
 def _check_corpus(owner: str, name: str, lines: Sequence[str], references: Sequence[str]) -> None:
     check_counts(owner, {name: lines, "references": references})
     if not len(lines):
-        raise ValueError(f"{owner}: there are no sentences to score.")
+        raise Refusal(owner, "there are no sentences to score.")
 
 
 def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None:
@@ -237,7 +237,7 @@ def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{n} {name}" for name, n in lengths.items())
-        raise ValueError(f"{function}: {counts}; wanted equal numbers.")
+        raise Refusal(function, f"{counts}; wanted equal numbers.")
 
 
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.recurrent import Encoded, Mask, as_mask
-from bahdanau_tf.system.ranges import OptionError, size
+from bahdanau_tf.system.ranges import OptionError, Refusal, size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -191,9 +191,10 @@ class Attention(_Context):
 
     def __call__(self, query: tf.Tensor, memory: Memory, *values: Any, **keywords: Any) -> Any:
         if not isinstance(memory, tuple | list):
-            raise ValueError(
-                f"{type(self).__name__}: memory has type {type(memory).__name__}, wanted a Memory, "
-                "such as Memory(annotations, (), mask) or attention.memory(encoder(..))"
+            raise Refusal(
+                type(self).__name__,
+                f"memory has type {type(memory).__name__}, wanted a Memory, "
+                "such as Memory(annotations, (), mask) or attention.memory(encoder(..))",
             )
         return super().__call__(query, memory, *values, **keywords)
 
@@ -361,9 +362,10 @@ class DotAttention(Attention):
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         annotations_shape = memory_shape[0]
         if query_shape[-1] != annotations_shape[-1]:
-            raise ValueError(
-                f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's annotations "
-                f"({annotations_shape[-1]} wide) must be the same size; GeneralAttention takes any"
+            raise Refusal(
+                "DotAttention",
+                f"the cell's units ({query_shape[-1]}) and the encoder's annotations "
+                f"({annotations_shape[-1]} wide) must be the same size; GeneralAttention takes any",
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

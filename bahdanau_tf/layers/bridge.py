@@ -17,6 +17,7 @@ from bahdanau_tf.layers.weights import (
     for_kernel,
     linear,
 )
+from bahdanau_tf.system.ranges import Refusal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -125,9 +126,10 @@ class BackwardBridge(_TanhBridge):
 
     def _summary(self, encoded: Encoded) -> tf.Tensor:
         if not encoded.backward_states:
-            raise ValueError(
-                "BackwardBridge: bridge needs a backward state, which the encoder does not have; "
-                "wanted encoder=BidirectionalEncoder or another bridge"
+            raise Refusal(
+                "BackwardBridge",
+                "bridge needs a backward state, which the encoder does not have; "
+                "wanted encoder=BidirectionalEncoder or another bridge",
             )
         return encoded.backward_states[-1][0]
 
@@ -179,9 +181,10 @@ class CopyBridge(Bridge):
     def build(self, encoded_shape: Encoded) -> None:
         sizes = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
         if sizes != self.sizes:
-            raise ValueError(
-                f"{type(self).__name__}: the encoder's states (sizes {sizes}) "
-                f"cannot become the cell's (sizes {self.sizes})"
+            raise Refusal(
+                type(self).__name__,
+                f"the encoder's states (sizes {sizes}) "
+                f"cannot become the cell's (sizes {self.sizes})",
             )
         self._add_start_vector()
 
@@ -203,9 +206,10 @@ class SentenceBridge(CopyBridge):
     def build(self, encoded_shape: Encoded) -> None:
         width = self._states(Encoded(*encoded_shape))[0][-1]
         if width != self.embedding_dim:
-            raise ValueError(
-                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and the encoder's units "
-                f"({width}) must be equal, since the sentence's vector is the first input"
+            raise Refusal(
+                "SentenceBridge",
+                f"embedding_dim ({self.embedding_dim}) and the encoder's units "
+                f"({width}) must be equal, since the sentence's vector is the first input",
             )
         super().build(encoded_shape)
 

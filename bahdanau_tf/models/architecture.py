@@ -20,7 +20,7 @@ from bahdanau_tf.layers.cells import GRUCell, RecurrentCell, TanhCell
 from bahdanau_tf.layers.readout import LinearReadout, Readout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import Initializer, described, serialized
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import Refusal, size
 
 _F = TypeVar("_F", bound=Callable[..., None])
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
@@ -104,9 +104,10 @@ class Architecture:
             size(owner, name, getattr(self, name))
         sizes = self.source_vocabulary_size, self.target_vocabulary_size
         if self.share_embeddings and sizes[0] != sizes[1]:
-            raise ValueError(
-                f"{owner}: source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
-                f"{sizes[1]}, wanted the same for share_embeddings"
+            raise Refusal(
+                owner,
+                f"source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
+                f"{sizes[1]}, wanted the same for share_embeddings",
             )
         is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
@@ -117,15 +118,16 @@ class Architecture:
         ):
             part = getattr(self, name)
             if part is not None and not fits:
-                raise ValueError(f"{owner}: {name} is {described(part)}, wanted {wanted}")
+                raise Refusal(owner, f"{name} is {described(part)}, wanted {wanted}")
         for name, default, own in (
             ("tie_embeddings", False, "tied"),
             ("factored_output", True, "factor_units"),
         ):
             if self.readout is not None and getattr(self, name) != default:
-                raise ValueError(
-                    f"{owner}: {name} and readout are both set, wanted one "
-                    f"of them (the readout has its own `{own}`)"
+                raise Refusal(
+                    owner,
+                    f"{name} and readout are both set, wanted one "
+                    f"of them (the readout has its own `{own}`)",
                 )
 
 
@@ -237,9 +239,10 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
 def preset_class(name: str) -> str:
     """The name of a preset's class; raises ValueError if there is no such preset."""
     if name not in _PRESETS:
-        raise ValueError(
-            f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}; "
-            "Translator.from_preset has trained translators"
+        raise Refusal(
+            "from_preset",
+            f"name is {name!r}, wanted one of {sorted(_PRESETS)}; "
+            "Translator.from_preset has trained translators",
         )
     return _PRESETS[name][0]
 
@@ -250,5 +253,5 @@ def preset_arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
     Raises ValueError if there is no such preset, or it is of another class.
     """
     if (other := preset_class(name)) != owner:
-        raise ValueError(f"{owner}.from_preset: {name!r} is a preset of {other}, not of {owner}")
+        raise Refusal(f"{owner}.from_preset", f"{name!r} is a preset of {other}, not of {owner}")
     return _PRESETS[name][1](**overrides)

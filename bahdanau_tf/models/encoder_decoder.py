@@ -19,6 +19,7 @@ from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments
 from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, TranslationModel, check_ids
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -179,8 +180,8 @@ class EncoderDecoder(StepwiseModel):
         embedded = self.embedding_dropout(embedded, training=training)
         rows, wanted = embedded.shape[0], encoded.annotations.shape[0]
         if None not in (rows, wanted) and rows != wanted:
-            raise ValueError(
-                f"{type(self).__name__}: target has {rows} rows, wanted as many as source, {wanted}"
+            raise Refusal(
+                type(self).__name__, f"target has {rows} rows, wanted as many as source, {wanted}"
             )
         states, first = self.bridge(encoded)
         glimpse = self.decoder(embedded, first, states, self._attended(encoded), training=training)
@@ -262,23 +263,25 @@ def forced_rows(
     layer = getattr(getattr(model, "decoder", None), "attention", None)
     start = isinstance(layer, Attention) and type(layer).initial_state
     if not isinstance(model, EncoderDecoder) or start is not Attention.initial_state:
-        raise ValueError(
-            f"Translator: attention cannot be set in {type(layer or model).__name__}, wanted one "
-            "model with an attention without a state, such as BahdanauAttention"
+        raise Refusal(
+            "Translator",
+            f"attention cannot be set in {type(layer or model).__name__}, wanted one "
+            "model with an attention without a state, such as BahdanauAttention",
         )
     try:
         items = attention.items() if isinstance(attention, Mapping) else enumerate(attention)
         rows = {int(i): np.asarray(row, np.float32) for i, row in items if row is not None}
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Translator: attention is {attention!r}, wanted rows of weights, or a dict of rows"
+        raise Refusal(
+            "Translator", f"attention is {attention!r}, wanted rows of weights, or a dict of rows"
         ) from error
     for step, row in rows.items():
         is_sum = row.shape == (len(places),) and (row >= 0).all() and abs(row.sum() - 1) < _SUM
         if step < 0 or not is_sum:
-            raise ValueError(
-                f"Translator: attention is {row} at step {step}, wanted weights of the "
-                f"{len(places) - 1} source tokens and the end symbol, which sum to 1"
+            raise Refusal(
+                "Translator",
+                f"attention is {row} at step {step}, wanted weights of the "
+                f"{len(places) - 1} source tokens and the end symbol, which sum to 1",
             )
     return {step: row[np.argsort(places)] for step, row in rows.items()}
 
@@ -342,6 +345,6 @@ def _check_fit(model: EncoderDecoder) -> None:
         *dtypes,
     ):
         if value != other:
-            raise ValueError(
-                f"{type(model).__name__}: {name} ({value}) and {other_name} ({other}) must be equal"
+            raise Refusal(
+                type(model).__name__, f"{name} ({value}) and {other_name} ({other}) must be equal"
             )

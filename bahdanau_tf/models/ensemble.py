@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.weights import KerasOptions
 from bahdanau_tf.models.stepwise import Alignment, Output, StepwiseModel, TranslationModel
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest
 
 if TYPE_CHECKING:
@@ -160,27 +161,29 @@ class Ensemble(StepwiseModel):
 
 def _check(members: Sequence[TranslationModel], average: str, sources: Sequence[int]) -> None:
     if not members:
-        raise ValueError("Ensemble: no members, wanted one or more")
+        raise Refusal("Ensemble", "no members, wanted one or more")
     if average not in AVERAGES:
-        raise ValueError(f"Ensemble: average is {average!r}, wanted one of {list(AVERAGES)}")
+        raise Refusal("Ensemble", f"average is {average!r}, wanted one of {list(AVERAGES)}")
     if len(sources) != len(members) or set(sources) != set(range(max(sources) + 1)):
-        raise ValueError(
-            f"Ensemble: sources is {list(sources)} for {len(members)} members, "
-            "wanted the source number of each, counted from 0 without gaps"
+        raise Refusal(
+            "Ensemble",
+            f"sources is {list(sources)} for {len(members)} members, "
+            "wanted the source number of each, counted from 0 without gaps",
         )
     for name in ("target_vocabulary_size", "start_id"):
         values = [getattr(member, name) for member in members]
         if len(set(values)) > 1:
-            raise ValueError(f"Ensemble: {name} of the members is {values}, wanted all equal")
+            raise Refusal("Ensemble", f"{name} of the members is {values}, wanted all equal")
     sizes: dict[int, int] = {}
     for source, member in zip(sources, members, strict=True):
         size = member.source_vocabulary_size
         if isinstance(size, tuple):
-            raise ValueError(
-                f"Ensemble: a member has {len(size)} sources, wanted one for each member"
+            raise Refusal(
+                "Ensemble", f"a member has {len(size)} sources, wanted one for each member"
             )
         if sizes.setdefault(source, size) != size:
-            raise ValueError(
-                f"Ensemble: source_vocabulary_size of members of source "
-                f"{source} is {sizes[source]} and {size}, wanted equal ones"
+            raise Refusal(
+                "Ensemble",
+                f"source_vocabulary_size of members of source "
+                f"{source} is {sizes[source]} and {size}, wanted equal ones",
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import OptionError, Range, check_range, did_you_mean
+from bahdanau_tf.system.ranges import OptionError, Range, Refusal, check_range, did_you_mean
 
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
@@ -96,15 +96,17 @@ class Decoding(OptionGroup):
         `Decoding`, has no such field, or an option is not allowed.
         """
         if not isinstance(decoding, Decoding):
-            raise ValueError(
-                f"Translator.translate: decoding is {decoding!r}, wanted a Decoding; its fields "
-                "are also keywords, such as beam_size=3"
+            raise Refusal(
+                "Translator.translate",
+                f"decoding is {decoding!r}, wanted a Decoding; its fields "
+                "are also keywords, such as beam_size=3",
             )
         names = [field.name for field in fields(Decoding)]
         for name in options.keys() - {*names}:
-            raise ValueError(
-                f"Translator.translate: {name} is not an option of Decoding"
-                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}"
+            raise Refusal(
+                "Translator.translate",
+                f"{name} is not an option of Decoding"
+                f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}",
             )
         Decoding.check(options)
         values = {**vars(decoding), **options}

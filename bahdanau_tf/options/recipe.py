@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.system.ranges import OptionError, Range, named
+from bahdanau_tf.system.ranges import OptionError, Range, Refusal, named
 
 _COUNT = Range(0, 10**9)
 _POSITIVE = Range(1, 10**9)
@@ -270,8 +270,8 @@ class Recipe(OptionGroup):
             ValueError: There is no such preset.
         """
         if name not in _PRESETS:
-            raise ValueError(
-                f"Recipe.from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}"
+            raise Refusal(
+                "Recipe.from_preset", f"name is {name!r}, wanted one of {sorted(_PRESETS)}"
             )
         return _PRESETS[name]
 

@@ -28,6 +28,7 @@ import keras
 import numpy as np
 
 from bahdanau_tf.system import files
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.translation.doubts import Habits
@@ -424,8 +425,8 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         )
         if done.returncode:
             reason = done.stderr.strip().rpartition("\n")[2]
-            raise ValueError(
-                f"Translator.export: ONNX Runtime cannot run what was written: {reason}"
+            raise Refusal(
+                "Translator.export", f"ONNX Runtime cannot run what was written: {reason}"
             )
         results = files.read_arrays(outputs)
     worst, equal, total = 0.0, 0, 0
@@ -444,9 +445,10 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
     if int8:
         return f"int8: the most probable next word is the model's for {equal} of {total} words"
     if not worst <= _TOLERANCE:
-        raise ValueError(
-            "Translator.export: what was written for ONNX Runtime differs from the model by "
-            f"{worst:.2g}, wanted at most {_TOLERANCE:g}; nothing was exported"
+        raise Refusal(
+            "Translator.export",
+            "what was written for ONNX Runtime differs from the model by "
+            f"{worst:.2g}, wanted at most {_TOLERANCE:g}; nothing was exported",
         )
     return f"ONNX Runtime's log-probabilities and attention equal the model's within {worst:.1g}"
 

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.translation.saved import rounded
@@ -171,9 +172,10 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     kind, is_suffix = trainer.model_type, trainer.treat_whitespace_as_suffix
     types = {piece.type for piece in pieces}
     if kind not in (UNIGRAM, BPE) or is_suffix or types - PIECES:
-        raise ValueError(
-            f"Translator.page: SentencePiece's model_type is {kind}, treat_whitespace_as_suffix "
-            f"{is_suffix}, pieces are {types}, wanted {UNIGRAM} or {BPE}, False, and of {PIECES}"
+        raise Refusal(
+            "Translator.page",
+            f"SentencePiece's model_type is {kind}, treat_whitespace_as_suffix "
+            f"{is_suffix}, pieces are {types}, wanted {UNIGRAM} or {BPE}, False, and of {PIECES}",
         )
     arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
     arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))

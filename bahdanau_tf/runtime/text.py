@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf.system.files import checksum, read_object
+from bahdanau_tf.system.ranges import Refusal
 
 FILE = "sentencepiece.model"
 BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
@@ -49,11 +50,11 @@ class Subwords:
 
         for path in (settings_path := folder / "tokenizer.json", model := folder / FILE):
             if not path.is_file():
-                raise ValueError(f"Translator.load: {path} is missing")
+                raise Refusal("Translator.load", f"{path} is missing")
         settings, data = read_object(settings_path), model.read_bytes()
         config = settings.get("config")
         if settings.get("checksum") != checksum(data) or not isinstance(config, dict):
-            raise ValueError(f"Translator.load: {folder} holds a damaged tokenizer")
+            raise Refusal("Translator.load", f"{folder} holds a damaged tokenizer")
         self.reverse = bool(config.get("reverse"))
         self.true_case = bool(config.get("true_case"))
         self._model = sentencepiece.SentencePieceProcessor(model_proto=data)

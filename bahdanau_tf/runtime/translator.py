@@ -27,7 +27,7 @@ from bahdanau_tf.system.files import (
     read_versioned,
     reason,
 )
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import Refusal, size
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Tokens, Translation, Translations
@@ -78,10 +78,11 @@ class Translator:
         folder = found_directory(folder)
         if not (folder / RUNTIME).is_file():
             if not folder.is_dir() and str(folder) not in pretrained_names():
-                raise ValueError(f"Translator.load: there is no folder {folder}")
-            raise ValueError(
-                f"Translator.load: {folder} holds no export for ONNX Runtime, wanted what "
-                f"`bahdanau-tf export --format=onnx --model_dir={folder} --export_dir=...` writes"
+                raise Refusal("Translator.load", f"there is no folder {folder}")
+            raise Refusal(
+                "Translator.load",
+                f"{folder} holds no export for ONNX Runtime, wanted what "
+                f"`bahdanau-tf export --format=onnx --model_dir={folder} --export_dir=...` writes",
             )
         check_own_files("Translator.load", folder)
         options = read_versioned(folder / RUNTIME, FORMAT_VERSION, "Translator.load")
@@ -90,7 +91,7 @@ class Translator:
             self.decoding = Decoding(**options["decoding"])  # type: ignore[arg-type]
             self.habits = Habits.read(options.get("habits", {}))
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"Translator.load: {folder / RUNTIME}: {error}") from error
+            raise Refusal("Translator.load", f"{folder / RUNTIME}: {error}") from error
         longest = options.get("max_source_length", LONGEST_SOURCE)
         name = f"Translator.load: {folder / RUNTIME}"
         self.max_source_length = size(name, "max_source_length", longest)
@@ -124,24 +125,27 @@ class Translator:
         for name, session in self._sessions.items():
             path, inputs = folder / f"{name}.onnx", {x.name: x for x in session.get_inputs()}
             if not INPUTS[name] <= inputs.keys():
-                raise ValueError(
-                    f"Translator.load: {path} has the inputs {', '.join(sorted(inputs))}, wanted "
-                    f"{', '.join(sorted(INPUTS[name]))}"
+                raise Refusal(
+                    "Translator.load",
+                    f"{path} has the inputs {', '.join(sorted(inputs))}, wanted "
+                    f"{', '.join(sorted(INPUTS[name]))}",
                 )
             for key, value in inputs.items():
                 if made.get(key, value.shape[-1:]) != value.shape[-1:]:
-                    raise ValueError(
-                        f"Translator.load: {path} reads {key} of width {value.shape[-1:]}, wanted "
-                        f"{made[key]}, which another graph computes"
+                    raise Refusal(
+                        "Translator.load",
+                        f"{path} reads {key} of width {value.shape[-1:]}, wanted "
+                        f"{made[key]}, which another graph computes",
                     )
             made |= {x.name: x.shape[-1:] for x in session.get_outputs()}
             is_source = name == "encode"
             count = (self.source_text if is_source else self.target_text).vocabulary_size
             size_of_graph = session.get_modelmeta().custom_metadata_map.get("vocabulary_size")
             if size_of_graph not in (None, str(count)):  # earlier versions wrote none
-                raise ValueError(
-                    f"Translator.load: {folder / ('source' if is_source else 'target')} has "
-                    f"{count} ids and {path} {size_of_graph}, wanted equal numbers"
+                raise Refusal(
+                    "Translator.load",
+                    f"{folder / ('source' if is_source else 'target')} has "
+                    f"{count} ids and {path} {size_of_graph}, wanted equal numbers",
                 )
 
     @classmethod
@@ -208,14 +212,16 @@ class Translator:
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
         decoding.check_without_tensorflow()
         if decoding.shortlist and self._lexicon is None:
-            raise ValueError(
-                "Translator: shortlist is True, but there is no lexicon; wanted the export of a "
-                "model with one, which `bahdanau-tf lexicon` learns"
+            raise Refusal(
+                "Translator",
+                "shortlist is True, but there is no lexicon; wanted the export of a "
+                "model with one, which `bahdanau-tf lexicon` learns",
             )
         if prefixes is not None and self.target_text.reverse:
-            raise ValueError(
-                "Translator: target_text is reversed, so the last word of a translation comes "
-                "first; wanted no prefixes"
+            raise Refusal(
+                "Translator",
+                "target_text is reversed, so the last word of a translation comes "
+                "first; wanted no prefixes",
             )
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
@@ -300,9 +306,10 @@ class Translator:
     ) -> Translation:
         """The best hypothesis of a sentence, with the others."""
         if not hypotheses:
-            raise ValueError(
-                f"Translator.translate: {self._arguments[0]} computes NaN for {source[:60]!r}, "
-                "wanted numbers: its weights are damaged"
+            raise Refusal(
+                "Translator.translate",
+                f"{self._arguments[0]} computes NaN for {source[:60]!r}, "
+                "wanted numbers: its weights are damaged",
             )
         read = Tokens.cut(source, reading.offsets, self.source_text.reverse)
         first, *others = (
@@ -330,7 +337,7 @@ def _session(path: Path) -> Any:
         contents = path.read_bytes()
         return onnxruntime.InferenceSession(contents, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class for each kind of damage
-        raise ValueError(f"Translator.load: {path} cannot be read: {reason(error)}") from error
+        raise Refusal("Translator.load", f"{path} cannot be read: {reason(error)}") from error
 
 
 class _Model:

@@ -22,6 +22,7 @@ from bahdanau_tf.serving.requests import Request, request, sentences
 from bahdanau_tf.serving.saved_model import read_graphs, slim, write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.system.files import new_name, reason, takes_lock
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.doubts import Habits
 
@@ -52,9 +53,10 @@ def check_operations(folder: Path) -> None:
             wrong[operation] = place
     if wrong:
         listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
-        raise ValueError(
-            f"Translator.export: the graph has {listed}; wanted only ops of a stock TensorFlow "
-            "Serving 2.20, listed in bahdanau_tf/serving/operations.tsv"
+        raise Refusal(
+            "Translator.export",
+            f"the graph has {listed}; wanted only ops of a stock TensorFlow "
+            "Serving 2.20, listed in bahdanau_tf/serving/operations.tsv",
         )
 
 

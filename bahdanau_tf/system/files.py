@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 
 if sys.platform != "win32":
     import fcntl
@@ -115,7 +115,7 @@ def check_own_files(reader: str, folder: Path) -> None:
     for path in (*folder.glob("*"), *folder.glob("*/*")):
         inside = path.resolve().is_relative_to(folder.resolve())
         if not inside or not (path.is_file() or path.is_dir()):
-            raise ValueError(f"{reader}: {path} is not a regular file inside {folder}, wanted one")
+            raise Refusal(reader, f"{path} is not a regular file inside {folder}, wanted one")
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
@@ -152,13 +152,14 @@ def read_versioned(path: AnyPath, newest: int, reader: str) -> dict[str, object]
     value = read_object(path)
     version = value.pop("format_version", None)
     if type(version) is not int or version < 1:
-        raise ValueError(
-            f"{reader}: {path} has format_version {version!r}, wanted a number from 1 to {newest}"
+        raise Refusal(
+            reader, f"{path} has format_version {version!r}, wanted a number from 1 to {newest}"
         )
     if version > newest:
-        raise ValueError(
-            f"{reader}: {path} has format version {version}, newer than the "
-            f"{newest} that this bahdanau_tf reads"
+        raise Refusal(
+            reader,
+            f"{path} has format version {version}, newer than the "
+            f"{newest} that this bahdanau_tf reads",
         )
     return value
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, cast
 
-# Whether messages name options as flags, not as keywords; the command sets it.
-as_flags = False
+# Whether a command speaks here: messages name options as flags, and not who refuses something.
+_in_command: ContextVar[bool] = ContextVar("in_command", default=False)
 
 
 @contextmanager
 def flags_named() -> Iterator[None]:
-    """Messages name options as flags of the command in the block."""
-    global as_flags
-    before, as_flags = as_flags, True
+    """Messages are those of a command in the block."""
+    token = _in_command.set(True)
     try:
         yield
     finally:
-        as_flags = before
+        _in_command.reset(token)
 
 
 # The keywords of `fit` for the flags that are named otherwise.
@@ -40,7 +40,7 @@ def as_flag(name: str, value: object) -> str:
 
 def named(name: str, value: object = None) -> str:
     """An option in a message, as its reader gives it: --units=8 or units=8."""
-    if as_flags:
+    if _in_command.get():
         return f"--{name}" if value is None else as_flag(name, value)
     name = _KEYWORDS.get(name, name)
     if value is None:
@@ -54,7 +54,27 @@ class Shown(str):
     __repr__ = str.__str__
 
 
-class OptionError(ValueError):
+class Refusal(ValueError):
+    """A class or function refuses something; a command says only what, Python also who.
+
+    Attributes:
+        owner: The class or function.
+        what: What came, and what was wanted.
+    """
+
+    def __init__(self, owner: str, *about: object) -> None:
+        super().__init__(owner, *about)
+        self.owner = owner
+
+    @property
+    def what(self) -> str:
+        return str(self.args[1])
+
+    def __str__(self) -> str:
+        return self.what if _in_command.get() else f"{self.owner}: {self.what}"
+
+
+class OptionError(Refusal):
     """An option has a value that it cannot have.
 
     Attributes:
@@ -69,12 +89,13 @@ class OptionError(ValueError):
         self, owner: str, option: str, value: object, wanted: str = "", why: str = ""
     ) -> None:
         super().__init__(owner, option, value, wanted, why)
-        self.owner, self.option, self.value, self.wanted, self.why = self.args
+        self.option, self.value, self.wanted, self.why = option, value, wanted, why
 
-    def __str__(self) -> str:
-        name = named(self.option) if as_flags else f"{self.owner}: {self.option}"
+    @property
+    def what(self) -> str:
         wanted = self.wanted and f"wanted {self.wanted}"
-        return ", ".join(part for part in (f"{name} is {self.value!r}", self.why, wanted) if part)
+        said = f"{named(self.option)} is {self.value!r}"
+        return ", ".join(part for part in (said, self.why, wanted) if part)
 
 
 @dataclass(frozen=True)

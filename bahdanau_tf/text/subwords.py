@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 from bahdanau_tf.system.files import checksum, full_disk_named
 from bahdanau_tf.system.lines import Text
-from bahdanau_tf.system.ranges import OptionError
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.splitting import INVISIBLE
@@ -182,10 +182,10 @@ def _as_ours(error: RuntimeError, files: list[Text], options: dict[str, Any]) ->
             os.fspath(x) if isinstance(x, str | os.PathLike) else "a list" for x in files
         )
         why = f"no line of 1 to 4,192 bytes to learn from in {names}"
-        return ValueError(f"SubwordTokenizer.train: {why}")
+        return Refusal("SubwordTokenizer.train", f"{why}")
     least = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
     if least is None:
-        return ValueError(f"SubwordTokenizer.train: {error}")
+        return Refusal("SubwordTokenizer.train", f"{error}")
     wanted = f"{least[1]} or more: the number of characters of the text, bytes and special symbols"
     return OptionError("SubwordTokenizer.train", "vocabulary_size", options["vocab_size"], wanted)
 
@@ -255,7 +255,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         self.unk_id = self._id_of(UNK, "<unk>")
         self.eos_id = self._id_of(END, "</s>")
         if self.pad_id:
-            raise ValueError(f"SubwordTokenizer: padding is id {self.pad_id}, wanted 0.")
+            raise Refusal("SubwordTokenizer", f"padding is id {self.pad_id}, wanted 0.")
 
     @classmethod
     def train(
@@ -307,9 +307,9 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 half_width = not any(map(FULL_WIDTH.search, lines))
             rule = {"normalization_rule_tsv": normalization_rules(half_width, lowercase)}
         elif lowercase or half_width:
-            raise ValueError(
-                "SubwordTokenizer.train: lowercase and half_width need "
-                f"normalization='nfc', but it is {normalization!r}."
+            raise Refusal(
+                "SubwordTokenizer.train",
+                f"lowercase and half_width need normalization='nfc', but it is {normalization!r}.",
             )
         options = {
             "vocab_size": vocabulary_size,
@@ -410,7 +410,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         for name in names:
             if name.encode() in tokens:
                 return tokens.index(name.encode())
-        raise ValueError(f"SubwordTokenizer: the model has no piece {' or '.join(names)}.")
+        raise Refusal("SubwordTokenizer", f"the model has no piece {' or '.join(names)}.")
 
 
 def _surface(token: bytes) -> bytes:

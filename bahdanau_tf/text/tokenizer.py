@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.system.files import checksum, read_object, write_atomically
 from bahdanau_tf.system.lines import Text, read_lines
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.terminal import counted
 from bahdanau_tf.text.rows import (
     append_end,
@@ -190,8 +191,8 @@ class Tokenizer(tf.Module):
             'The cat sleeps.'
         """
         if not isinstance(text, str):
-            raise ValueError(
-                f"{type(self).__name__}.encode: text is {type(text).__name__}, wanted one string"
+            raise Refusal(
+                f"{type(self).__name__}.encode", f"text is {type(text).__name__}, wanted one string"
             )
         ids: list[int] = self.tokenize(tf.constant([text])).values.numpy().tolist()
         return ids
@@ -257,14 +258,14 @@ def as_texts(owner: str, texts: Iterable[Text]) -> list[Text]:
     something else.
     """
     if isinstance(texts, str | bytes | os.PathLike):
-        raise ValueError(f"{owner}: files is {texts!r}, wanted a list of files or of sentences")
+        raise Refusal(owner, f"files is {texts!r}, wanted a list of files or of sentences")
     items: list[Text] = []
     for item in texts:
         is_path = isinstance(item, str | os.PathLike) or not isinstance(item, Iterable)
         parts: list[Any] = [item] if is_path else [*cast(Iterable[Any], item)]
         for part in parts:
             if not isinstance(part, str | os.PathLike):
-                raise ValueError(f"{owner}: {part!r} is neither a file name nor a sentence")
+                raise Refusal(owner, f"{part!r} is neither a file name nor a sentence")
         items.append(item if is_path else [*map(str, parts)])
     if not all(isinstance(item, str) for item in items):
         return items

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bahdanau_tf.system.files import check_regular, checksum, write_atomically
 from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.ranges import Refusal
 
 PAD = "[PAD]"
 UNK = "[UNK]"
@@ -71,18 +72,19 @@ class Vocabulary(tf.Module):
         tokens = list(tokens)
         for symbol in SPECIAL:
             if symbol not in tokens:
-                raise ValueError(f"Vocabulary: no special symbol {symbol}.")
+                raise Refusal("Vocabulary", f"no special symbol {symbol}.")
         if tokens[0] != PAD:
-            raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
+            raise Refusal("Vocabulary", f"id 0 is {tokens[0]!r}, wanted {PAD}.")
         for number, token in enumerate(tokens):
             if not token or "\n" in token:
-                raise ValueError(
-                    f"Vocabulary: id {number} is {token!r}, wanted a word that is "
-                    "not empty and has no line break."
+                raise Refusal(
+                    "Vocabulary",
+                    f"id {number} is {token!r}, wanted a word that is "
+                    "not empty and has no line break.",
                 )
         if len({*tokens}) < len(tokens):
             repeated = next(token for token, count in Counter(tokens).items() if count > 1)
-            raise ValueError(f"Vocabulary: the word {repeated!r} is repeated.")
+            raise Refusal("Vocabulary", f"the word {repeated!r} is repeated.")
         self.pad_id = 0
         self.unk_id = tokens.index(UNK)
         self.eos_id = tokens.index(END)
@@ -136,9 +138,10 @@ class Vocabulary(tf.Module):
             ValueError: `size` is less than the number of special symbols.
         """
         if size < len(SPECIAL):
-            raise ValueError(
-                f"Vocabulary.build: size={size} has no room for the special "
-                f"symbols {', '.join(SPECIAL)}; wanted {len(SPECIAL)} or more."
+            raise Refusal(
+                "Vocabulary.build",
+                f"size={size} has no room for the special "
+                f"symbols {', '.join(SPECIAL)}; wanted {len(SPECIAL)} or more.",
             )
         rows = (x.split() if isinstance(x, str) else x for x in sentences)
         counts = Counter(itertools.chain.from_iterable(rows))
@@ -160,9 +163,10 @@ class Vocabulary(tf.Module):
         """
         data = read_checked(path, checksum)
         if data.startswith(codecs.BOM_UTF8) or b"\r\n" in data:
-            raise ValueError(
-                f"Vocabulary.load: {path} was written with a byte order mark "
-                "or with \\r\\n, wanted lines that end in \\n alone"
+            raise Refusal(
+                "Vocabulary.load",
+                f"{path} was written with a byte order mark "
+                "or with \\r\\n, wanted lines that end in \\n alone",
             )
         # Only "\n" ends a word; str.splitlines() would also split at U+2028.
         lines = data.decode("utf-8").split("\n")
@@ -210,9 +214,9 @@ class Dictionary(tf.Module):
         self.entries = tuple((entries or {}).items())
         for pair in self.entries:
             if any(not w or "\t" in w or "\n" in w for w in pair):
-                raise ValueError(
-                    f"Dictionary: the entry {pair} has an empty word, a tab or "
-                    "a line break, wanted two words"
+                raise Refusal(
+                    "Dictionary",
+                    f"the entry {pair} has an empty word, a tab or a line break, wanted two words",
                 )
         # A table must not be empty, and "" is never a word.
         keys, values = zip(("", ""), *self.entries, strict=True)
@@ -237,9 +241,9 @@ class Dictionary(tf.Module):
             if len(words) == 2 and all(words):
                 entries[words[0]] = words[1]
             elif line:
-                raise ValueError(
-                    f"Dictionary: {path}, line {number} is {line!r}, wanted "
-                    "two words with a tab between"
+                raise Refusal(
+                    "Dictionary",
+                    f"{path}, line {number} is {line!r}, wanted two words with a tab between",
                 )
         return cls(entries)
 

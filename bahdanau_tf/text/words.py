@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from bahdanau_tf.system.lines import Text
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import splitting
 from bahdanau_tf.text.languages import RULES, language as rules_of
 from bahdanau_tf.text.rows import as_strings, row_ids, spans
@@ -150,13 +151,14 @@ class WordTokenizer(Tokenizer):
     ) -> None:
         super().__init__()
         if normalization not in _NORMAL_FORMS:
-            raise ValueError(
-                f"WordTokenizer: normalization={normalization!r}, wanted one of {_NORMAL_FORMS}."
+            raise Refusal(
+                "WordTokenizer", f"normalization={normalization!r}, wanted one of {_NORMAL_FORMS}."
             )
         if rules not in (1, RULES):
-            raise ValueError(
-                f"WordTokenizer: rules={rules!r}, wanted 1 or {RULES}; other "
-                "rules may be those of a newer bahdanau_tf."
+            raise Refusal(
+                "WordTokenizer",
+                f"rules={rules!r}, wanted 1 or {RULES}; other "
+                "rules may be those of a newer bahdanau_tf.",
             )
         if normalization:
             tensorflow_text("WordTokenizer with a normal form")

@@ -27,7 +27,7 @@ from bahdanau_tf.options.choices import TYPICAL, TYPICAL_MODEL
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.ranges import OptionError, named
+from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.script import UNKNOWN, guess_language
@@ -261,9 +261,8 @@ def load_start(init_from: str) -> Translator:
     """The translator of a folder; raises ValueError if there is none that can be trained."""
     try:
         translator = load_best(init_from)
-    except ValueError as error:
-        message = str(error).removeprefix("Translator.load: ")
-        raise ValueError(f"{named('init_from')}: {message}") from error
+    except Refusal as error:
+        raise ValueError(f"{named('init_from')}: {error.what}") from error
     if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
         raise ValueError(
             f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"

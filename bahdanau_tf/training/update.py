@@ -20,7 +20,7 @@ from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.choices import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
-from bahdanau_tf.system.ranges import OptionError
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
@@ -147,9 +147,10 @@ def train_step(
 def _prepared(model: keras.Model, optimizer: Optimizer, dtype: str) -> tf.distribute.Strategy:
     """Checks the dtypes and builds the optimizer; returns the model's strategy."""
     if dtype != "float32" and model.compute_dtype != "float32":
-        raise ValueError(
-            f"train: product_dtype is {dtype}, and the model computes "
-            f"in {model.compute_dtype}, wanted one of them to be float32"
+        raise Refusal(
+            "train",
+            f"product_dtype is {dtype}, and the model computes "
+            f"in {model.compute_dtype}, wanted one of them to be float32",
         )
     strategy = model.distribute_strategy
     with strategy.scope():
@@ -288,13 +289,14 @@ def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optim
         return optimizer
     replicas = model.distribute_strategy.num_replicas_in_sync
     if replicas > 1:
-        raise ValueError(
-            f"train: float16 on {replicas} replicas, wanted bfloat16, float32 or one replica"
+        raise Refusal(
+            "train", f"float16 on {replicas} replicas, wanted bfloat16, float32 or one replica"
         )
     if (batches := optimizer.accumulation_steps) is not None:
-        raise ValueError(
-            f"train: float16 with {batches} batches for an update "
-            "(accumulate), wanted bfloat16, float32 or one batch"
+        raise Refusal(
+            "train",
+            f"float16 with {batches} batches for an update "
+            "(accumulate), wanted bfloat16, float32 or one batch",
         )
     return keras.optimizers.LossScaleOptimizer(optimizer)
 
@@ -311,9 +313,10 @@ def rows_of_replica(batch: Batch) -> Batch:
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
     """The strategy in whose scope a model was made; raises ValueError if called in a scope."""
     if tf.distribute.has_strategy():
-        raise ValueError(
-            "train: called in a strategy.scope(), wanted the model made in "
-            "the scope and train called outside it, like fit"
+        raise Refusal(
+            "train",
+            "called in a strategy.scope(), wanted the model made in "
+            "the scope and train called outside it, like fit",
         )
     return model.distribute_strategy
 

@@ -13,6 +13,7 @@ from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import BidirectionalEncoder
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.translation.graph import TranslationGraph
 
@@ -20,12 +21,12 @@ Array: TypeAlias = Any  # of NumPy
 
 
 def check_model(
-    graph: TranslationGraph, writer: str = "--format=onnx", place: str = "ONNX Runtime"
+    graph: TranslationGraph, writer: str = "export_runtime", place: str = "ONNX Runtime"
 ) -> None:
     """Raises a ValueError unless the model has the parts that can be written, and sub-words."""
     graph.decoding.check_without_tensorflow(place)
     if graph.decoding.shortlist and graph.lexicon is None:
-        raise ValueError(f"{writer}: shortlist is True, but there is no lexicon")
+        raise Refusal(writer, "shortlist is True, but there is no lexicon")
     model: Any = graph.model
     parts: list[tuple[str, object, type]] = [("model", model, EncoderDecoder)]
     if isinstance(model, EncoderDecoder):
@@ -46,16 +47,15 @@ def check_model(
     for name, part, wanted in parts:
         is_part = isinstance(part, wanted)
         if not is_part or (type(part) is not wanted and wanted is not EncoderDecoder):
-            raise ValueError(
-                f"{writer}: {name} is {type(part).__name__}, wanted {wanted.__name__} in {place}"
-            )
+            what = f"{name} is {type(part).__name__}, wanted {wanted.__name__} in {place}"
+            raise Refusal(writer, what)
     for name, value, only in (
         ("layers", model.encoder.depth, 1),
         ("terms", model.readout.terms, ("state", "previous", "context")),
         ("dtype", model.compute_dtype, "float32"),
     ):
         if value != only:
-            raise ValueError(f"{writer}: {name} is {value!r}, wanted {only!r} in {place}")
+            raise Refusal(writer, f"{name} is {value!r}, wanted {only!r} in {place}")
 
 
 def values_of(*variables: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.system.lines import check_in_order
+from bahdanau_tf.system.ranges import Refusal
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def in_batches(
     """
     columns = strings(caller, columns)
     if batch_size < 1:
-        raise ValueError(f"{caller}: batch_size is {batch_size}, wanted 1 or more")
+        raise Refusal(caller, f"batch_size is {batch_size}, wanted 1 or more")
     rows = [*zip(*columns.values(), strict=True)]
     lengths = [sum(map(len, row)) for row in rows]
 

@@ -21,6 +21,7 @@ from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length
 from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
 from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor also reads it
 from bahdanau_tf.system.device import check_not_forked
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
@@ -84,27 +85,30 @@ class TranslationGraph(tf.Module):
         super().__init__()
         check_not_forked()
         if not isinstance(model, TranslationModel):
-            raise ValueError(
-                f"Translator: model is {type(model).__name__}, wanted a "
-                "TranslationModel, such as a subclass of StepwiseModel"
+            raise Refusal(
+                "Translator",
+                f"model is {type(model).__name__}, wanted a "
+                "TranslationModel, such as a subclass of StepwiseModel",
             )
         texts: Sequence[Tokenizer] = (
             source_text if isinstance(source_text, Sequence) else [source_text]
         )
         sizes = tf.nest.flatten(model.source_vocabulary_size)
         if len(texts) != len(sizes):
-            raise ValueError(
-                f"Translator: {len(texts)} tokenizers for the source, wanted "
-                f"{len(sizes)}, one for each source of the model"
+            raise Refusal(
+                "Translator",
+                f"{len(texts)} tokenizers for the source, wanted "
+                f"{len(sizes)}, one for each source of the model",
             )
         for side, text, size in (
             *(("source", *pair) for pair in zip(texts, sizes, strict=True)),
             ("target", target_text, model.target_vocabulary_size),
         ):
             if text.vocabulary_size != size:
-                raise ValueError(
-                    f"Translator: {side}_text has {text.vocabulary_size} ids and "
-                    f"the model's {side} vocabulary {size}, wanted equal numbers"
+                raise Refusal(
+                    "Translator",
+                    f"{side}_text has {text.vocabulary_size} ids and "
+                    f"the model's {side} vocabulary {size}, wanted equal numbers",
                 )
         self.model = model
         self.source_texts = tuple(texts)
@@ -178,9 +182,10 @@ class TranslationGraph(tf.Module):
         own = None
         if decoding.shortlist:
             if self.lexicon is None:
-                raise ValueError(
-                    "Translator: shortlist is True, but there is no lexicon; "
-                    "wanted one, which `bahdanau-tf lexicon` learns"
+                raise Refusal(
+                    "Translator",
+                    "shortlist is True, but there is no lexicon; "
+                    "wanted one, which `bahdanau-tf lexicon` learns",
                 )
             # The number of words that all sentences share, and each one's own.
             own = self.lexicon.first, self.lexicon.own(first_source, prefix)
@@ -230,9 +235,10 @@ class TranslationGraph(tf.Module):
         prefixes or attention are given, but the target tokenizer is reversed.
         """
         if self.target_text.reverse and not (prefix is None and attention is None):
-            raise ValueError(
-                "Translator: target_text is reversed, so the last word of a "
-                "translation comes first; wanted no prefixes and no attention"
+            raise Refusal(
+                "Translator",
+                "target_text is reversed, so the last word of a "
+                "translation comes first; wanted no prefixes and no attention",
             )
         prefix_ids = None if prefix is None else padded(prefix.ids[:, :-1])  # without the end
         replaces = decoding.unknown == "replace" and words is not None
@@ -277,9 +283,10 @@ class TranslationGraph(tf.Module):
     def _replacements(self, rows: tf.RaggedTensor, result: SearchResult) -> tf.Tensor:
         """For each target word the dictionary's translation of the source word with most weight."""
         if result.weights is None:
-            raise ValueError(
-                "Translator: the model has no attention, so unknown words cannot be replaced; "
-                "wanted unknown='keep' or 'forbid'"
+            raise Refusal(
+                "Translator",
+                "the model has no attention, so unknown words cannot be replaced; "
+                "wanted unknown='keep' or 'forbid'",
             )
         words = padded(rows)
         width = tf.shape(words)[1]

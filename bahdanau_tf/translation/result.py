@@ -15,6 +15,7 @@ import numpy as np
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.system.language import in_language, said
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.view import Row, Side, alignment_html, table_html
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Translation:
     def _alpha(self) -> np.ndarray:
         """α without the end symbols, float32 [tokens, source tokens]."""
         if self.weights is None:
-            raise ValueError("Translation: no alignment, wanted one of a model with attention")
+            raise Refusal("Translation", "no alignment, wanted one of a model with attention")
         return self.weights[: len(self.tokens), : len(self.source_tokens)]
 
     @property

@@ -17,6 +17,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
@@ -56,9 +57,9 @@ def align(
 ) -> Translations:
     """Aligns given translations; as `Translator.align`."""
     if not graph.model.has_alignment:
-        raise ValueError(
-            f"Translator.align: {type(graph.model).__name__} has no attention, "
-            "wanted a model with attention"
+        raise Refusal(
+            "Translator.align",
+            f"{type(graph.model).__name__} has no attention, wanted a model with attention",
         )
     columns = {"sources": sources, "targets": targets}
     work = partial(_align_batch, graph)
@@ -161,9 +162,10 @@ def _translations(
             if result.lengths[row, n] > 0
         ]
         if not translations:
-            raise ValueError(
-                f"Translator.translate: no hypothesis of {source.text!r} has a "
-                "finite score; are all weights of the model finite?"
+            raise Refusal(
+                "Translator.translate",
+                f"no hypothesis of {source.text!r} has a "
+                "finite score; are all weights of the model finite?",
             )
         yield replace(translations[0], alternatives=translations[1:])
 

@@ -25,6 +25,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
 from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import Dictionary, load_text
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph
@@ -63,9 +64,10 @@ def check_not_best(directory: str | os.PathLike[str]) -> None:
     """Raises a ValueError if a folder is that of a training's best model."""
     folder = Path(directory).resolve()
     if _is_best(folder) and (folder.parent / "training.json").is_file():
-        raise ValueError(
-            f"Translator.save: {directory} is the best model of a training, which only the "
-            "training replaces; wanted another folder"
+        raise Refusal(
+            "Translator.save",
+            f"{directory} is the best model of a training, which only the "
+            "training replaces; wanted another folder",
         )
 
 
@@ -87,9 +89,10 @@ def write_translator(
     else:
         free = not folder.exists()
     if not free:
-        raise ValueError(
-            f"Translator.save: {folder} exists and holds no translator, "
-            "wanted a new folder, or one that `save` wrote, to replace"
+        raise Refusal(
+            "Translator.save",
+            f"{folder} exists and holds no translator, "
+            "wanted a new folder, or one that `save` wrote, to replace",
         )
     with files.replaced_directory(directory) as aside:
         model: Any = graph.model  # by its own `save`, which a subclass may override
@@ -126,7 +129,7 @@ def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...],
     is_small = (folder / CONFIG).is_file()
     for name in (CONFIG, WEIGHTS, DICTIONARY) if is_small else (MODEL, DICTIONARY):
         if not (folder / name).is_file():
-            raise ValueError(f"Translator.load: {folder / name} is missing")
+            raise Refusal("Translator.load", f"{folder / name} is missing")
     arguments = (
         _read_bytes(folder) if is_small else read_model(folder / MODEL),
         [load_text(folder / _source_folder(number)) for number in range(sources)],
@@ -173,7 +176,7 @@ def _read_bytes(folder: Path) -> keras.Model:
         scales = [arrays.get(f"{number}_scale", np.float32(1)) for number in numbers]
         model.set_weights([arrays[str(number)] * scales[number] for number in numbers])
     except Exception as error:  # damaged files may raise anything
-        raise ValueError(f"Translator.load: {folder / CONFIG}: {_cause(error)}") from error
+        raise Refusal("Translator.load", f"{folder / CONFIG}: {_cause(error)}") from error
     return model
 
 
@@ -185,14 +188,15 @@ def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
     """The number of sources, the decoding, and the habits, which earlier versions did not write."""
     path = folder / DESCRIPTION
     if folder.is_file():
-        raise ValueError(
-            f"Translator.load: {folder} is a file, wanted a folder that Translator.save wrote; "
-            "keras.models.load_model reads the file of a model alone"
+        raise Refusal(
+            "Translator.load",
+            f"{folder} is a file, wanted a folder that Translator.save wrote; "
+            "keras.models.load_model reads the file of a model alone",
         )
     if not folder.is_dir():
-        raise ValueError(f"Translator.load: there is no folder {folder}")
+        raise Refusal("Translator.load", f"there is no folder {folder}")
     if not path.is_file():
-        raise ValueError(f"Translator.load: {folder} holds no translator (no {DESCRIPTION})")
+        raise Refusal("Translator.load", f"{folder} holds no translator (no {DESCRIPTION})")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")
     sources = description.get("sources")
     options = description.get("decoding")
@@ -203,8 +207,8 @@ def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
             raise ValueError(f"decoding is {options!r}, wanted an object")
         return sources, Decoding(**options), Habits.read(description.get("habits", {}))
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Translator.load: {path} was not written by this version of bahdanau_tf: {error}"
+        raise Refusal(
+            "Translator.load", f"{path} was not written by this version of bahdanau_tf: {error}"
         ) from error
 
 
@@ -224,7 +228,7 @@ def read_model(path: Path) -> keras.Model:
             return keras.models.load_model(path, compile=False)
     except Exception as error:  # a damaged file may raise anything
         says += _cause(error)
-        raise ValueError(f"Translator.load: {path}: {_damage(path) or says}") from error
+        raise Refusal("Translator.load", f"{path}: {_damage(path) or says}") from error
 
 
 def _cause(error: Exception) -> str:
@@ -331,9 +335,10 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
         return best
     folder = files.found_directory(folder)
     if (folder / "training.json").is_file():
-        raise ValueError(
-            f"Translator.load: {folder} holds no translator yet: its training has not reached its "
-            "first evaluation; if it has stopped, the same `bahdanau-tf train` resumes it"
+        raise Refusal(
+            "Translator.load",
+            f"{folder} holds no translator yet: its training has not reached its "
+            "first evaluation; if it has stopped, the same `bahdanau-tf train` resumes it",
         )
     return folder
 

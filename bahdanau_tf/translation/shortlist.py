@@ -20,6 +20,7 @@ from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.system.files import read_arrays, write_atomically
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -54,14 +55,14 @@ class Lexicon:
         self.words = np.asarray(words, np.int32)
         self.first = int(first)
         if self.first < 1:
-            raise ValueError(f"Lexicon: first is {first}, wanted 1 or more")
+            raise Refusal("Lexicon", f"first is {first}, wanted 1 or more")
         if self.words.ndim != 2 or not self.words.size:
-            raise ValueError(
-                f"Lexicon: words has shape {self.words.shape}, wanted a row for each source word"
+            raise Refusal(
+                "Lexicon", f"words has shape {self.words.shape}, wanted a row for each source word"
             )
         if np.any(self.words[0] != -1) or np.any((self.words != -1) & (self.words < self.first)):
-            raise ValueError(
-                f"Lexicon: words has ids below {first}, or ids for padding; wanted -1 for no word"
+            raise Refusal(
+                "Lexicon", f"words has ids below {first}, or ids for padding; wanted -1 for no word"
             )
 
     def own(self, source: tf.Tensor, more: tf.Tensor | None = None) -> tf.Tensor:
@@ -84,16 +85,18 @@ class Lexicon:
         size = target_text.vocabulary_size
         last = max(self.first - 1, int(self.words.max()))
         if len(self.words) != source_size or last >= size:
-            raise ValueError(
-                f"Lexicon: the lexicon has {len(self.words)} source words and "
+            raise Refusal(
+                "Lexicon",
+                f"the lexicon has {len(self.words)} source words and "
                 f"{last + 1} target words or more, the vocabularies have "
-                f"{source_size} and {size}; wanted the model's own lexicon"
+                f"{source_size} and {size}; wanted the model's own lexicon",
             )
         special = (target_text.pad_id, target_text.unk_id, target_text.eos_id)
         if max(special) >= self.first or self.first <= len(special):
-            raise ValueError(
-                f"Lexicon: the special symbols are {special}, wanted all of "
-                f"them and another word among the first {self.first} words"
+            raise Refusal(
+                "Lexicon",
+                f"the special symbols are {special}, wanted all of "
+                f"them and another word among the first {self.first} words",
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -113,7 +116,7 @@ class Lexicon:
             arrays = read_arrays(path)
             return cls(arrays["words"], int(arrays["first"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"Lexicon.load: {path} holds no lexicon: {error}") from error
+            raise Refusal("Lexicon.load", f"{path} holds no lexicon: {error}") from error
 
 
 def learn_lexicon(
@@ -135,13 +138,13 @@ def learn_lexicon(
     """
     for name, value in (("words", words), ("first", first)):
         if value < 1:
-            raise ValueError(f"learn_lexicon: {name} is {value}, wanted 1 or more")
+            raise Refusal("learn_lexicon", f"{name} is {value}, wanted 1 or more")
     kind = type(model).__name__
     if not model.has_alignment:
-        raise ValueError(f"learn_lexicon: {kind} has no attention, wanted a model with attention")
+        raise Refusal("learn_lexicon", f"{kind} has no attention, wanted a model with attention")
     source_size = model.source_vocabulary_size
     if isinstance(source_size, tuple):
-        raise ValueError(f"learn_lexicon: {kind} reads several sources, wanted a model of one")
+        raise Refusal("learn_lexicon", f"{kind} reads several sources, wanted a model of one")
     size = model.target_vocabulary_size
     first = min(first, size)
     keys, sums = _attended(model, batches, first)

@@ -75,7 +75,7 @@ def test_copies_have_the_folder_the_card_and_the_decoding(exported):
     ],
 )
 def test_what_cannot_be_written_is_refused_first(make, message, tmp_path):
-    with pytest.raises(ValueError, match=f"^--format=onnx: {message}"):
+    with pytest.raises(ValueError, match=f"^export_runtime: {message}"):
         onnx.export_runtime(make().graph, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -84,7 +84,7 @@ def test_a_command_says_once_what_it_cannot_write(tmp_path, capsys):
     translator(attention="GeneralAttention").save(tmp_path / "own")
     model, part = f"--model_dir={tmp_path / 'own'}", "attention is GeneralAttention, wanted Bah"
     assert cli.main(["export", model, "--format=onnx", f"--export_dir={tmp_path / 'new'}"]) == 2
-    assert f"bahdanau-tf: export: --format=onnx: {part}" in capsys.readouterr().err
+    assert f"bahdanau-tf: export: {part}" in capsys.readouterr().err
     assert cli.main(["page", model, f"--output={tmp_path / 'page.html'}"]) == 2
     assert f"bahdanau-tf: page: {part}" in capsys.readouterr().err
 

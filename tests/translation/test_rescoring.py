@@ -10,7 +10,7 @@ import sacrebleu
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import files, rescore
-from bahdanau_tf.commands.flags import check_ranges, require, required
+from bahdanau_tf.commands.flags import parse, require, required
 from bahdanau_tf.commands.main import defined_flags
 from bahdanau_tf.commands.rescore import GROUPS, check
 from bahdanau_tf.translation.rescoring import (
@@ -250,8 +250,7 @@ def run(monkeypatch, tmp_path):
         monkeypatch.setattr(files, "load_translator", lambda _: Wordy())
         values = defined_flags("rescore")
         output = tmp_path / "output"
-        values(["rescore", f"--output={output}", "--model_dir=x", *flags])
-        check_ranges(values, GROUPS)
+        parse(values, [f"--output={output}", "--model_dir=x", *flags])
         require(values, *required(GROUPS))
         check(values)
         rescore.run(values)
@@ -366,5 +365,5 @@ def test_bad_combinations_of_flags_are_refused(run, flags, said):
 
 
 def test_a_weight_above_1_is_refused(run):
-    with pytest.raises(ValueError, match=r"--weight is 1.5, wanted 0 to 1"):
+    with pytest.raises(ValueError, match=r"weight is 1.5, wanted 0 to 1"):
         run("--weight=1.5")
