@@ -133,20 +133,12 @@ def test_translate_reads_and_writes_pipes(model_dir):
     # No messages of TensorFlow; progress, if it takes 30 seconds.
     notes = done.stderr.splitlines()
     assert all(
-        note.endswith(("lines/s", ": translation cut off at the length limit")) for note in notes
+        note.endswith(("lines/s", "cut off at the length limit", "the doubts of each"))
+        for note in notes
     )
     lines = done.stdout.split("\n")
     assert len(lines) == 4
     assert lines[1] == ""
-
-
-def test_evaluate_translates_and_prints_scores(model_dir, corpus, capsys):
-    texts = [f"--source={corpus / 'test.en'}", f"--reference={corpus / 'test.fr'}"]
-    assert main(["evaluate", f"--model_dir={model_dir}", *texts]) == 0
-    out = capsys.readouterr().out
-    assert "BLEU" in out
-    assert "chrF2" in out
-    assert "= 100.00" not in out
 
 
 def test_closed_standard_streams_are_replaced(monkeypatch):
@@ -198,15 +190,6 @@ def awkward(corpus, tmp_path_factory) -> Trained:
     with redirect_stderr(io.StringIO()) as messages:
         assert main(flags) == 0
     return Trained(flags, folder / "model", messages.getvalue())
-
-
-def test_compressed_training_text_with_blank_and_long_lines(awkward):
-    """Blank lines are skipped and counted; batches skip long lines."""
-    assert "source language: en (guessed from the text" in awkward.messages
-    assert "target language: fr (guessed from the text" in awkward.messages
-    assert "learning the tokenizers from 158 sentence pairs" in awkward.messages
-    assert "not counting 2 pairs with a blank line" in awkward.messages
-    assert re.search(r"^ *update +epoch +words/s +rate +train loss", awkward.messages, re.M)
 
 
 def check_capitals(model_dir: Path, capsys: pytest.CaptureFixture) -> None:
@@ -319,16 +302,6 @@ def test_a_line_without_end_is_refused_and_the_flag_allows_it(model_dir, tmp_pat
     )
     assert main([*words, "--max_line_bytes=81"]) == 0
     assert capfd.readouterr().out.count("\n") == 2
-
-
-def test_evaluate_refuses_different_line_counts(model_dir, corpus, tmp_path, capfd):
-    short = tmp_path / "short"
-    short.write_text("Une phrase.\n")
-    flags = [f"--model_dir={model_dir}", f"--source={corpus / 'test.en'}", f"--reference={short}"]
-    assert main(["evaluate", *flags]) == 2
-    said = one_sentence(capfd)
-    assert "12" in said
-    assert "1," in said
 
 
 IMPORTS = """

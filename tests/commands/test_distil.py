@@ -102,11 +102,6 @@ def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, mon
         translator.save(folder / "model")
 
 
-def test_the_closest_of_one_is_refused(folder, capsys):
-    assert distil(folder, "--closest", "--beam_size=1", out="none") == 2
-    assert "--closest: --beam_size is 1" in capsys.readouterr().err
-
-
 def test_it_refuses_files_of_different_length_before_it_writes(folder, tmp_path, capsys):
     (tmp_path / "short").write_text("un\n", "utf-8")
     assert distil(folder, target=tmp_path / "short", out="none") == 2

@@ -15,7 +15,6 @@ from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import results
 
-EMPTY = ["--source=/dev/null", "--reference=/dev/null"]
 pytestmark = pytest.mark.usefixtures("eager_search")
 
 
@@ -122,19 +121,3 @@ def test_each_row_has_its_models_and_its_beam_size(monkeypatch):
     wanted = [["1 12 1 x"], ["mean of 1, 2 3 1 x"], None, ["4 1 1 x"]]
     translated = results.translate_rows(rows, members, ["x"], how, "mean")
     assert list(translated) == list(zip(rows, wanted, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("flags", "complaint"),
-    [
-        (["--source=a", "--reference=b"], "--forward or --reversed"),
-        ([*EMPTY, "--forward=m", "--reversed=m,./m"], "is m,./m, wanted each folder once"),
-        ([*EMPTY, "--forward=m", "--alpha=-1"], "--alpha is -1"),
-        # Each row of the table has its own beam size.
-        (["--beam_size=3"], "--beam_size is not a flag"),
-        (["--n_best=2"], "--n_best is not a flag"),
-    ],
-)
-def test_bad_flags_are_named(capfd, flags, complaint):
-    assert main(["ensembles", *flags]) == 2
-    assert complaint in capfd.readouterr().err

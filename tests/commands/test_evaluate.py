@@ -81,14 +81,6 @@ def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
     return capsys.readouterr().out.split("\n")[:-1]
 
 
-def test_a_byte_order_mark_is_ignored(tmp_path, capsys):
-    (tmp_path / "reference").write_text("the cat sat .\na b c d\n")
-    hypotheses = tmp_path / "hypotheses"
-    hypotheses.write_text("\ufeffthe cat sat .\r\na b c d\r\n")
-    rows = run(tmp_path, capsys, f"--hypotheses={hypotheses}")
-    assert any(" 100.00 " in f"{row} " for row in rows)
-
-
 def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_path, capsys):
     flags = [
         f"--{name}={tmp_path / file}"
@@ -213,15 +205,6 @@ def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, cap
     assert any(row.startswith("TER by source length in words") for row in rows)
 
 
-@pytest.mark.parametrize("metrics", ["bleu,wer", "", "ter,ter"])
-def test_other_metrics_are_refused_with_the_list(corpus, tmp_path, capsys, metrics):
-    flags = [f"--hypotheses={tmp_path / 'moses'}", f"--metrics={metrics}"]
-    assert main(["evaluate", f"--reference={tmp_path / 'reference'}", *flags]) == 2
-    error = capsys.readouterr().err
-    wanted = f"--metrics is {metrics!r}, wanted some of {', '.join(scores.METRICS)}, each once"
-    assert error == f"bahdanau-tf: evaluate: {wanted}\n"
-
-
 def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
     flags = [f"--source={tmp_path / 'source'}", f"--hypotheses={tmp_path / 'moses'}"]
     rows = run(tmp_path, capsys, *flags)
@@ -310,16 +293,6 @@ def test_raw_output_against_tokenized_references_gets_a_warning(tmp_path, capsys
     ]
     cells = table(run(tmp_path, capsys, *flags, "--tokenize=char"))
     assert cells["raw"]["BLEU"] == "100.00"
-
-
-def test_translations_are_written_to_output(corpus, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "WINDOW", 25)
-    output = tmp_path / "output"
-    flags = ["--model_dir=m", f"--source={tmp_path / 'source'}"]
-    rows = run(tmp_path, capsys, *flags, f"--output={output}")
-    assert output.read_text() == (tmp_path / "source").read_text()
-    assert not output.with_name("output.part").exists()
-    assert f" = {judged(corpus['source'], corpus['reference'])} " in rows[0]
 
 
 def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, monkeypatch):

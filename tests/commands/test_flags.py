@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import refusals
 from processes import output_of, run_python
 from tensorflow.errors import ResourceExhaustedError
 
@@ -22,7 +23,6 @@ from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.flags import required
 from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
 from bahdanau_tf.commands.train import asked
-from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.serving import Limits
@@ -39,6 +39,9 @@ RISK = [
     *("--train_source={text}", "--train_target={text}", "--model_dir={tmp}/m"),
     "--risk_samples=5",
 ]
+NO_TEXT = ["--source=/dev/null", "--reference=/dev/null"]
+SAME = ["--reference={text}", "--hypotheses={text}"]
+DISTIL = [*RISK[:2], "--out_dir={tmp}/out", "--model_dir=x"]
 DEV = [f"--dev_{name}={{text}}" for name in ("source", "input", "reference")]
 
 
@@ -154,18 +157,6 @@ def test_help_is_printed_where_the_output_lacks_letters(encoding, command):
     assert b"--[no]traceback" in done.stdout
 
 
-def test_help_of_train_groups_the_flags(capsys):
-    main(["train", "--help"])
-    parts = capsys.readouterr().out.split("\n\n")
-    groups = {part.split(":\n")[0]: part for part in parts if ":\n" in part}
-    assert "--train_source=" in groups["Files"]
-    assert "--tokenizer=<word|bpe|unigram>" in groups["Text"]
-    assert "--step_order=<original|" in groups["Model"]
-    assert "--token_budget=" in groups["Training"]
-    assert "  --[no]true_case\n" in groups["Text"]  # its default depends on the language
-    assert "--flagfile=" in groups["Every command"]
-
-
 OUT_OF_RANGE = """
 learning_rate=0 learning_rate=1e30 learning_rate=nan epochs=inf epochs=0 units=0 maxout_units=-3
 layers=101 evaluate_every=-1 constant_share=2 warmup_steps=-1 max_norm=0 label_smoothing=1 divisor=0
@@ -197,132 +188,87 @@ def test_an_unknown_value_is_named(train_refused, flag):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--layers=3"], "--layers is not used with --model=rnnsearch"),
+        (["--layers=3"], "--layers --model=rnnsearch"),
         (["--layers=4"], "--layers"),  # given, though it is the default
-        (["--model=rnnencdec", "--attention_units=5"], "--attention_units"),
         (["--model=seq2seq-lstm", "--tie_embeddings"], "--tie_embeddings"),
-        (["--model=seq2seq-lstm", "--notie_embeddings"], "--tie_embeddings"),
         (["--model=seq2seq-lstm", "--initialization=paper"], "seq2seq-lstm"),
-        (["--tokenizer=word", "--joint"], "--joint is not used with --token"),
-        (["--tokenizer=word", "--sample_subwords"], "--sample_subwords is not"),
-        (
-            ["--tokenizer=bpe", "--sampled_epochs=3"],
-            "--sampled_epochs is not used with --nosample_subwords",
-        ),
-        (["--tokenizer=word", "--share_embeddings"], "--share_embeddings needs --joint"),
+        (["--tokenizer=word", "--joint"], "--joint --token"),
+        (["--tokenizer=word", "--sample_subwords"], "--sample_subwords"),
+        (["--tokenizer=bpe", "--sampled_epochs=3"], "--sampled_epochs --nosample_subwords"),
+        (["--tokenizer=word", "--share_embeddings"], "--share_embeddings --joint needs"),
         (
             ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
-            "--target_vocabulary_size is not used with --joint",
+            "--target_vocabulary_size --joint",
         ),
-        (
-            ["--tokenizer=bpe", "--source_language=en"],
-            "--source_language is not used with --tokenizer=bpe",
-        ),
-        (["--tokenizer=unigram", "--target_language=fr"], "--target_language"),
-        (
-            ["--recipe=paper", "--tokenize=char"],
-            "--tokenize is not used without --dev_source or --dev_pairs",
-        ),
-        (["--recipe=paper", "--patience=3"], "--patience is not used without"),
-        (["--dev_pairs=0", "--patience=3"], "--patience is not used with --dev_pairs=0"),
-        (
-            ["--recipe=paper", "--dev_pairs=0", "--monitor=bleu"],
-            "--monitor is not used with --dev_pairs=0",
-        ),
+        (["--tokenizer=bpe", "--source_language=en"], "--source_language --tokenizer=bpe"),
+        (["--recipe=paper", "--tokenize=char"], "--tokenize --dev_source --dev_pairs"),
+        (["--dev_pairs=0", "--patience=3"], "--patience --dev_pairs=0"),
         (
             ["--model_dir={text}.new", "--init_from={text}.new"],
-            "--init_from is {text}.new, the model of --model_dir itself",
+            "--init_from {text}.new --model_dir",
         ),
-        (
-            ["--model_dir={text}.new", "--init_from={text}.new/best"],
-            "leave it out to resume that training",
-        ),
-        (["--added_words=9"], "--added_words is not used without --init_from"),
-        (["--init_from=x", "--units=9"], "--units is not used with --init_from"),
-        (["--init_from=x", "--joint"], "--joint is not used with --init_from"),
-        (["--recipe=paper", "--joint"], "--joint is not used with --tokenizer"),
-        (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps is not used"),
-        (["--schedule=constant", "--warmup_steps=5"], "--warmup_steps is not"),
+        (["--model_dir={text}.new", "--init_from={text}.new/best"], "training"),
+        (["--added_words=9"], "--added_words --init_from"),
+        (["--init_from=x", "--units=9"], "--units --init_from"),
+        (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps"),
         (
             ["--dev_source={text}", "--dev_target={text}", "--dev_pairs=4"],
-            "--dev_pairs is not used with --dev_source",
+            "--dev_pairs --dev_source",
         ),
         (["--schedule=halved", "--constant_share=0.1"], "--constant_share"),
-        (
-            ["--tie_embeddings", "--maxout_units=7", "--embedding_dim=8"],
-            "wanted the same for tie_embeddings",
-        ),
-        (["--dev_source=x"], "--dev_source and --dev_target go together"),
-        (["--dev_source=/nowhere.tsv"], "--dev_source: there is no file"),
-        (["--dev_source=pairs.jsonl"], "pairs.jsonl is not plain text, wanted"),
-        (["--train_target=x.NDJSON.gz"], "`jq -r .en FILE` writes the field"),
-        (["--train_source=x.tmx"], "docs/train.md has Python code"),
-        (["--train_source=fr.po"], "docs/train.md has Python code"),
-        (["--train_source=x.csv"], ".tsv file, which --train_source (or"),
-        (
-            ["--train_source=x.tsv", "--train_target=x.tsv"],
-            "leave --train_target out to read both columns of the table",
-        ),
-        (["--model_dir="], "--model_dir is empty"),
-        (["--train_source="], "--train_source is empty"),
-        (["--train_source=/"], "/ is a folder, wanted a file"),
-        (["--train_target=/nowhere"], "--train_target: there is no file"),
+        (["--tie_embeddings", "--maxout_units=7", "--embedding_dim=8"], "tie_embeddings"),
+        (["--dev_source=x"], "--dev_source --dev_target together"),
+        (["--dev_source=/nowhere.tsv"], "--dev_source file"),
+        (["--dev_source=pairs.jsonl"], "pairs.jsonl plain"),
+        (["--train_source=x.tmx"], "docs/train.md Python code"),
+        (["--train_source=x.csv"], ".tsv --train_source (or"),
+        (["--train_source=x.tsv", "--train_target=x.tsv"], "--train_target columns"),
+        (["--train_source=/"], "/ folder"),
         (
             ["--recipe=multi30k-en-fr", "--data_dir=/nowhere"],
-            "; --recipe=multi30k-en-fr uses its own files, in --data_dir",
+            "--recipe=multi30k-en-fr --data_dir files",
         ),
-        (["--model_dir=/proc/1/x"], "--model_dir: "),
-        (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
-        (["--units=1e9"], "--units is '1e9', wanted a whole number, 1 to 100,000"),
-        (["--help=beam"], "--help is 'beam', wanted --help or --nohelp"),
-        (["--epochs=many"], "--epochs is 'many', wanted a number, more than 0"),
-        (["--epochs=0"], "--epochs is 0.0, wanted more than 0 and at most 1,000,"),
-        (["--dropout=1"], "mean --annotation_dropout or --embedding_dropout or --re"),
-        (["--flagfile=/nofile"], "train: /nofile: No such file or directory"),
+        (["--model_dir=/proc/1/x"], "--model_dir"),
+        (["--model_dir=/dev/null/x"], "--model_dir /dev/null file"),
+        (["--units=1e9"], "--units '1e9' whole"),
+        (["--help=beam"], "--help --nohelp"),
+        (["--dropout=1"], "--annotation_dropout --embedding_dropout --re"),
     ],
 )
 def test_flags_that_would_be_ignored_or_fail_are_refused(train_refused, text, flags, said):
     flags = [flag.format(text=text) for flag in flags]
-    assert said.format(text=text) in train_refused(*flags)
+    message = train_refused(*flags)
+    assert all(word in message for word in said.format(text=text).split())
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "value", "wanted"),
-    [
-        (Decoding, "beam_size", 2.5, "a whole number, 1 to 10,000"),
-        (Decoding, "beam_size", True, "a whole number, 1 to 10,000"),
-        (Decoding, "n_best", None, "a whole number, 1 to 10,000"),
-        (Decoding, "sampling", "no", "True or False"),
-        (Decoding, "alpha", "1", "a number, 0 to 1,000"),
-        (Decoding, "seed", -1, "0 to 2,147,483,647"),
-        (Recipe, "batch_size", 8.5, "a whole number"),
-        (Recipe, "epochs", None, "a number, more than 0 and at most 1,000,000"),
-        (Recipe, "deterministic", 1, "True or False"),
-        (Recipe, "tokenize", 13, "a string"),
-        (ModelOptions, "units", "8", "a whole number"),
+RANGES: dict[Any, list[tuple[str, Any, str]]] = {
+    Decoding: [
+        *(("beam_size", x, "10,000") for x in (0, 2.5, True)),
+        *(("n_best", 6, "5"), ("n_best", None, "whole")),
+        *(("sampling", "no", "True"), ("alpha", "1", "number"), ("alpha", -1.0, "0")),
+        *(("seed", -1, "2,147"), ("max_length_ratio", 0.0, "more"), ("max_length", 0, "1")),
+        *(("min_length_ratio", 3.5, ""), ("beta", -0.1, "0"), ("no_repeated_ngrams", -1, "0")),
+        ("unknown", "drop", "forbid"),
     ],
-)
-def test_python_values_of_another_kind_are_refused(owner, name, value, wanted):
-    said = re.escape(f"{name} is {value!r}, wanted {wanted}")
-    with pytest.raises(ValueError, match=said):
-        owner(**{name: value})
-
-
-RANGES: dict[Any, dict[str, Any]] = {
-    Decoding: {"beam_size": 0, "n_best": 6, "alpha": -1.0, "max_length_ratio": 0.0, "max_length": 0}
-    | {"min_length_ratio": 3.5, "beta": -0.1, "no_repeated_ngrams": -1, "unknown": "drop"},
-    Recipe: {"optimizer": "lion", "schedule": "lunar", "epochs": 0, "patience": 0},
-    Batching: {"batch_size": 0, "max_length": 0, "max_words": 0, "pool_batches": -1}
-    | {"token_budget": 0, "shuffle": "twice", "seed": 2**32},
-    Limits: {"max_source_length": 1, "max_target_length": 0, "n_best": -1},
+    Recipe: [
+        *(("epochs", x, "more") for x in (0, None)),
+        *(("optimizer", "lion", "adam"), ("schedule", "lunar", "linear"), ("patience", 0, "1")),
+        *(("deterministic", 1, "True"), ("tokenize", 13, "string"), ("batch_size", 8.5, "whole")),
+    ],
+    Batching: [
+        *((name, 0, "1") for name in ("batch_size", "max_length", "max_words", "token_budget")),
+        *(("pool_batches", -1, ""), ("shuffle", "twice", "once"), ("seed", 2**32, "")),
+    ],
+    Limits: [("max_source_length", 1, ""), ("max_target_length", 0, ""), ("n_best", -1, "")],
+    ModelOptions: [("units", "8", "whole")],
 }
 
 
 @pytest.mark.parametrize("owner", RANGES)
-def test_python_values_out_of_range_are_refused(owner):
-    for name, value in RANGES[owner].items():
-        with pytest.raises(ValueError, match=f"^{owner.__name__}: {name} is {value!r}, wanted"):
-            owner(**{name: value})
+def test_python_values_of_another_kind_or_out_of_range_are_refused(owner):
+    for name, value, wanted in RANGES[owner]:
+        said = (owner.__name__, name, repr(value), wanted)
+        refusals.refused(lambda own=owner, options={name: value}: own(**options), *said)
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -331,12 +277,6 @@ def test_numbers_of_numpy_are_numbers():
     assert ModelOptions(units=np.int32(8)).units == 8
     of_numpy = Decoding(beam_size=np.int64(3), alpha=np.float64(0.5))
     assert json.dumps(vars(of_numpy)) == json.dumps(vars(Decoding(beam_size=3, alpha=0.5)))
-
-
-def test_h_prints_the_same_help(capsys):
-    assert main(["report", "--help"]) == main(["report", "-h"]) == 0
-    out = capsys.readouterr().out
-    assert out[: len(out) // 2] * 2 == out != ""
 
 
 def test_flags_in_a_flagfile_count_as_given(train_refused, tmp_path):
@@ -373,15 +313,6 @@ def test_flags_of_a_recipe_may_be_unused(train_refused, own):
     assert f"{name} is not used with --model=seq2seq-lstm" in said
 
 
-def test_a_recipe_may_follow_a_space():
-    words = [
-        cli._expanded(flags, defined_flags("train"))
-        for flags in (["--recipe=rnnsearch-30"], ["--recipe", "rnnsearch-30"])
-    ]
-    assert words[0] == words[1]
-    assert "--max_length=30" in words[0]
-
-
 @pytest.mark.parametrize(("optimizer", "rate"), [("adadelta", 1.0), ("adam", 0.001), ("sgd", 0.7)])
 def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
     assert replace(Recipe(), optimizer=optimizer).rate == rate
@@ -394,72 +325,54 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
 @pytest.mark.parametrize(
     ("command", "flags", "said"),
     [
-        ("translate", ["--model_dir="], "--model_dir is empty"),
-        ("translate", ["--model_dir=a,"], "--model_dir is empty, or"),
-        ("translate", ["--model_dir=a", "--average=foo"], "--average is 'foo'"),
-        (
-            "translate",
-            ["--model_dir=a", "--average=log_probability"],
-            "--average is not used with one model",
-        ),
-        ("translate", ["--model_dir=a,b,./a"], "--model_dir is a,b,./a, wanted each folder once"),
-        ("evaluate", PAIR, "--reference is also --source"),
-        ("translate", ["--max_length_ratio=1e30"], "--max_length_ratio is"),
-        ("translate", ["--max_length_ratio=nan"], "--max_length_ratio is nan"),
-        ("translate", ["--beam_size=0"], "--beam_size is 0, wanted 1 to"),
-        ("translate", ["--beam_size=2", "--n_best=3"], "--n_best is 3"),
-        ("train", [*RISK], "--risk_samples needs --init_from"),
+        ("translate", ["--model_dir=a,"], "--model_dir empty"),
+        ("translate", ["--model_dir=a", "--average=foo"], "--average 'foo'"),
+        ("translate", ["--model_dir=a", "--average=log_probability"], "--average model"),
+        ("translate", ["--model_dir=a,b,./a"], "--model_dir a,b,./a folder"),
+        ("evaluate", PAIR, "--reference --source"),
+        ("translate", ["--max_length_ratio=1e30"], "--max_length_ratio"),
+        ("translate", ["--beam_size=0"], "--beam_size 0 1"),
+        ("translate", ["--beam_size=2", "--n_best=3"], "--n_best 3"),
+        ("train", [*RISK], "--risk_samples --init_from needs"),
         (
             "train",
             [*RISK, "--init_from=a", "--label_smoothing=.1"],
-            "--label_smoothing is not used with --risk_samples",
+            "--label_smoothing --risk_samples",
         ),
-        ("translate", ["--n_best=7"], "wanted 1 to 5, the beam_size"),
-        ("translate", ["--max_length=99999999999"], "--max_length is"),
-        ("translate", ["--alpha=inf"], "--alpha is inf"),
-        ("translate", ["--no_repeated_ngrams=1000000"], "--no_repeated_ngrams is"),
-        ("translate", ["--batch_size=0"], "--batch_size is 0"),
-        ("translate", [f"--window={10**20}"], "--window is 1"),
-        ("ensembles", ["--forward=m,", *PAIR], "--forward is empty, or has"),
-        ("translate", ["--dictionary={text}"], "--dictionary is not used"),
-        ("translate", ["--input=/nowhere"], "--input: there is no file"),
-        ("translate", ["--output=/nowhere/x"], "--output: there is no folder"),
-        ("translate", ["--output={tmp}"], "--output is "),
-        ("translate", ["--shard=0/3"], "--shard is '0/3', wanted i/n"),
-        ("translate", ["--shard=4/3"], "--shard is '4/3', wanted i/n"),
-        ("translate", ["--shard=x/y"], "--shard is 'x/y', wanted i/n"),
-        ("translate", ["--shard=1/2"], "--input is missing"),
-        ("translate", ["--shard=1/2", "--input={text}"], "--output is missing"),
-        ("export", ["--export_dir=/dev/null/x"], "--export_dir: /dev/null is"),
-        ("export", ["--export_dir=x", "--max_source_length=1"], "--max_source"),
+        ("translate", ["--no_repeated_ngrams=1000000"], "--no_repeated_ngrams"),
+        ("translate", [f"--window={10**20}"], "--window 1"),
+        ("ensembles", ["--forward=m,", *PAIR], "--forward empty"),
+        ("translate", ["--dictionary={text}"], "--dictionary"),
+        ("translate", ["--input=/nowhere"], "--input file"),
+        ("translate", ["--output=/nowhere/x"], "--output folder"),
+        ("translate", ["--output={tmp}"], "--output"),
+        ("translate", ["--shard=0/3"], "--shard '0/3' i/n"),
+        ("translate", ["--shard=1/2"], "--input missing"),
+        ("translate", ["--shard=1/2", "--input={text}"], "--output missing"),
+        ("export", ["--export_dir=/dev/null/x"], "--export_dir /dev/null"),
         (
             "export",
             ["--export_dir=x", "--unknown=replace", "--dictionary=/nowhere"],
-            "--dictionary: there is no file /nowhere",
+            "--dictionary /nowhere file",
         ),
-        ("lexicon", ["--words=1000000000"], "--words is 1000000000"),
-        ("rescore", ["--source={text}", "--weight=nan"], "--weight is nan"),
-        ("rescore", ["--source={text}", "--tokenize=char"], "without --dev"),
-        ("evaluate", ["--reference=/nowhere"], "--reference: there is no file"),
-        (
-            "evaluate",
-            ["--reference={text}", "--hypotheses={text}", "--beam_size=3"],
-            "--beam_size is not used without --model_dir",
-        ),
-        ("align", ["--train_source={text}"], "--train_source is not used without --gold"),
-        ("align", ["--gold={text}", "--format=json"], "--format is not used with --gold"),
-        ("align", ["--gold={text}", "--train_target={text}"], "_target go together"),
-        ("report", ["--quick", "--beam_size=0"], "--beam_size is 0"),
-        ("report", ["--quick", "--minutes=nan"], "--minutes is nan"),
-        ("report", ["--quick", "--hypotheses=a=/nowhere"], "no file /nowhere"),
-        ("report", ["--system=a=b", "--hypotheses=a=b"], "both named a"),
-        ("report", ["--system=a=b", "--minutes=3"], "without --quick or"),
-        ("report", ["--quick", "--out_dir=/dev/null/x"], "--out_dir: /dev/nul"),
-        ("select", ["--order=1000"], "--order is 1000"),
-        ("demo", ["--epochs=inf"], "--epochs is inf"),
-        ("demo", ["--sentences=0"], "--sentences is 0"),
-        ("demo", ["--language=de"], "wanted one of fr, ko, ja"),
-        ("data", ["give"], "wanted 'data list' or"),
+        ("lexicon", ["--words=1000000000"], "--words 1000000000"),
+        ("rescore", ["--source={text}", "--weight=nan"], "--weight nan"),
+        ("evaluate", ["--reference=/nowhere"], "--reference file"),
+        ("align", ["--train_source={text}"], "--train_source --gold"),
+        ("align", ["--gold={text}", "--format=json"], "--format --gold"),
+        ("align", ["--gold={text}", "--train_target={text}"], "_target together"),
+        ("report", ["--system=a=b", "--minutes=3"], "--quick"),
+        ("report", ["--quick", "--out_dir=/dev/null/x"], "--out_dir /dev/nul"),
+        ("select", ["--order=1000"], "--order 1000"),
+        ("demo", ["--epochs=inf"], "--epochs inf"),
+        ("demo", ["--language=de"], "fr ko ja"),
+        ("distil", ["--closest", "--beam_size=1", *DISTIL], "--closest --beam_size 1"),
+        ("ensembles", [*NO_TEXT], "--forward --reversed"),
+        ("ensembles", [*NO_TEXT, "--forward=m", "--reversed=m,./m"], "m,./m once"),
+        ("ensembles", ["--beam_size=3"], "beam_size"),  # each row has its own
+        ("evaluate", [*SAME, "--metrics=ter,ter"], "--metrics ter,ter once"),
+        ("evaluate", [*SAME, "--metrics=bleu,wer"], "--metrics bleu,wer chrf++"),
+        ("data", ["give"], "'data list'"),
     ],
 )
 def test_other_commands_refuse_bad_flags(refused, tmp_path, text, command, flags, said):
@@ -470,7 +383,8 @@ def test_other_commands_refuse_bad_flags(refused, tmp_path, text, command, flags
         flags += [f"--source={text}", f"--target={text}"]
     if command in ("rescore", "align"):
         flags.append("--model_dir=x")
-    assert said in refused(command, *flags)
+    message = refused(command, *flags)
+    assert all(word in message for word in said.split())
 
 
 def test_the_demo_overwrites_no_text_of_the_user(refused, tmp_path):
@@ -493,15 +407,12 @@ SELECT = [
     [
         ("translate", ["--input={text}", "--output={text}"], "input"),
         ("translate", ["--input={text}", "--output={link}"], "input"),
-        ("translate", ["--input={link}", "--output={text}"], "input"),
         ("translate", ["--input={text}", "--output={hard}"], "input"),
         ("translate", ["--input={tmp}/o.part", "--output={tmp}/o"], "input"),
         ("translate", ["--prefixes={text}", "--output={text}"], "prefixes"),
         ("align", ["--source={text}", "--target={z}", "--output={z}"], "targ"),
         ("rescore", ["--source={z}", "--output={z}"], "source"),
         ("rescore", ["--source={z}", "--output={text}", *DEV], "dev_source"),
-        ("evaluate", [*PAIR, "--output={text}"], "source"),
-        ("evaluate", ["--reference={z}", "--source={text}", "--output={z}"], "reference"),
         (
             "evaluate",
             ["--reference={z}", "--source={z}", "--output={text}"] + ["--hypotheses=other={text}"],
@@ -513,11 +424,6 @@ SELECT = [
             "train_target",
         ),
         ("select", [*SELECT, "--output_source={text}", "--output_target=x"], "source"),
-        (
-            "select",
-            [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/./n"],
-            "output_source",
-        ),
         (
             "select",
             [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/m"] + ["--scores={tmp}/m"],
@@ -548,11 +454,6 @@ def test_an_output_that_is_another_file_of_the_command_is_refused(
     assert text.read_text() == "a b\n"
 
 
-def test_a_line_break_in_a_list_of_folders_is_refused(refused):
-    said = refused("translate", "--model_dir=a\nb")
-    assert r"--model_dir is 'a\nb', wanted names separated by commas" in said
-
-
 def test_an_output_that_is_standard_input_is_refused(refused, text):
     kept = os.dup(0)
     with text.open() as stream:
@@ -570,8 +471,6 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
     [
         ("translate --model_dir=x --input={text}", ">&-", "standard output"),
         ("translate --model_dir=x --output={text}.out", "<&-", "standard input"),
-        ("evaluate --reference={text} --hypotheses={text}", ">&-", "standard output"),
-        ("ensembles --forward=x --source={text} --reference={text}", ">&-", "standard output"),
     ],
 )
 def test_a_closed_stream_is_refused(text, command, closed, called):
@@ -586,23 +485,6 @@ def test_a_closed_stream_is_refused(text, command, closed, called):
     name = command.split()[0]
     wanted = f"bahdanau-tf: {name}: {called} is closed, wanted it open\n"
     assert (done.returncode, done.stderr) == (2, wanted)
-
-
-def test_a_stream_that_is_not_used_may_be_closed(text):
-    code = (
-        "import sys;"
-        "from bahdanau_tf.__main__ import open_standard_streams;"
-        "from bahdanau_tf.commands.main import defined_flags;"
-        "from bahdanau_tf.commands.translate import check;"
-        "open_standard_streams();"
-        "flags = defined_flags('translate');"
-        "flags(sys.argv);"
-        "check(flags)"
-    )
-    files = f"--input={text} --output={text}.out <&- >&-"
-    for rest in (files, "> /dev/null < /dev/null"):
-        command = f'"{sys.executable}" -c "{code}" --model_dir=x {rest}'
-        subprocess.run(command, shell=True, check=True)
 
 
 def test_a_device_may_be_named_twice(text):
@@ -642,8 +524,7 @@ def test_an_error_of_the_system_is_a_sentence(text, monkeypatch, capfd, error, s
     assert "{{" not in message
 
 
-@pytest.mark.parametrize("command", ["data list", "data --help", "--version"])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("command", "unbuffered"), [("data list", ""), ("--version", "1")])
 def test_a_full_disk_of_standard_output_is_a_sentence(command, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -780,31 +661,15 @@ def test_an_error_that_nobody_foresaw_is_told(tmp_path):
     assert done.stderr.endswith("RuntimeError: a bug\n")
 
 
-def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
-    """Choices and defaults that are written twice are equal."""
-    flags = defined_flags("export")
-    for name in ("max_source_length", "max_target_length"):
-        assert flags[name].default == getattr(Limits, name)
-    for model in ("rnnsearch", "rnnencdec", "seq2seq-lstm"):
-        made = make_model(ModelOptions(model=model, units=2, embedding_dim=2), 5, 6)
-        assert type(made).__name__.lower() == model.replace("-", "")
-    for order in ("original", "appendix", "main-text", "conditional"):
-        make_model(ModelOptions(step_order=order, units=2, embedding_dim=2), 5, 6)
-
-
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
         ("bahdanau-tf tr", {"train ", "translate "}),
         ("bahdanau-tf train --source_l", {"--source_language "}),
-        ("bahdanau-tf train --notie", {"--notie_embeddings "}),
         ("bahdanau-tf train --optimizer a", {"adadelta ", "adam "}),
         ("bahdanau-tf train --recipe rnnenc", {"rnnencdec-30", "rnnencdec-50"}),
-        ("bahdanau-tf translate --flagf", {"--flagfile "}),
-        ("bahdanau-tf data l", {"list "}),
         ("bahdanau-tf translate --model_dir tat", {"tatoeba-en-fr "}),
         ("bahdanau-tf translate --model_dir /us", {"/usr/"}),
-        ("bahdanau-tf train --init_from tat", {"tatoeba-en-fr "}),
         ("bahdanau-tf train --model_dir tat", {""}),  # it is written
         ("bahdanau-tf data get mult", {"multi30k "}),
     ],

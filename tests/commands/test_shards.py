@@ -194,16 +194,6 @@ def test_a_part_that_another_job_makes_is_refused(tmp_path, model, capsys):
     assert "out-1-of-2 is complete" in capsys.readouterr().err
 
 
-def test_a_part_without_a_note_is_left_as_it_is(tmp_path, model, capsys):
-    """As earlier versions wrote it."""
-    source = tmp_path / "source"
-    source.write_text("a\nb\n")
-    (tmp_path / "out-1-of-2").write_text("old\n")
-    assert run(source, tmp_path / "out", "--shard=1/2") == 0
-    assert "out-1-of-2 is complete" in capsys.readouterr().err
-    assert model.windows == []
-
-
 def test_a_part_of_a_pipe_is_refused(tmp_path, model, capsys):
     """It can be read only once; then there would be no lines."""
     os.mkfifo(tmp_path / "pipe")

@@ -222,21 +222,6 @@ def test_json_lines_are_written(run):
     assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
-def test_compressed_output_is_written(tmp_path):
-    source, output = tmp_path / "s.gz", tmp_path / "o.gz"
-    source.write_bytes(gzip.compress(b"a b\n"))
-    flags = [f"--input={source}", f"--output={output}"]
-    assert main(["translate", "--model_dir=x", *flags]) == 0
-    assert gzip.decompress(output.read_bytes()) == b"B A\n"
-
-
-def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, capsys):
-    source = tmp_path / "source"
-    source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
-    assert main(["translate", "--model_dir=x", f"--input={source}"]) == 0
-    assert capsys.readouterr().out == "B A\n\nC\n"
-
-
 def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, capsys):
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
@@ -266,15 +251,6 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(tmp_path, cap
     assert "line 4 is not UTF-8" in messages
     assert output.read_text() == "old\n"
     assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
-
-
-def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, capsys):
-    (tmp_path / "source").write_bytes(b"a b\nc d\n\xff\n")
-    words = ["translate", "--model_dir=x", f"--input={tmp_path / 'source'}"]
-    assert main(words) == 2
-    out, err = capsys.readouterr()
-    assert out == "B A\nD C\n"
-    assert ".part has" not in err
 
 
 @pytest.mark.parametrize("done", [0, 4])
@@ -332,10 +308,6 @@ def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
     run(text, "--max_source_length=6", longest=3)
     run("a b c d\n" * 3)
     assert "longer" not in capsys.readouterr().err
-
-
-def test_a_line_has_neither_line_feeds_nor_nul():
-    assert Translation("", "a\0b\nc\td").line == "ab c\td"
 
 
 def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
@@ -416,13 +388,6 @@ def test_no_blank_is_put_after_a_mark_of_japanese():
     assert translation.text == "猫だ。猫だ。"
     text = translation.text.encode()
     assert [text[a:b].decode() for a, b in translation.target_offsets] == translation.tokens
-
-
-def test_parts_may_have_no_attention_and_no_words():
-    model = Shouter(attention=False)
-    (translation,) = translate_lines(model.translate, ["A b. C d. "])
-    assert translation.weights is None
-    assert translation.text == "B. A D. C"
 
 
 def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
