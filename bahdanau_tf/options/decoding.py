@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.system.ranges import OptionError, Range, Refusal, check_range, did_you_mean
 
+LEAST_LIMIT = 10  # tokens: a translation of one word may need more than three
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
@@ -39,7 +40,7 @@ class Decoding(OptionGroup):
         beta: β in the coverage penalty, for models with attention; 0 for none.
         min_length_ratio: Shortest translation, in tokens per source token.
         max_length_ratio: Longest translation, in tokens per source token; 3 as in the original
-            code.
+            code. Translations of up to 10 tokens are never too long for it.
         max_length: Longest translation in tokens, however long the source.
         no_repeated_ngrams: No n-gram of this length may occur twice; 0 for no limit.
         unknown: Treatment of unknown words: "keep" writes [UNK], "forbid" never produces one,

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bahdanau_tf.options.decoding import LEAST_LIMIT
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
@@ -121,7 +122,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
     settings = {
         "card": card,
         "step_order": model.decoder.step_order,
-        "decoding": vars(decoding),
+        "decoding": {**vars(decoding), "least_limit": LEAST_LIMIT},
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
         "texts": {side: _add_text(arrays, side, text) for side, text in texts.items()},
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},

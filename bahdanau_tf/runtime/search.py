@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import LEAST_LIMIT
 
 Array: TypeAlias = Any  # of NumPy
 NEVER = -np.inf  # the score of a hypothesis that does not exist
@@ -159,9 +160,10 @@ def _limits(sentences: Sequence[Sentence], decoding: Decoding) -> tuple[Array, A
     """The numbers of tokens of the longest translations, and of words of the shortest."""
     lengths = np.array([sentence.length for sentence in sentences], np.float64)
     longest = (decoding.max_length_ratio * lengths + 1e-6).astype(np.int64)
+    longest = np.maximum(longest, LEAST_LIMIT)
     prefixes = np.array([len(sentence.prefix) for sentence in sentences])
     longest = np.where(prefixes > 0, np.maximum(longest, prefixes + 1), longest)
-    longest = np.clip(longest, 1, decoding.max_length)
+    longest = np.minimum(longest, decoding.max_length)
     shortest = np.ceil(decoding.min_length_ratio * lengths - 1e-6).astype(np.int64)
     return longest, np.minimum(shortest, longest) - 1
 

@@ -15,6 +15,7 @@ from bahdanau_tf.models.encoder_decoder import forced_attention
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import LEAST_LIMIT
 from bahdanau_tf.search import Constraint as Constraint, SearchResult, Step
 from bahdanau_tf.search.beam import Watch, beam_search, sample, sentence_seeds
 from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length, no_repeated_ngrams
@@ -368,11 +369,11 @@ def search(
     """
     lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
     longest = decoding.max_length_ratio * lengths + _ROUNDING
-    longest = tf.cast(longest, tf.int32)
+    longest = tf.maximum(tf.cast(longest, tf.int32), LEAST_LIMIT)
     if prefix is not None:
         words = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         longest = tf.maximum(longest, words + 1)
-    longest = tf.clip_by_value(longest, 1, decoding.max_length)
+    longest = tf.minimum(longest, decoding.max_length)
     every = [*_constraints(decoding, lengths, longest, text), *constraints]
     if prefix is not None:
         every = [forced_prefix(prefix, every)]

@@ -33,7 +33,7 @@ function continued(hypotheses, logits, words, barred, count) {
 async function searched(model, source, decoding, { pad, unk, eos }, pause) {
   const { beam_size: size, n_best: wanted, alpha, beta } = decoding;
   const limit = Math.floor(decoding.max_length_ratio * source.length + 1e-6);
-  const longest = Math.max(1, Math.min(limit, decoding.max_length));
+  const longest = Math.min(Math.max(limit, decoding.least_limit), decoding.max_length);
   const shortest = Math.min(Math.ceil(decoding.min_length_ratio * source.length - 1e-6), longest);
   const penalty = (length) => ((5 + length) / 6) ** alpha;
   const forbidden = decoding.unknown === "forbid" ? [pad, unk] : [pad];
