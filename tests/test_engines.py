@@ -36,7 +36,10 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"beam_size": 12, "max_length": 7, "n_best": 5, "alpha": 0.0, "unknown": "keep"},
         ("words", "appendix"),
     ),
-    "ratio": ({"beam_size": 3, "n_best": 2, "max_length_ratio": 0.7}, ("original", "main-text")),
+    "ratio": (
+        {"beam_size": 3, "n_best": 2, "max_length_ratio": 0.7, "max_length": 30},
+        ("original", "main-text"),
+    ),
     "shrink": (
         {"beam_size": 3, "shrink": True, "n_best": 3, "max_length": 12},
         ("main-text", "conditional"),
@@ -109,7 +112,8 @@ def check(x: Translation, decoding: Decoding, prefix: str) -> None:
         read = len(x.source_tokens) + 1
         assert cut(y.source, y.source_offsets) == y.source_tokens
         assert cut(y.text, y.target_offsets) == y.tokens
-        most = min(decoding.max_length, math.floor(decoding.max_length_ratio * read))
+        most = max(10, math.floor(decoding.max_length_ratio * read))
+        most = min(most, decoding.max_length)
         assert y.finished or length >= most
         if not prefix:
             assert min(most, math.ceil(decoding.min_length_ratio * read)) <= length <= most
