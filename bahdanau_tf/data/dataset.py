@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.synthetic import SyntheticPairs
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
@@ -250,7 +251,13 @@ class _Stream:
         if batching.sample_subwords and words:
             wanted = "False with a WordTokenizer, or tokenizers of sub-words"
             raise OptionError("Batching", "sample_subwords", True, wanted)
+        if batching.synthetic_pairs and words:
+            wanted = "0 with a WordTokenizer, or tokenizers of sub-words"
+            raise OptionError("Batching", "synthetic_pairs", batching.synthetic_pairs, wanted)
         self.batching = batching
+        self.synthetic = (
+            SyntheticPairs(corpus, texts, batching) if batching.synthetic_pairs else None
+        )
         self.order = lru_cache(maxsize=1)(self._order)
         self.tokenized = tf.function(
             self._tokenized,
@@ -293,7 +300,11 @@ class _Stream:
         for first in range(line, len(order), CHUNK):
             rows = order[first : first + CHUNK]
             places = first + np.arange(len(rows))
-            yield places, rows.astype(np.int64), *self.corpus.read(rows)
+            if self.synthetic is None:
+                x, y = self.corpus.read(rows)
+            else:
+                rows, x, y = self.synthetic.read(int(epoch), places, rows)
+            yield places, rows.astype(np.int64), x, y
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.

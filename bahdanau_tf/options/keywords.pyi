@@ -81,6 +81,7 @@ class FitOptions(TypedDict, total=False):
     shuffle: Literal["none", "once", "each_epoch"]
     sample_subwords: bool
     sampled_epochs: int | None
+    synthetic_pairs: float
     epochs: float
     updates: int
     evaluate_every: int

@@ -95,6 +95,7 @@ class Batching(OptionGroup):
     sample_subwords: bool = False
     sampled_epochs: int | None = setting(None, _COUNT)
     max_words: int | None = setting(None, _FEW)
+    synthetic_pairs: float = setting(0.0, _SHARE)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,9 @@ class Recipe(OptionGroup):
             epochs) or "each_epoch".
         sample_subwords: Whether to split words into sub-words at random, differently in each epoch.
         sampled_epochs: Number of epochs, from the first, that sample sub-words; default: all.
+        synthetic_pairs: Share of the pairs of each epoch in whose place come pairs with other
+            numbers and names, drawn anew: of pairs that have the same number or name on both sides.
+            So a model learns to copy those that the text lacks.
         epochs: Number of passes over the corpus; the last update has whole batches, even if some
             belong to the next pass. Without a token budget dropped pairs also count, so there are
             more passes if many are dropped.
@@ -211,6 +215,7 @@ class Recipe(OptionGroup):
     sampled_epochs: int | None = setting(
         Batching.sampled_epochs, used_if={"sample_subwords": [True]}, kw_only=True
     )
+    synthetic_pairs: float = setting(Batching.synthetic_pairs, kw_only=True)
     epochs: float = setting(5.0, Range(0, 1e6, above_low=True))
     updates: int = setting(0, _COUNT, kw_only=True)
     minutes: float = setting(0.0, Range(0, 1e6), kw_only=True)

@@ -42,7 +42,6 @@ import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stored import StoredModel
-from bahdanau_tf.search import SearchResult
 from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
 from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
@@ -97,7 +96,7 @@ class _Served:
         translated = self.best(source, words, self._count(1))
         outputs = _first(translated, cut)
         if self.habits.lengths:
-            outputs["confidence"] = _confidence(self.habits, translated.result)
+            outputs["confidence"] = _confidence(self.habits, translated)
         return outputs
 
     def greedy(self, text: tf.Tensor) -> Outputs:
@@ -211,9 +210,10 @@ def _first(translated: Translated, cut: tf.Tensor) -> Outputs:
     }
 
 
-def _confidence(habits: Habits, result: SearchResult) -> tf.Tensor:
+def _confidence(habits: Habits, translated: Translated) -> tf.Tensor:
     """Where log p(y | x) / |y| of each best translation is among the quantiles of its length."""
     lengths, scores = tf.constant(habits.lengths), tf.constant(habits.scores, tf.float32)
+    result = translated.result
     own = result.lengths[:, 0]
     group = tf.math.count_nonzero(lengths < own[:, None], axis=1, dtype=tf.int32)
     quantiles = tf.gather(scores, tf.minimum(group, len(habits.lengths) - 1))

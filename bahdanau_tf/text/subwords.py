@@ -154,6 +154,7 @@ def learned(files: list[Text], true_cased_files: list[Text], options: dict[str, 
                 sentence_iterator=_lines(files, true_cased_files, unread),
                 model_writer=written,
                 character_coverage=1.0,
+                split_digits=True,  # so that a number can be copied digit by digit
                 hard_vocab_limit=False,  # a small text has fewer pieces
                 pad_id=0,
                 unk_id=1,

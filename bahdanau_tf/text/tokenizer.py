@@ -100,15 +100,17 @@ class Tokenizer(tf.Module):
         raise NotImplementedError
 
     @functools.cached_property
-    def characters(self) -> frozenset[str]:
-        """The characters that the vocabulary's entries are made of.
-
-        Others are unknown, or known only by their bytes.
-        """
+    def words(self) -> frozenset[str]:
+        """The entries of the vocabulary that stand for text: no special symbols, no bytes."""
         special = (self.pad_id, self.unk_id, self.eos_id)
         entries = self.ids_to_tokens(tf.range(self.vocabulary_size)).numpy().tolist()
         words = (x for i, x in enumerate(entries) if i not in special and not BYTE.fullmatch(x))
-        return frozenset(b"".join(words).decode("utf-8", "ignore"))
+        return frozenset(word.decode("utf-8", "ignore") for word in words)
+
+    @functools.cached_property
+    def characters(self) -> frozenset[str]:
+        """The characters of `words`; others are unknown, or known only by their bytes."""
+        return frozenset("".join(self.words))
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into ids.

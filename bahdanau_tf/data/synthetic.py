@@ -1,0 +1,156 @@
+"""Synthetic pairs: pairs of the text with other numbers and names on both sides.
+
+A text has most numbers and names a few times, so that a model learns these by heart, and not to
+copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
+by others, drawn anew in each epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options.recipe import Batching
+from bahdanau_tf.text.copied import PATTERNS, kept
+from bahdanau_tf.text.subwords import SPACE
+from bahdanau_tf.text.tokenizer import Tokenizer
+
+LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
+DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
+FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
+
+
+class SyntheticPairs:
+    """Draws synthetic pairs of a corpus.
+
+    A new name is spelled with pieces that the tokenizers of both sides have. What is drawn depends
+    on the seed, the epoch and the place in it, and NumPy's `RandomState` never changes, so that a
+    stream that resumes draws the same.
+    """
+
+    def __init__(
+        self, corpus: ParallelCorpus, texts: Sequence[Tokenizer], batching: Batching
+    ) -> None:
+        self._corpus, self._batching = corpus, batching
+        self._is_synthetic = lru_cache(maxsize=1)(self._places)
+        self._syllables = sorted(set.intersection(*map(_syllables, texts)))
+        rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
+        pairs = [
+            (source.decode(), target.decode())
+            for sides in corpus.read_in_chunks(rows)
+            for source, target in zip(*sides, strict=True)
+        ]
+        self._names = {name for pair in pairs for name in kept("names", *pair)}
+        some = ([bool(self._kept(kind, *pair)) for pair in pairs] for kind in PATTERNS)
+        self._rows = [rows[has] for has in map(np.array, some) if has.any()]
+
+    def read(
+        self, epoch: int, places: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, list[bytes], list[bytes]]:
+        """The pairs of lines `rows` at some places of an epoch, synthetic ones in place of some.
+
+        Returns the numbers of the lines that they are made of, and both sides.
+        """
+        rows, draws = rows.copy(), {}
+        for i in np.flatnonzero(self._is_synthetic(epoch)[places]).tolist():
+            draws[i] = np.random.RandomState([self._batching.seed, epoch, places[i]])
+            rows[i] = self._row(draws[i])
+        source, target = self._corpus.read(rows)
+        for i, random in draws.items():
+            source[i], target[i] = self._renewed(source[i], target[i], random)
+        return rows, source, target
+
+    def _places(self, epoch: int) -> np.ndarray:
+        """bool [pairs]: the places of an epoch that get a synthetic pair."""
+        count = len(self._corpus)
+        if not (self._rows and self._syllables):
+            return np.zeros(count, bool)
+        random = np.random.RandomState([self._batching.seed, epoch, count])
+        places: np.ndarray = random.random_sample(count) < self._batching.synthetic_pairs
+        return places
+
+    def _row(self, random: np.random.RandomState) -> int:
+        """The line of a pair that has numbers, or names; both are equally probable."""
+        rows = self._rows[random.randint(len(self._rows))]
+        return int(rows[random.randint(len(rows))])
+
+    def _renewed(
+        self, source: bytes, target: bytes, random: np.random.RandomState
+    ) -> tuple[bytes, bytes]:
+        """The pair with other numbers and names."""
+        x, y = source.decode(), target.decode()
+        draw = {"numbers": self._number, "names": self._name}
+        new = {kind: {old: draw[kind](random) for old in self._kept(kind, x, y)} for kind in draw}
+        for kind, others in new.items():
+            x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
+        return x.encode(), y.encode()
+
+    def _kept(self, kind: str, source: str, target: str) -> list[str]:
+        return kept(kind, source, target, self._names)
+
+    def _number(self, random: np.random.RandomState) -> str:
+        """A number, decimal, price, time, date or version."""
+        whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 6)
+        day, month, year = random.randint([1, 1, 1900], [29, 13, 2100])
+        return _one_of(
+            random,
+            *[lambda: whole + _drawn(random, DIGITS)] * 5,
+            lambda: f"{whole[:3]}.{random.randint(100):02d}",
+            lambda: f"{whole[:2]}.{random.randint(10)}",
+            lambda: f"{random.choice(['$', '€', '£'])}{whole[:4]}",
+            lambda: f"{whole[:2]}%",
+            lambda: f"{random.randint(1, 24)}:{random.randint(60):02d}",
+            lambda: f"{day}/{month}/{year}",
+            lambda: f"{year}-{month:02d}-{day:02d}",
+            lambda: f"{random.randint(30)}.{month}.{day}",
+        )
+
+    def _name(self, random: np.random.RandomState) -> str:
+        """A name of one or two words, capitals, a code, a file, an address or a placeholder."""
+        word, small, other = (self._word(random) for _ in range(3))
+        small, ending = small.lower(), ENDINGS[random.randint(len(ENDINGS))]
+        capitals = _drawn(random, CAPITALS, 2, 5)
+        return _one_of(
+            random,
+            *[lambda: word] * 5,
+            *[lambda: f"{word} {other}"] * 2,
+            lambda: f"{word}-{other}",
+            lambda: capitals,
+            lambda: f"{capitals}-{_drawn(random, DIGITS, 2, 5)}",
+            lambda: f"{_drawn(random, CAPITALS)}{_drawn(random, DIGITS, 1, 4)}",
+            lambda: f"{small}{random.choice(['', '_', '-'])}{other.lower()}.{random.choice(FILES)}",
+            lambda: f"{small}@{other.lower()}.{ending}",
+            lambda: f"{random.choice(['www.', 'https://', 'https://www.'])}{small}.{ending}",
+            lambda: f"https://{small}.{ending}/{other.lower()}/{_drawn(random, DIGITS, 0, 3)}",
+            lambda: random.choice(["%s", "%d", f"{{{small}}}", f"${{{small}}}", f"%({small})s"]),
+        )
+
+    def _word(self, random: np.random.RandomState) -> str:
+        """A capitalized word of up to three syllables."""
+        places = random.randint(len(self._syllables), size=random.randint(2, 4))
+        return "".join(self._syllables[place] for place in places).capitalize()
+
+
+def _syllables(text: Tokenizer) -> set[str]:
+    """The short pieces of Latin letters, in lower case."""
+    pieces = (word.lstrip(SPACE.decode()).lower() for word in text.words)
+    return {x for x in pieces if 2 <= len(x) <= 4 and x.isascii() and x.isalpha()}
+
+
+def _other(others: Mapping[str, str], old: re.Match[str]) -> str:
+    return others.get(old[0], old[0])
+
+
+def _drawn(random: np.random.RandomState, letters: str, least: int = 1, most: int = 1) -> str:
+    """Some letters, each as probable as any other."""
+    count = random.randint(least, most + 1)
+    return "".join(letters[place] for place in random.randint(len(letters), size=count))
+
+
+def _one_of(random: np.random.RandomState, *makers: Callable[[], str]) -> str:
+    return makers[random.randint(len(makers))]()

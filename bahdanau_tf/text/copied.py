@@ -1,0 +1,40 @@
+"""What a translation keeps as it is: numbers and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+# Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
+# with a capital, and may be joined, as O'Neil and Jean-Luc.
+_LETTER = "[A-Za-z0-9À-ɏ]"  # other scripts join them to words of their own
+PATTERNS = {
+    "numbers": re.compile(rf"(?<!{_LETTER})[0-9]+(?:[.,:/-][0-9]+)*(?!{_LETTER})"),
+    "names": re.compile(
+        rf"(?<!{_LETTER})[A-ZÀ-Þ](?:{_LETTER}*(?:['’-]{_LETTER}+)+|{_LETTER}+)(?!{_LETTER})"
+    ),
+}
+_BEFORE_FIRST = re.compile(r"\W*")
+
+
+def kept(kind: str, source: str, target: str, names: Collection[str] = ()) -> list[str]:
+    """The numbers or names that stand on both sides, in the order of the source.
+
+    The first word of a sentence has a capital, too: it is a name if it is one of `names`, or if the
+    same word stands behind the first one on the other side.
+    """
+    (before, first), (after, other) = (_words(kind, text) for text in (source, target))
+    shared = [word for word in dict.fromkeys(before) if word in after]
+    if kind == "numbers":
+        return shared
+    inner = {*before[len(first) :], *after[len(other) :], *names}
+    return [word for word in shared if word in inner]
+
+
+def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
+    """The numbers or names of a text, and the one that begins it, if there is one."""
+    matches = [*PATTERNS[kind].finditer(text)]
+    start = _BEFORE_FIRST.match(text)
+    is_first = bool(matches) and start is not None and matches[0].start() == start.end()
+    words = [match[0] for match in matches]
+    return words, words[: int(is_first)]

@@ -1,0 +1,123 @@
+"""Synthetic pairs: what is replaced, what stays, and that a stream that resumes draws the same."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bahdanau_tf import ParallelCorpus, SubwordTokenizer, Vocabulary, WordTokenizer
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.synthetic import SyntheticPairs
+from bahdanau_tf.options.recipe import Batching
+from bahdanau_tf.text.copied import kept
+
+SOURCE = [
+    "Yesterday Tom saw 12 cats.", "The cat sleeps.", "Tom eats.", "At 9:45 it rains.",
+    "The Table is red.", "I am John O'Neil.", "In 2020 and 2021 she ate.", "Hello.",
+]  # fmt: skip
+TARGET = [
+    "Hier, Tom a vu 12 chats.", "Le chat dort.", "Tom mange.", "Il pleut à 9:45.",
+    "Le Tableau est rouge.", "Je suis John O'Neil.", "Elle a mangé en 2020 et 2021.", "Salut.",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def text() -> SubwordTokenizer:
+    return SubwordTokenizer.train([[*SOURCE, *TARGET]], 400)
+
+
+def pairs_of(text: Any, epoch: int, share: float = 0.9, seed: int = 3) -> list[tuple[str, ...]]:
+    """The pairs of an epoch, each with the number of its line."""
+    corpus = ParallelCorpus(SOURCE * 20, TARGET * 20)
+    batching = Batching(synthetic_pairs=share, seed=seed)
+    pairs = SyntheticPairs(corpus, [text, text], batching)
+    rows, *sides = pairs.read(epoch, np.arange(len(corpus)), corpus.rows)
+    return [
+        (int(row) % len(SOURCE), x.decode(), y.decode())
+        for row, x, y in zip(rows, *sides, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "target", "wanted"),
+    [
+        ("numbers", "9:45 or 12", "12 ou 9:45", ["9:45", "12"]),
+        ("numbers", "B52 and 7a", "B52 et 7a", []),
+        ("numbers", "12, 3.5.1, 2026-11-28.", "12 2026-11-28", ["12", "2026-11-28"]),
+        ("numbers", "12 cats", "猫12匹", ["12"]),
+        ("numbers", "20 dollars", "2000 dollars", []),
+        ("names", "So Tom ran.", "Tom court.", ["Tom"]),
+        ("names", "Impossible!", "Impossible !", []),
+        ("names", "Ann is in Rome.", "Ann est à Rome.", ["Rome"]),
+        ("names", "I saw O'Neil, I did.", "J'ai vu O'Neil.", ["O'Neil"]),
+        ("names", "a SSH key", "SSHキー", ["SSH"]),
+    ],
+)
+def test_what_a_translation_keeps(kind, source, target, wanted):
+    assert kept(kind, source, target) == wanted
+
+
+def test_a_name_that_is_known_may_begin_a_sentence():
+    assert kept("names", "Ann is here.", "Ann est là.", {"Ann"}) == ["Ann"]
+
+
+def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
+    changed = 0
+    for row, x, y in pairs_of(text, 0):
+        if (x, y) == (SOURCE[row], TARGET[row]):
+            continue
+        changed += 1
+        sides = SOURCE[row], TARGET[row], {"Tom"}
+        old = [word for kind in ("numbers", "names") for word in kept(kind, *sides)]
+        pattern = re.escape(SOURCE[row])
+        for word in old:
+            pattern = pattern.replace(re.escape(word), "(.+?)", 1)
+        new = re.fullmatch(pattern, x)
+        assert new, x
+        target = TARGET[row]
+        places = sorted(old, key=SOURCE[row].index)
+        for word, other in zip(places, new.groups(), strict=True):
+            target = target.replace(word, "\0", 1).replace("\0", other)
+        assert y == target
+    assert changed > 100
+
+
+def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
+    plain = [(row % 8, SOURCE[row % 8], TARGET[row % 8]) for row in range(160)]
+    assert pairs_of(text, 0, share=1e-9) == plain
+    for share in (0.2, 0.9):
+        others = sum(a != b for a, b in zip(pairs_of(text, 1, share), plain, strict=True))
+        assert others / len(plain) == pytest.approx(share, abs=0.12)
+
+
+def test_each_epoch_and_seed_draws_anew(text):
+    first = pairs_of(text, 0)
+    assert pairs_of(text, 0) == first
+    assert pairs_of(text, 1) != first
+    assert pairs_of(text, 0, seed=4) != first
+
+
+def test_a_text_without_numbers_and_names_stays(text):
+    corpus = ParallelCorpus(["a cat", "the dog"], ["un chat", "le chien"])
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    assert pairs.read(0, np.arange(2), corpus.rows)[1] == [b"a cat", b"the dog"]
+
+
+def test_a_stream_that_resumes_draws_the_same(text):
+    corpus = ParallelCorpus(SOURCE * 20, TARGET * 20)
+    batching = Batching(8, pool_batches=2, shuffle="each_epoch", synthetic_pairs=0.5, seed=1)
+    stream = [*stream_batches(corpus, text, text, batching).take(45)]
+    position = [int(part) for part in stream[25][1]]
+    assert position[0] == 1
+    again = stream_batches(corpus, text, text, batching, type(stream[25][1])(*position)).take(19)
+    for one, other in zip(stream[26:], again, strict=True):
+        np.testing.assert_array_equal(one[0][0]["source"], other[0][0]["source"])
+        np.testing.assert_array_equal(one[0][1], other[0][1])
+
+
+def test_words_are_refused():
+    text = WordTokenizer(Vocabulary(["[PAD]", "[UNK]", "[END]", "a"]))
+    corpus = ParallelCorpus(["a"], ["a"])
+    with pytest.raises(ValueError, match="synthetic_pairs"):
+        stream_batches(corpus, text, text, Batching(synthetic_pairs=0.1))
