@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.system.files import checksum, read_object
 from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.text.script import SIGNS
 
 FILE = "sentencepiece.model"
 BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
@@ -65,8 +66,10 @@ class Subwords:
         self.unk_id = self._model.unk_id()
         self.eos_id = self._model.eos_id()
         special = (self.pad_id, self.unk_id, self.eos_id)
-        known = (x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x))
-        self.characters = frozenset("".join(known))  # that the pieces are made of
+        known = {i: x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x)}
+        as_others = (x for x in SIGNS if known.keys() >= {*self._model.encode(x)})
+        # That the pieces are made of, or that are read as those.
+        self.characters = frozenset("".join(known.values())).union(as_others)
 
     def read(self, text: str, longest: int = sys.maxsize) -> Reading:
         """Splits a sentence, of which at most `longest` ids are read, the end symbol included.

@@ -25,6 +25,14 @@ _BY_LANGUAGE = {
     **dict.fromkeys(("ja", "jpn"), "kana"),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), "other"),
 }
+# Signs that mean the same.
+ALIKE = (
+    tuple("'\u2019\u2018\u201b\u02bc\u2032"),
+    tuple('"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb'),
+    tuple("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"),
+    ("...", "\u2026"),
+)
+SIGNS = [x for row in ALIKE for x in row if len(x) == 1]
 # Least share of such letters in a text of these scripts. It is low because the same text takes
 # several times as many letters in an alphabet.
 _SHARE = 0.25

@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
+from bahdanau_tf.text.script import ALIKE, SIGNS
 from bahdanau_tf.text.splitting import INVISIBLE
 from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
 from bahdanau_tf.text.words import tensorflow_text, true_cased
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
 
 
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
+RARELY = 0.01  # of the occurrences of a sign's most frequent form
+_COUNTED = re.compile(rf"[\uff01-\uff5e{re.escape(''.join(SIGNS))}]|\.\.\.")
+
+
+def _rare_forms(count: Counter[str]) -> dict[str, str]:
+    """Of the characters of `ALIKE`, those that a text has rarely or never, and what it has."""
+    rules = {}
+    for row in ALIKE:
+        most = max(row, key=count.__getitem__)
+        rules |= {x: most for x in row if x in SIGNS and count[x] < RARELY * count[most]}
+    return rules
 
 
 @functools.cache
@@ -59,11 +72,13 @@ def normalization_rules(half_width: bool, lowercase: bool) -> str:
             if form != written:
                 rules[form] = written
     rules |= dict.fromkeys(INVISIBLE, "")
-    lines = (
-        "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
-        for rule in sorted(rules.items())
-    )
-    return "\n".join(lines) + "\n"
+    return _written(rules)
+
+
+def _written(rules: dict[str, str]) -> str:
+    """Rules in SentencePiece's format."""
+    codes = ([" ".join(f"{ord(x):X}" for x in side) for side in rule] for rule in rules.items())
+    return "".join(f"{read}\t{written}\n" for read, written in sorted(codes))
 
 
 def _equals(character: str) -> Iterator[str]:
@@ -282,7 +297,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             vocabulary_size: Number of ids, including the three special symbols and, with
                 `byte_fallback`, the 256 bytes. A small text yields fewer.
             model_type: "bpe" or "unigram".
-            normalization: "nfc": composed characters, plain spaces, no invisible characters. Or
+            normalization: "nfc": composed characters, plain spaces, no invisible characters;
+                quotes, dashes and an ellipsis that the text rarely has become those that it has. Or
                 one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes [UNK].
@@ -303,10 +319,12 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         texts, as_written = (tokenizer.as_texts(owner, x) for x in (files, files_as_written))
         rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
+            lines = itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
+            count = Counter(itertools.chain.from_iterable(map(_COUNTED.findall, lines)))
             if half_width is None:
-                lines = itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
-                half_width = not any(map(FULL_WIDTH.search, lines))
-            rule = {"normalization_rule_tsv": normalization_rules(half_width, lowercase)}
+                half_width = not any(map(FULL_WIDTH.match, count))
+            rules = normalization_rules(half_width, lowercase) + _written(_rare_forms(count))
+            rule = {"normalization_rule_tsv": rules}
         elif lowercase or half_width:
             raise Refusal(
                 "SubwordTokenizer.train",

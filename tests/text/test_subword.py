@@ -34,8 +34,9 @@ ODD = [
 
 
 def collapsed(text):
-    """Text in NFC, with single spaces, without invisible and wide forms."""
-    return test_tokenizer.collapsed(text.translate({0xFF01 + i: 0x21 + i for i in range(94)}))
+    """Text in NFC, with single spaces, without invisible and wide forms and rare apostrophes."""
+    ascii_forms = {0xFF01 + i: 0x21 + i for i in range(94)} | dict.fromkeys(map(ord, "’‘‛ʼ′"), "'")
+    return test_tokenizer.collapsed(text.translate(ascii_forms))
 
 
 def test_learning_leaves_nothing_if_it_is_killed(tmp_path, monkeypatch):
@@ -213,6 +214,7 @@ def test_combining_marks_are_composed(tokenizer, name):
         " \ufeff She\xa0sells\u202fl'été!\u200b\n",
         "S\xadhe\u2009sells l'e\u0301te\u0301\u2060!",
         "Ｓｈｅ\u3000ｓｅｌｌｓ ｌ＇été！",
+        "She sells l\u2019été!",
     ],
 )
 def test_equivalent_texts_have_the_same_ids(tokenizer, text):
@@ -227,6 +229,19 @@ def test_full_width_forms_are_kept_unless_half_width(tmp_path):
         tokenizer = SubwordTokenizer.train([tmp_path / "text"], 280, half_width=half_width)
         strings = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
         assert strings[0].decode() == back
+
+
+def test_signs_that_the_text_rarely_has_are_read_as_those_that_it_has():
+    lines = ["\u201cNo\u201d - l\u2019été..."] * 200 + ["\u00abOui\u00bb l'été", "a\u2013b"]
+    text = SubwordTokenizer.train([lines], 300)
+    written = "\u00abNo\u00bb \u2014 l'été\u2026 \u201cNo\u201d"
+    assert text.decode(text.encode(written)) == "\u201cNo\u201c - l\u2019été... \u201cNo\u201d"
+    _, starts, ends = text.tokenize_with_offsets([written])
+    data = written.encode()
+    words = [data[i:j].decode() for i, j in zip(starts[0].numpy(), ends[0].numpy(), strict=True)]
+    assert "".join(words).replace(" ", "") == written.replace(" ", "")
+    assert text.characters >= {*written} - {" "}
+    assert "\u263a" not in text.characters
 
 
 def test_lowercase_and_case_folding(corpus):
