@@ -38,7 +38,7 @@ _COUNTED = re.compile(rf"[\uff01-\uff5e{re.escape(''.join(SIGNS))}]|\.\.\.")
 
 def _rare_forms(count: Counter[str]) -> dict[str, str]:
     """Of the characters of `ALIKE`, those that a text has rarely or never, and what it has."""
-    rules = {}
+    rules: dict[str, str] = {}
     for row in ALIKE:
         most = max(row, key=count.__getitem__)
         rules |= {x: most for x in row if x in SIGNS and count[x] < RARELY * count[most]}
