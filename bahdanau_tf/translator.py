@@ -23,14 +23,14 @@ from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph, part
+from bahdanau_tf.translation.protocol import StringTranslator, Work
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
-from bahdanau_tf.translation.sentence_splitting import translate_lines
 
 ATTEMPTS = 3  # to load a folder that is being replaced
 
 
-class Translator:
+class Translator(StringTranslator):
     """A model with the tokenizers of both sides: from strings to strings.
 
     Tokenization, search and detokenization run in one graph, as in the exported SavedModel.
@@ -79,8 +79,6 @@ class Translator:
     dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
     lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
     history: Any = None
-    habits: Habits = Habits()
-    card: str = ""
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class Translator:
         )
 
     def __repr__(self) -> str:
-        model = type(self.model).__name__
+        model = self.model_name
         if isinstance(self.model, keras.Model):
             model += f" of {self.model.count_params():,} weights"
         *sources, target = (
@@ -116,6 +114,16 @@ class Translator:
                 if path.is_file()
             }
         return _unpacked, (type(self), files)
+
+    @property
+    def model_name(self) -> str:
+        """The class of the model."""
+        return type(self.model).__name__
+
+    @property
+    def has_alignment(self) -> bool:
+        """Whether translations have an alignment."""
+        return self.model.has_alignment
 
     @property
     def source_text(self) -> Tokenizer:
@@ -243,28 +251,27 @@ class Translator:
         translator.translate("A man sleeps.", beam_size=10, n_best=3)
         ```
         """
-        if is_one := isinstance(sentences, str | bytes):
-            sentences = [sentences]
-            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
-        if attention is not None and (split_sentences or not is_one):
+        if attention is not None and (split_sentences or not isinstance(sentences, str | bytes)):
             raise ValueError(
                 "Translator.translate: attention is set for a list or with split_sentences, "
                 "wanted one string, which is a sentence"
             )
-        decoding = self.decoding if decoding is None else decoding
-        decoding = Decoding.with_options(decoding, options)
+        work = self._work(batch_size, constraints, attention)
+        return self._translated(work, sentences, decoding, prefixes, split_sentences, options)
 
-        def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
+    def _work(
+        self,
+        batch_size: int,
+        constraints: Sequence[Constraint] = (),
+        attention: ForcedRows | None = None,
+    ) -> Work:
+        def work(
+            decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+        ) -> Translations:
             options = decoding, batch_size, prefixes, constraints, attention
-            rows = translate(self.graph, sentences, *options)
-            usual = self.source_text.characters
-            return Translations(self.habits.judged(row, usual) for row in rows)
+            return translate(self.graph, sentences, *options)
 
-        if split_sentences:
-            translations = Translations(translate_lines(run, sentences, prefixes))
-        else:
-            translations = run(sentences, prefixes)
-        return translations[0] if is_one else translations
+        return work
 
     def score(
         self,

@@ -16,13 +16,11 @@ words unknown to it, in source or reference. The paper forbids unknown words the
 
 from __future__ import annotations
 
-import operator
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -37,9 +35,8 @@ from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printable
 
 if TYPE_CHECKING:
-    from bahdanau_tf import runtime
     from bahdanau_tf.translation import Translation
-    from bahdanau_tf.translator import Translator
+    from bahdanau_tf.translation.protocol import StringTranslator
 
 OWN = "model"  # name of the system of --model_dir
 WINDOW = 256  # sentences between two reports of progress
@@ -143,19 +140,9 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 
 def _facts(
-    translator: Translator | runtime.Translator | None, sources: list[str], references: list[str]
+    translator: StringTranslator | None, sources: list[str], references: list[str]
 ) -> tuple[list[int], str, list[bool]]:
     """The length of each source, its unit, and whether each sentence has no unknown words."""
-    from bahdanau_tf import runtime
-
-    if isinstance(translator, runtime.Translator):
-        texts = (translator.source_text, sources), (translator.target_text, references)
-        sides: list[Any] = [
-            ([text.read(line).ids for line in lines], partial(operator.ne, text.unk_id))
-            for text, lines in texts
-        ]
-        lengths = [len(ids) - 1 for ids in sides[0][0]]
-        return lengths, "sub-words", evaluation.without_unknown_words(*sides)
     from bahdanau_tf.translation.lengths import source_lengths
 
     if translator is None:
@@ -188,7 +175,7 @@ def _warn_of_long(translations: Sequence[Translation], limit: int | None) -> Non
 
 
 def _translate(
-    translator: Translator | runtime.Translator, sources: list[str], output: str | None
+    translator: StringTranslator, sources: list[str], output: str | None
 ) -> list[Translation]:
     """Translates, reports progress, and writes the translations to a file."""
     start = time.monotonic()

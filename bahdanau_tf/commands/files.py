@@ -17,9 +17,9 @@ from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
 if TYPE_CHECKING:
-    from bahdanau_tf import runtime
     from bahdanau_tf.report.trainings import Files
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.protocol import StringTranslator
     from bahdanau_tf.translation.rescoring import NBest
     from bahdanau_tf.translator import Translator
 
@@ -101,7 +101,7 @@ def kept_lines_named(
         raise
 
 
-def load_either(flags: absl_flags.FlagValues) -> Translator | runtime.Translator:
+def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
     """Loads as `load_translator` does, or an export for ONNX Runtime in --model_dir."""
     if not is_in_onnx(flags):
         return load_translator(flags)
@@ -174,9 +174,7 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 
 
 def tokenizer_for(
-    flags: absl_flags.FlagValues,
-    translator: Translator | runtime.Translator | None,
-    references: Sequence[str],
+    flags: absl_flags.FlagValues, translator: StringTranslator | None, references: Sequence[str]
 ) -> str:
     """--tokenize, or the tokenizer that fits the references; prints it on standard error.
 

@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -59,9 +59,8 @@ from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter, amount
 
 if TYPE_CHECKING:
-    from bahdanau_tf import runtime
     from bahdanau_tf.translation import Translation
-    from bahdanau_tf.translator import Translator
+    from bahdanau_tf.translation.protocol import StringTranslator
 
 # Flags that change no line.
 HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "help", "traceback")
@@ -286,7 +285,7 @@ class _Part(NamedTuple):
 
 def _translated(
     flags: absl_flags.FlagValues,
-    translator: Translator | runtime.Translator,
+    translator: StringTranslator,
     lines: list[str],
     prefixes: list[str],
     most: int,
@@ -354,14 +353,13 @@ def _remarks(
 
 
 def _formatter(
-    flags: absl_flags.FlagValues, translator: Translator | runtime.Translator
+    flags: absl_flags.FlagValues, translator: StringTranslator
 ) -> Callable[[int, Translation], Iterator[str]]:
     """A function that yields the lines of a sentence, by its number from 0."""
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
-    model: Any = getattr(translator, "model", None)  # None in ONNX Runtime
-    name = getattr(translator, "model_name", type(model).__name__)
-    if flags.alignments and model is not None and not model.has_alignment:
+    name = translator.model_name
+    if flags.alignments and not translator.has_alignment:
         raise ValueError(f"--alignments needs a model with attention; this is a {name}")
 
     def to_lines(number: int, translation: Translation) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from bahdanau_tf.evaluation.scores import (
     Comparison,
@@ -21,14 +20,11 @@ from bahdanau_tf.evaluation.scores import (
 )
 from bahdanau_tf.evaluation.tables import Cell
 
-if TYPE_CHECKING:
-    from bahdanau_tf.text.tokenizer import Tokenizer
-
 Mask = Sequence[bool]
 
 
 def without_unknown_words(
-    *sides: tuple[Iterable[Iterable[str]], Callable[[str], bool]],
+    *sides: tuple[Iterable[Iterable[Any]], Callable[[Any], bool]],
 ) -> list[bool]:
     """Finds the sentences that have no unknown word on any side.
 
@@ -49,14 +45,20 @@ def without_unknown_words(
     return [all(row) for row in zip(*masks, strict=True)]
 
 
+class _Text(Protocol):
+    unk_id: int
+
+    def ids(self, lines: Sequence[str]) -> list[list[int]]: ...
+
+
 class _Translator(Protocol):
     """As `bahdanau_tf.Translator`."""
 
     @property
-    def source_texts(self) -> Sequence[Tokenizer]: ...
+    def source_texts(self) -> Sequence[_Text]: ...
 
     @property
-    def target_text(self) -> Tokenizer: ...
+    def target_text(self) -> _Text: ...
 
 
 def known_sentences(
@@ -72,21 +74,10 @@ def known_sentences(
     Returns:
         A mask for `select`.
     """
-    import tensorflow as tf
-
-    sides: dict[str, tuple[Tokenizer, Sequence[str]]] = {}
-    for translator in translators:
-        texts = [(text, sources) for text in translator.source_texts]
-        for text, lines in [*texts, (translator.target_text, references)]:
-            key = json.dumps([text.settings(), lines is sources], default=str)
-            sides[key] = (text, lines)
-    if not sides:
-        return [True] * len(sources)
-    ids = [
-        (text.tokenize(tf.constant(lines, tf.string)).to_list(), partial(operator.ne, text.unk_id))
-        for text, lines in sides.values()
-    ]
-    return without_unknown_words(*ids)
+    sides = [(text, sources) for translator in translators for text in translator.source_texts]
+    sides += [(translator.target_text, references) for translator in translators]
+    ids = [(text.ids(lines), partial(operator.ne, text.unk_id)) for text, lines in sides]
+    return without_unknown_words(*ids) if ids else [True] * len(sources)
 
 
 def select(mask: Mask, *columns: Sequence[str]) -> list[list[str]]:

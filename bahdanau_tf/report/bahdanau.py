@@ -23,7 +23,7 @@ from bahdanau_tf.report import paper
 from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
 from bahdanau_tf.report.trainings import Record, last_evaluation
-from bahdanau_tf.translation.lengths import are_words, token_lengths
+from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training pairs whose likelihood is computed
@@ -322,7 +322,7 @@ def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | Non
     equal = mean_entropy([np.ones_like(matrix) for matrix in weights])
     gold = corpus.alignments
     rates: list[Cell] = ["no gold"] * 4
-    if gold and are_words(translator.source_text) and are_words(translator.target_text):
+    if gold and translator.source_text.are_words and translator.target_text.are_words:
         both = [x.hard_alignment for x in aligned], [x.diagonal_alignment for x in aligned]
         rates = [alignment_error_rate(links, gold) for links in both]
         if any(short := short or ()):

@@ -220,7 +220,7 @@ def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Secti
     if text is None:
         return Section(_RARITY, ["Not run: no system has a vocabulary."])
     train_sources = train.sources if train else []
-    if not train_sources and not lengths.are_words(text):
+    if not train_sources and not text.are_words:
         return Section(_RARITY, [_UNCOUNTED])
     ranks = lengths.mean_ranks(text, results.test.sources, train_sources)
     curves = {

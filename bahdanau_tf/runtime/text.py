@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +71,12 @@ class Subwords:
         as_others = (x for x in SIGNS if known.keys() >= {*self._model.encode(x)})
         # That the pieces are made of, or that are read as those.
         self.characters = frozenset("".join(known.values())).union(as_others)
+
+    are_words = False
+
+    def ids(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each line; `eos_id` is the last."""
+        return [self.read(line).ids for line in lines]
 
     def read(self, text: str, longest: int = sys.maxsize) -> Reading:
         """Splits a sentence, of which at most `longest` ids are read, the end symbol included.

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
 from bahdanau_tf.runtime.text import Reading, Subwords
@@ -30,8 +29,8 @@ from bahdanau_tf.system.files import (
 from bahdanau_tf.system.ranges import Refusal, size
 from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
 from bahdanau_tf.translation.doubts import Habits
-from bahdanau_tf.translation.result import Tokens, Translation, Translations
-from bahdanau_tf.translation.sentence_splitting import translate_lines
+from bahdanau_tf.translation.protocol import StringTranslator, Work
+from bahdanau_tf.translation.result import Tokens, Translation
 
 FORMAT_VERSION = 1
 INPUTS = {
@@ -43,7 +42,7 @@ INPUTS = {
 UNTRANSLATED = -1e9  # the score of a text of whose start no word is read
 
 
-class Translator:
+class Translator(StringTranslator):
     """Translates what `bahdanau-tf export --format=onnx` wrote.
 
     Args:
@@ -73,6 +72,10 @@ class Translator:
     translator.translate("The cat sleeps.").text
     ```
     """
+
+    has_alignment = True
+    model_name = ""
+    target_text: Subwords
 
     def __init__(self, folder: str | os.PathLike[str], threads: int | None = None) -> None:
         folder = found_directory(folder)
@@ -106,6 +109,11 @@ class Translator:
         self._arguments = folder.absolute(), threads
         self._sessions = {name: _session(folder / f"{name}.onnx") for name in names}
         self._check(folder)
+
+    @property
+    def source_texts(self) -> tuple[Subwords]:
+        """The tokenizer of the source, as in `bahdanau_tf.Translator`."""
+        return (self.source_text,)
 
     def __repr__(self) -> str:
         source, target = (
@@ -153,91 +161,30 @@ class Translator:
         """The translator of a folder; see the class."""
         return cls(folder, threads)
 
-    @overload
-    def translate(
-        self,
-        sentences: str | bytes,
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: str | None = None,
-        split_sentences: bool = False,
-        **options: Any,
-    ) -> Translation: ...
+    def _work(self, batch_size: int) -> Work:
+        def work(
+            decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+        ) -> list[Translation]:
+            decoding.check_without_tensorflow()
+            if decoding.shortlist and self._lexicon is None:
+                raise Refusal(
+                    "Translator",
+                    "shortlist is True, but there is no lexicon; wanted the export of a "
+                    "model with one, which `bahdanau-tf lexicon` learns",
+                )
+            if prefixes is not None and self.target_text.reverse:
+                raise Refusal(
+                    "Translator",
+                    "target_text is reversed, so the last word of a translation comes "
+                    "first; wanted no prefixes",
+                )
+            columns = {"sentences": sentences}
+            if prefixes is not None:
+                columns["prefixes"] = prefixes
+            batch = partial(self._batch, decoding)
+            return in_batches("Translator.translate", columns, batch, batch_size, self._threads)
 
-    @overload
-    def translate(
-        self,
-        sentences: Sequence[str | bytes],
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: Sequence[str] | None = None,
-        split_sentences: bool = False,
-        **options: Any,
-    ) -> Translations: ...
-
-    def translate(
-        self,
-        sentences: str | bytes | Sequence[str | bytes],
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: str | Sequence[str] | None = None,
-        split_sentences: bool = False,
-        **options: Any,
-    ) -> Translation | Translations:
-        """Translates sentences, as `bahdanau_tf.Translator.translate` does.
-
-        Args:
-            sentences: The sentences, in any order; or one. Bytes that are not UTF-8 are read as
-                U+FFFD. Of a long one only the start is read, see `max_source_length`.
-            decoding: How to search; the translator's own if None.
-            batch_size: Number of sentences of similar length that are translated at once.
-            prefixes: For each sentence, the text that its translation begins with.
-            split_sentences: Whether each string is translated sentence by sentence.
-            **options: Fields of `Decoding`, which override those of `decoding`; other fields are
-                adjusted where they do not fit them.
-
-        Returns:
-            A `Translation` for each sentence, in order; for one string, a single `Translation`.
-
-        Raises:
-            ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
-                differ, or an option cannot be used here; or the model computes NaN.
-        """
-        if is_one := isinstance(sentences, str | bytes):
-            sentences = [sentences]
-            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
-        decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
-        decoding.check_without_tensorflow()
-        if decoding.shortlist and self._lexicon is None:
-            raise Refusal(
-                "Translator",
-                "shortlist is True, but there is no lexicon; wanted the export of a "
-                "model with one, which `bahdanau-tf lexicon` learns",
-            )
-        if prefixes is not None and self.target_text.reverse:
-            raise Refusal(
-                "Translator",
-                "target_text is reversed, so the last word of a translation comes "
-                "first; wanted no prefixes",
-            )
-
-        def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
-            columns = {"sentences": sentences} | (
-                {} if prefixes is None else {"prefixes": prefixes}
-            )
-            work = partial(self._batch, decoding)
-            rows = in_batches("Translator.translate", columns, work, batch_size, self._threads)
-            usual = self.source_text.characters
-            return Translations(self.habits.judged(row, usual) for row in rows)
-
-        if split_sentences:
-            translations = Translations(translate_lines(run, sentences, prefixes))
-        else:
-            translations = run(sentences, prefixes)
-        return translations[0] if is_one else translations
+        return work
 
     def log_probs(self, source: Array, target: Array) -> tuple[Array, Array]:
         """log p(y_i | y_1 .. y_{i-1}, x) of all words y_i after given ones, and α.

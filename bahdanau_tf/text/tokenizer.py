@@ -67,6 +67,7 @@ class Tokenizer(tf.Module):
         eos_id: Id of the end symbol, the last id of every row.
         reverse: Whether the last token comes first, as in Sutskever et al. 2014, section 3.3. The
             end symbol stays last.
+        are_words: Whether tokens are words, in the order of their frequency, not sub-words.
     """
 
     FILE: ClassVar[str]  # the name of the file with the vocabulary or the model
@@ -77,6 +78,7 @@ class Tokenizer(tf.Module):
     unk_id: int
     eos_id: int
     reverse: bool
+    are_words: bool = False
 
     def _located(self, strings: tf.Tensor) -> Located:
         """Splits strings: string [B] -> ids, starts and ends of the tokens.
@@ -204,6 +206,11 @@ class Tokenizer(tf.Module):
             )
         ids: list[int] = self.tokenize(tf.constant([text])).values.numpy().tolist()
         return ids
+
+    def ids(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each line; `eos_id` is the last."""
+        rows: list[list[int]] = self.tokenize(tf.constant(lines, tf.string)).to_list()
+        return rows
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of one row of ids, up to the first end symbol."""

@@ -132,6 +132,7 @@ class WordTokenizer(Tokenizer):
         Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine Translation.
     """
 
+    are_words = True
     FILE = "vocabulary.txt"
     OPTIONS = (
         *("language", "lowercase", "normalization"),

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import tensorflow as tf
 
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.graph import padded
+from bahdanau_tf.translation.protocol import Text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bahdanau_tf.models.stepwise import TranslationModel
+    from bahdanau_tf.text.tokenizer import Tokenizer
 
+T = TypeVar("T", bound=Text)
 
 WORDS = "words between spaces"  # a unit
 
 
-def are_words(text: Tokenizer) -> bool:
-    """Whether a tokenizer's tokens are words, in the order of their frequency, not sub-words."""
-    return isinstance(text, WordTokenizer)
-
-
-def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
+def token_lengths(text: Text, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
-    rows = text.tokenize(tf.constant(lines, tf.string))
-    lengths: list[int] = (rows.row_lengths() - 1).numpy().tolist()
-    return lengths
+    return [len(ids) - 1 for ids in text.ids(lines)]
 
 
 def source_lengths(
-    texts: Sequence[Tokenizer], sources: Sequence[str], by_words: bool = False
+    texts: Sequence[Text], sources: Sequence[str], by_words: bool = False
 ) -> tuple[list[int], str]:
     """The length of each source, and its unit in words.
 
@@ -45,15 +38,15 @@ def source_lengths(
     text = None if by_words else counting_text(texts)
     if text is None:
         return [len(line.split()) for line in sources], WORDS
-    return token_lengths(text, sources), "tokens" if are_words(text) else "sub-words"
+    return token_lengths(text, sources), "tokens" if text.are_words else "sub-words"
 
 
-def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
+def counting_text(texts: Sequence[T]) -> T | None:
     """The first tokenizer that has words, else the first one, if any."""
-    return next(filter(are_words, texts), texts[0] if texts else None)
+    return next((text for text in texts if text.are_words), texts[0] if texts else None)
 
 
-def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
+def mean_ranks(text: Text, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
     """The mean frequency rank of each line's tokens.
 
     The rank of a word is its id, since vocabularies are sorted by frequency; an unknown word comes
@@ -61,17 +54,15 @@ def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = (
     counted in `learned`, lines of the training text; those that it does not have come last, in the
     order of their ids. A line without tokens has rank 0.
     """
-    rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
+    rows = text.ids(lines)
     ranks = np.arange(text.vocabulary_size, dtype=np.float64)  # of each id
-    if are_words(text):
+    if text.are_words:
         ranks[text.unk_id] = text.vocabulary_size
     else:
-        ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
+        ids = [*chain(*text.ids(learned))]
         counts = np.bincount(ids, minlength=text.vocabulary_size)
         ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
-    ranked = rows.with_values(tf.gather(ranks, rows.values))
-    means: list[float] = np.nan_to_num(tf.reduce_mean(ranked, 1)).tolist()
-    return means
+    return [float(ranks[ids[:-1]].mean()) if len(ids) > 1 else 0.0 for ids in rows]
 
 
 def sentence_vectors(
@@ -84,6 +75,10 @@ def sentence_vectors(
 
     Reference: Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
     """
+    import tensorflow as tf
+
+    from bahdanau_tf.translation.graph import padded
+
     if model.has_alignment:
         raise ValueError(
             f"sentence_vectors: {type(model).__name__} has attention, wanted a "

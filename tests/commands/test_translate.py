@@ -41,7 +41,7 @@ class Shouter:
         reverse_target: bool = False,
         longest: int | None = None,
     ) -> None:
-        self.model = SimpleNamespace(has_alignment=attention)
+        self.model_name, self.has_alignment = "Shouter", attention
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
         self.habits = Habits(longest)
@@ -173,11 +173,11 @@ def test_unusual_input_is_translated(run):
 def test_moses_n_best_lists_are_written(run):
     output = run("a b\n\nc\n", "--n_best=2", n_best=2)
     assert output == (
-        "0 ||| B A ||| SimpleNamespace0= -4.0000 ||| -2\n"
-        "0 ||| B A ! ||| SimpleNamespace0= -6.0000 ||| -3\n"
-        "1 |||  ||| SimpleNamespace0= 0.0000 ||| 0\n"
-        "2 ||| C ||| SimpleNamespace0= -2.0000 ||| -1\n"
-        "2 ||| C ! ||| SimpleNamespace0= -4.0000 ||| -2\n"
+        "0 ||| B A ||| Shouter0= -4.0000 ||| -2\n"
+        "0 ||| B A ! ||| Shouter0= -6.0000 ||| -3\n"
+        "1 |||  ||| Shouter0= 0.0000 ||| 0\n"
+        "2 ||| C ||| Shouter0= -2.0000 ||| -1\n"
+        "2 ||| C ! ||| Shouter0= -4.0000 ||| -2\n"
     )
     single = run("a b\n", "--format=moses", "--alignments")
     assert single.endswith("||| -2 ||| 0-1 1-0\n")
@@ -391,7 +391,7 @@ def test_no_blank_is_put_after_a_mark_of_japanese():
 
 
 def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
-    model.model.has_alignment = False
+    model.has_alignment = False
     source = tmp_path / "source"
     source.write_text("a\n")
     for flags, said in (
