@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from notebooks import FOLDER, read_notebook, source
+from refusals import refused
 
 from bahdanau_tf import exercises
 from bahdanau_tf.system.language import in_language
@@ -91,30 +92,24 @@ score | that is σ | sigmoid(w @ s + h @ u.T) @ v
 score | before the product | np.tanh(h @ u.T @ v + w @ s @ v)
 score | state s is missing | [v @ np.tanh(u @ x) for x in h]
 score | annotations h are missing | [v @ np.tanh(w @ s)] * len(h)
-score | annotations h are missing | v @ np.tanh(w @ s)
 score | not multiplied | [v @ np.tanh((w @ s) * (u @ x)) for x in h]
 score | product with v is missing | [np.tanh(w @ s + u @ x) for x in h]
-score | product with v is missing | [np.tanh(w @ s + u @ x).sum() for x in h]
 score | products with the numbers of v | [v * np.tanh(w @ s + u @ x) for x in h]
 score | weights already | softmax(np.tanh(w @ s + h @ u.T) @ v)
 score | each number is -1 times | -np.tanh(w @ s + h @ u.T) @ v
 score | but not their shape: it is (5, 1), wanted (5,) | np.tanh(w @ s + h @ u.T) @ v[:, None]
 score | `@` does not fit the shapes (5, 6) and (3, 6): | np.tanh(w @ s + h @ u) @ v
 score | `@` does not fit the shapes (3, 6) and (5, 6): | np.tanh(w @ s + u @ h) @ v
-score | `@` does not fit the shapes (3, 6) and (5, 6): | np.dot(u, h)
 score | the shapes (3,), (3, 5) do not fit elementwise | np.tanh(w @ s + u @ h.T) @ v
 score | takes arrays, `math.exp` does not | [math.tanh(w @ s + u @ x) for x in h]
 score | the result has shape () (a single number), wanted shape (5,) | v @ np.tanh(w @ s + u @ h[0])
 weights | padding has weight | softmax(e)
 weights | mask before you | np.where(mask, softmax(e), 0)
 weights | exp(0) = 1 | softmax(np.where(mask, e, 0))
-weights | mask before you | np.where(mask, softmax(e * mask), 0)
 weights | NaN or infinity | np.where(mask, softmax(e), -np.inf)
-weights | NaN or infinity | softmax(np.where(mask, e, -np.inf))
 weights | wrong way round | softmax(np.where(mask, -np.inf, e))
 weights | keeps its places | np.exp(e[mask] - e.max()) / np.exp(e[mask] - e.max()).sum()
 weights | 1: divide | np.where(mask, np.exp(e), 0)
-weights | 1: divide | np.where(mask, np.exp(e - max(e)), 0)
 weights | exp is missing | np.where(mask, e, 0) / np.where(mask, e, 0).sum()
 weights | 3 of 5 wrong. The first, at index 0, is 0.333333, wanted | mask / mask.sum()
 weights | take single numbers; for arrays | softmax(e if mask else -np.inf)
@@ -123,7 +118,6 @@ context | sum of the annotations | sum(h)
 context | largest weight | h[list(alpha).index(max(alpha))]
 context | still have to be added up | np.array([a * x for a, x in zip(alpha, h)])
 context | axis 0 | [a * x.sum() for a, x in zip(alpha, h)]
-context | axis 0 | sum(alpha[:, None] * h).sum()
 context | do not divide | (alpha[:, None] * h).mean(0)
 context | do not apply it again | softmax(alpha) @ h
 context | `@` does not fit the shapes (5, 6) and (5,): | h @ alpha
@@ -139,7 +133,6 @@ gated_unit | s~ alone | gated(x, s, w, u, mixed="new")
 gated_unit | has the share 1 - z | gated(x, s, w, u, mixed="s + z * new")
 gated_unit | one number, a sum | gated(x, s, w, u, mixed="(1 - z) @ s + z @ new")
 gated_unit | () is that of a single number | gated(x, s, w, u, seen="u[2] @ (r @ s)")
-gated_unit | () is that of a single number | gated(x, s, w, u, seen="np.matmul(u[2], np.dot(r, s))")
 gated_unit | σ is missing | gated(x, s, w, u, gate=np.array)
 gated_unit | minus in σ | gated(x, s, w, u, gate=lambda y: 1 / (1 + np.exp(y)))
 gated_unit | have tanh, wanted σ | gated(x, s, w, u, gate=np.tanh)
@@ -151,12 +144,10 @@ gated_unit | `@` does not fit the shapes (3,) and (4, 3): | x @ w[0]
 maxout | neighbours | [max(t[j], t[j + len(t) // 2]) for j in range(len(t) // 2)]
 maxout | overlap | [max(t[j], t[j + 1]) for j in range(len(t) - 1)]
 maxout | counts from 1 | [max(t[2 * j - 1], t[2 * j]) for j in range(len(t) // 2)]
-maxout | counts from 1 | [max(t[2 * j - 1], t[2 * j]) for j in range(1, len(t) // 2)]
 maxout | sum of each pair | t[::2] + t[1::2]
 maxout | mean of each pair | (t[::2] + t[1::2]) / 2
 maxout | smaller one | np.minimum(t[::2], t[1::2])
 maxout | place of the larger one | [int(b > a) for a, b in zip(t[::2], t[1::2])]
-maxout | place of the larger one | [j + (t[j + 1] > t[j]) for j in range(0, len(t), 2)]
 maxout | with 0 | [max(x, 0) for x in t]
 maxout | largest of all | max(t)
 maxout | there is no index 8: the size is 8, | [max(t[j], t[j + 1]) for j in range(1, len(t), 2)]
@@ -165,9 +156,7 @@ maxout | the result has shape (2,), wanted shape (4,) | t.reshape(2, -1).max(1)
 maxout | take single numbers; for arrays | max(t[::2], t[1::2])
 beam_step | so far | best(log_p, k)
 beam_step | that is a product | best(so_far[:, None] * log_p, k)
-beam_step | that is a product | best(-so_far[:, None] * log_p, k)
 beam_step | of each hypothesis | [(n, np.argmax(log_p[n])) for n in range(len(so_far))]
-beam_step | of each hypothesis | [(n, w) for n, w in best(total, 99) if w == total[n].argmax()]
 beam_step | best hypothesis alone | [x for x in best(total, 99) if x[0] == so_far.argmax()][:k]
 beam_step | from the largest | best(-so_far[:, None] - log_p, k)
 beam_step | the other way round | [(w, n) for n, w in best(total, k)]
@@ -183,14 +172,10 @@ bleu | from 0 to 100 | bleu(c, r) / 100
 bleu | clip | bleu(c, r, share="sum(map(there.__contains__, grams)) / len(grams)")
 bleu | different n-gram once | bleu(c, r, share="len({*grams} & {*there}) / len({*grams})")
 bleu | n = 1, 2, 3 and 4 | bleu(c, r, n=2, root="np.prod(p) ** 0.5")
-bleu | n = 1, 2, 3 and 4 | bleu(c, r, n=1, root="p[0]")
-bleu | n = 1, 2, 3 and 4 | bleu(c, r, n=3, root="np.prod(p) ** (1 / 3)")
-bleu | n = 1, 2, 3 and 4 | bleu(c, r, root="p[3]")
 bleu | recall | bleu(c, r, share="hits / len(there)")
 bleu | are exchanged | bleu(r, c)
 bleu | c - n + 1 | bleu(c, r, share="hits / len(c)")
 bleu | not of letters | bleu(" ".join(c.replace(" ", "_")), " ".join(r.replace(" ", "_")))
-bleu | not of letters | bleu(" ".join(c), " ".join(r))
 bleu | penalty is missing | bleu(c, r, penalty="1")
 bleu | too short | bleu(c, r, penalty="min(1, np.exp(1 - 1 / ratio))")
 bleu | at most 1 | bleu(c, r, penalty="np.exp(1 - ratio)")
@@ -204,7 +189,6 @@ alignment | not of each column | {*enumerate(alpha[:-1, :-1].argmax(0))}
 alignment | do not count as words | {*zip(alpha.argmax(1), range(len(alpha)))}
 alignment | last row is the end symbol | {*zip(alpha[:, :-1].argmax(1), range(len(alpha)))}
 alignment | before argmax | {*zip(alpha[:-1].argmax(1), range(len(alpha) - 1))}
-alignment | before argmax | links(alpha) & {*zip(alpha[:-1].argmax(1), range(99))}
 alignment | from 0, not from 1 | {(j + 1, i + 1) for j, i in links(alpha)}
 alignment | missing: (0, 0). Too many: none. | links(alpha) - {(0, 0)}
 alignment | shape (2,), wanted | alpha[:-1, :-1].argmax(1)
@@ -212,17 +196,13 @@ reversing | without reversing | np.full(length, length)
 reversing | one step too few | np.arange(length) * 2
 reversing | read last | np.arange(2 * length - 1, 0, -2)
 reversing | written; wanted | [length - 1 - j for j in range(length)]
-reversing | written; wanted | [*range(length)]
-reversing | written; wanted | np.arange(length) + length
 reversing | one number for all | length
-reversing | one number for all | sum(range(1, 2 * length, 2))
 reversing | differs from the one wanted by 1. | [2 * j + 2 for j in range(length)]
 reversing | differs from the one wanted by 2. | [2 * j + 1 for j in range(1, length + 1)]
 no_mask | weight of the words | softmax(e)[:length].sum()
 no_mask | how much of the row | (len(e) - length) / len(e)
 no_mask | the words alone | softmax(e)[length:].sum() / softmax(e)[:length].sum()
 no_mask | weights sum to 1 | sum(np.exp(e)[length:])
-no_mask | weights sum to 1 | np.exp(e - max(e))[length:].sum()
 no_mask | always sum to 1 | softmax(e[length:]).sum()
 no_mask | still have to be added up | softmax(e)[length:]
 no_mask | mean weight | np.mean(softmax(e)[length:])
@@ -301,5 +281,4 @@ def test_other_mistakes_are_shown_without_a_traceback():
         for value in re.findall(r"\d[\d.]*\d|Zero\w+", verdict.message):
             assert all(value in message for message in others)
     for bad in (("conetxt", len), ("context", 3)):
-        with pytest.raises(ValueError, match="check: "):
-            exercises.check(*bad)
+        refused(lambda own=bad: exercises.check(*own), "check")

@@ -6,6 +6,7 @@ import pytest
 import reference
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
+from refusals import refused
 
 from bahdanau_tf.losses import Perplexity, TokenCrossentropy
 
@@ -124,11 +125,10 @@ def test_a_weight_of_a_sentence_is_that_of_all_its_words(reduction):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"label_smoothing": 1.0}, "TokenCrossentropy: label_smoothing is 1.0"),
-        ({"label_smoothing": -0.1}, "label_smoothing is -0.1, wanted 0 or"),
-        ({"divisor": 0}, "TokenCrossentropy: divisor is 0"),
+        ({"label_smoothing": 1.0}, "TokenCrossentropy label_smoothing 1.0"),
+        ({"label_smoothing": -0.1}, "label_smoothing -0.1 0"),
+        ({"divisor": 0}, "TokenCrossentropy 0 divisor"),
     ],
 )
 def test_bad_options_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        TokenCrossentropy(**options)
+    refused(lambda: TokenCrossentropy(**options), *words.split())

@@ -15,6 +15,7 @@ import reference
 import tensorflow as tf
 from comparisons import all_close, all_equal
 from oracle import randomized
+from refusals import refused
 
 from bahdanau_tf.layers import WordEmbedding
 from bahdanau_tf.losses import Perplexity, TokenCrossentropy
@@ -220,19 +221,6 @@ def test_accumulated_gradients_give_one_step_of_their_mean(name: str, in_graph: 
     assert np.abs(after[0] - 1).max() > 1e-4
 
 
-def test_accumulation_in_fit_equals_one_larger_batch() -> None:
-    after = []
-    for steps, divisor in ((None, 2), (2, 1)):
-        model = keras.Sequential([WordEmbedding(7, 3), keras.layers.Dense(7)])
-        model.build((None, None))
-        randomized(model)
-        optimizer = Adam(0.5, max_norm=0.5, gradient_accumulation_steps=steps)
-        model.compile(optimizer, TokenCrossentropy(divisor=divisor))
-        model.fit(TARGET, TARGET, batch_size=2 // (steps or 1), shuffle=False, verbose=0)
-        after.append(values_of(model))
-        equal_weights(model, after[0], 1e-5)
-
-
 @pytest.mark.parametrize("kind", [Adadelta, Adam, SGD])
 def test_the_signature_has_every_argument_of_keras(kind: type) -> None:
     of_keras = inspect.signature(getattr(keras.optimizers, kind.__name__)).parameters
@@ -246,8 +234,7 @@ def test_a_weight_of_another_model_is_refused():
     optimizer = Adam(gradient_accumulation_steps=2)
     optimizer.build([keras.Variable([1.0])])
     other = keras.Variable([1.0], name="other")
-    with pytest.raises(ValueError, match="not built for the weight other"):
-        optimizer.apply([tf.constant([1.0])], [other])
+    refused(lambda: optimizer.apply([tf.constant([1.0])], [other]), "weight")
 
 
 def test_a_gradient_that_is_missing_in_a_step_counts_as_zero() -> None:
@@ -318,38 +305,11 @@ def test_small_gradients_are_not_scaled_up() -> None:
 def test_apply_needs_variables_if_the_optimizer_is_not_built(name: str) -> None:
     optimizer = OPTIMIZERS[name][0]()
     kind = type(optimizer).__name__
-    with pytest.raises(ValueError, match=f"{kind}: apply got no varia"):
-        optimizer.apply([tf.ones(2)])
+    refused(lambda: optimizer.apply([tf.ones(2)]), "apply", str(kind))
     weight = keras.Variable(np.ones(2))
     optimizer.build([weight])
     optimizer.apply([tf.ones(2)])
     assert (weight.numpy() < 1).all()
-
-
-def test_weights_without_gradient_do_not_change() -> None:
-    weights = [keras.Variable(np.ones(2)), keras.Variable(np.ones(2))]
-    with pytest.warns(UserWarning, match="Gradients do not exist"):
-        SGD(1.0).apply([None, tf.ones(2)], weights)
-    np.testing.assert_array_equal(weights[0].numpy(), [1, 1])
-    np.testing.assert_array_equal(weights[1].numpy(), [0, 0])
-
-
-@pytest.mark.parametrize("own", [Adam, SGD])
-def test_others_have_the_defaults_of_keras(own: Any) -> None:
-    config, wanted = own().get_config(), getattr(keras.optimizers, own.__name__)().get_config()
-    assert config["max_norm"] is None
-    assert {key: config[key] for key in wanted} | {"name": ""} == wanted | {"name": ""}
-
-
-def test_adadelta_has_the_papers_defaults() -> None:
-    optimizer = Adadelta()
-    assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
-    assert float(np.asarray(optimizer.learning_rate)) == 1.0
-    assert optimizer.max_norm == 1.0
-    again = Adadelta.from_config(Adadelta(max_norm=2.0).get_config())
-    assert again.max_norm == 2.0
-    with pytest.raises(ValueError, match="Adadelta: max_norm is 0"):
-        Adadelta(max_norm=0)
 
 
 # `compile` and `fit`.
@@ -418,8 +378,7 @@ def test_halved_every_half_epoch_halves_the_rate() -> None:
     config = keras.saving.serialize_keras_object(rate)
     again = keras.saving.deserialize_keras_object(config)
     assert again.get_config() == rate.get_config()
-    with pytest.raises(ValueError, match="steps_per_epoch is 0"):
-        HalvedEveryHalfEpoch(0.7, 0)
+    refused(lambda: HalvedEveryHalfEpoch(0.7, 0), "steps_per_epoch", "0")
 
 
 def test_inverse_square_root_is_the_transformer_s_rate() -> None:
@@ -468,16 +427,3 @@ def test_warmup_linear_decay_rises_stays_and_falls() -> None:
         assert float(again(step)) == float(rate(step))
     rate = WarmupLinearDecay(2.0, 100)  # the default of `Recipe`: to 2 % of the peak
     assert float(rate(tf.constant(100))) == pytest.approx(0.04)
-
-
-def test_the_config_of_a_schedule_has_its_arguments_only() -> None:
-    """Those of a subclass with an attribute of its own load, too."""
-
-    class Counting(WarmupLinearDecay):
-        calls = 0
-
-    rate = Counting(1.0, 100, 10)
-    rate.calls = 1
-    config = rate.get_config()
-    assert {*config} == {*WarmupLinearDecay(1.0, 100, 10).get_config()}
-    assert Counting.from_config(config).get_config() == config

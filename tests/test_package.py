@@ -1,7 +1,6 @@
 """The package as installed: its wheel, its imports, its command."""
 
 import re
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -125,20 +124,6 @@ def test_the_first_import_of_tensorflow_is_quiet(tmp_path, monkeypatch, capfd, l
 def test_help_without_docstrings_says_why_it_is_short():
     help_text = output_of("-OO", "-m", "bahdanau_tf", "translate", "--help")
     assert "`python -OO` removes parts of this help" in help_text
-
-
-def test_help_is_quiet_and_names_the_commands():
-    result = run_python("-m", "bahdanau_tf", "--help")
-    assert (result.returncode, result.stderr) == (0, "")
-    for command in ("demo", "train", "translate", "evaluate", "export"):
-        assert re.search(rf"\b{command}\b", result.stdout)
-
-
-def test_the_command_prints_the_same_as_the_module(wheel):
-    command = Path(sys.executable).with_name("bahdanau-tf")
-    result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == output_of("-m", "bahdanau_tf", "--help")
 
 
 def test_an_unknown_command_is_refused_without_a_traceback():

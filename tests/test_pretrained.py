@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 from processes import run_python
+from refusals import refused
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, RNNEncDec, RNNSearch, Translator
@@ -53,32 +54,21 @@ def test_int8_is_within_half_a_step_of_the_weights(tmp_path, model_class):
 @pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
-        ("weights.npz", None, "weights.npz is missing"),
-        ("weights.npz", b"PK", "is not an .npz file"),
-        ("model.json", b"[]", "wanted a JSON object"),
-        ("model.json", b'{"class_name": "Lambda", "module": "os"}', "os.Lambda, which is not"),
+        ("weights.npz", None, "weights.npz missing"),
+        ("weights.npz", b"PK", ".npz file"),
+        ("model.json", b"[]", "JSON object"),
+        ("model.json", b'{"class_name": "Lambda", "module": "os"}', "os.Lambda"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, name, contents, message):
     toy_translator(english(), french()).save(tmp_path / "int8", int8=True)
     path = tmp_path / "int8" / name
     path.unlink() if contents is None else path.write_bytes(contents)
-    with pytest.raises(ValueError, match=f"{message}"):
-        Translator.load(tmp_path / "int8")
-
-
-def test_weights_of_another_model_are_refused(tmp_path):
-    for units in (4, 5):
-        model = RNNSearch(english().vocabulary_size, french().vocabulary_size, units=units)
-        Translator(model, english(), french()).save(tmp_path / str(units), int8=True)
-    (tmp_path / "5" / "weights.npz").replace(tmp_path / "4" / "weights.npz")
-    with pytest.raises(ValueError, match=r"Translator\.load: .*model\.json"):
-        Translator.load(tmp_path / "4")
+    refused(lambda: Translator.load(tmp_path / "int8"), *message.split())
 
 
 def test_there_is_no_other_preset():
-    with pytest.raises(ValueError, match="name is 'tatoeba-fr-en', wanted one of"):
-        Translator.from_preset("tatoeba-fr-en")
+    refused(lambda: Translator.from_preset("tatoeba-fr-en"), "'tatoeba-fr-en'", "name")
 
 
 @pytest.mark.parametrize("name", NAMES)

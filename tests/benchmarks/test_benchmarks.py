@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from absl import flags
 from processes import run_python
+from refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,12 +36,9 @@ def peers(module) -> Any:
 
 
 def test_unknown_peers_are_named(peers, tmp_path):
-    with pytest.raises(ValueError, match="--peers has sockeye, moses, wanted"):
-        peers.check_peers(["marian", "sockeye", "moses"])
-    with pytest.raises(ValueError, match="--peers has sockeye, wanted"):
-        peers.measure("sockeye", "training", tmp_path)
-    with pytest.raises(ValueError, match="job is 'singing', wanted one of"):
-        peers.measure("marian", "singing", tmp_path)
+    refused(lambda: peers.check_peers(["marian", "sockeye", "moses"]), "--peers", "sockeye")
+    refused(lambda: peers.measure("sockeye", "training", tmp_path), "--peers", "sockeye")
+    refused(lambda: peers.measure("marian", "singing", tmp_path), "'singing'", "job")
     assert not list(tmp_path.iterdir())  # nothing was installed
     folder = Path(peers.__file__).parent
     assert all((folder / f"{name}_job.py").exists() for name in peers.PEERS)

@@ -236,21 +236,6 @@ def test_the_same_command_resumes_training(awkward, capsys):
     assert "158 sentence pairs, not counting 2 pairs with a blank line" in err
 
 
-def test_other_settings_in_an_old_model_dir_are_refused(model_dir, corpus, capfd):
-    before = sorted(model_dir.rglob("*"))
-    assert main([*train_flags(corpus, model_dir), "--units=20"]) == 2
-    assert "--units is 16 there and 20 now" in one_sentence(capfd)
-    assert main([*train_flags(corpus, model_dir), "--lowercase"]) == 2
-    assert "--lowercase is False there and True" in one_sentence(capfd)
-    other = [f"--train_source={corpus / 'train.fr'}"]
-    assert main([*train_flags(corpus, model_dir), *other]) == 2
-    assert "the training text has changed since" in one_sentence(capfd)
-    other = [*other_flags(corpus, model_dir), *WORDS, "--model=rnnencdec"]
-    assert main(other) == 2
-    assert "--model is 'RNNSearch' there" in one_sentence(capfd)
-    assert sorted(model_dir.rglob("*")) == before
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -262,19 +247,6 @@ def test_other_settings_in_an_old_model_dir_are_refused(model_dir, corpus, capfd
 def test_a_bad_flag_is_reported_in_one_line(corpus, tmp_path, capfd, change, sentence):
     assert main([*train_flags(corpus, tmp_path / "model"), *change]) == 2
     assert sentence in one_sentence(capfd)
-
-
-def test_bad_training_text_is_reported_in_one_line(corpus, tmp_path, capfd):
-    flags = train_flags(corpus, tmp_path / "model")
-    bad = tmp_path / "bad"
-    bad.write_bytes(b"good\n" * 11 + b"caf\xe9\n" + b"good\n" * 148)
-    assert main([*flags, f"--train_source={bad}"]) == 2
-    assert "line 12" in one_sentence(capfd)
-    empty = tmp_path / "empty"
-    empty.write_bytes(b"")
-    both = [f"--train_source={empty}", f"--train_target={empty}"]
-    assert main([*flags, *both]) == 2
-    assert "empty" in one_sentence(capfd)
 
 
 def test_a_missing_text_folder_or_command_is_reported_in_one_line(tmp_path, capfd):

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from comparisons import write_lines
 from hypothesis import given, strategies as st
+from refusals import refused
 
 from bahdanau_tf.corpora import generate
 from bahdanau_tf.data.facts import match
@@ -102,8 +103,7 @@ def test_blank_lines_stay_where_they_are_counted(tmp_path):
 )
 def test_too_few_are_refused_and_nothing_written(tmp_path, pairs):
     corpus = corpus_of(tmp_path, pairs)
-    with pytest.raises(ValueError, match="dev_pairs is 7, which is too many"):
-        hold_out(corpus, 7, tmp_path / "text")
+    refused(lambda: hold_out(corpus, 7, tmp_path / "text"), "dev_pairs", "7", "many")
     assert not (tmp_path / "text").exists()
 
 

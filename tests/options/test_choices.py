@@ -34,7 +34,6 @@ from bahdanau_tf.options.choices import (
     choose_further,
     seconds_per_epoch,
     subwords,
-    updates_per_epoch,
 )
 from bahdanau_tf.options.training import StartOptions
 
@@ -148,13 +147,6 @@ def test_no_more_sub_words_than_a_text_can_give(lines, joint, size, characters):
     count = subwords(lines, joint, size, characters)
     assert 256 + 3 + characters < count <= 260 + characters + size
     assert count <= max(32_000, 40_000 + characters)
-
-
-def test_every_option_of_the_list_is_chosen_for_some_text():
-    flags = ({}, {"model": "seq2seq-lstm"}, {"target_vocabulary_size": 500})
-    assert {*CHOSEN} == {
-        name for flag_values in (*flags, {"dev_source": "x"}) for name in of(TYPICAL, flag_values)
-    } | {"target_vocabulary_size"}
 
 
 def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
@@ -314,14 +306,6 @@ def test_cores_that_no_batch_has_parts_for_are_not_counted():
         assert fewer != of(text, {"cores": used, "minutes": 600.0})
 
 
-def test_an_epoch_has_whole_batches():
-    """A text that is smaller than a batch is one."""
-    some = replace(TYPICAL, pairs=81)
-    assert updates_per_epoch(some, {"batch_size": 80}) == 2
-    assert updates_per_epoch(some, {"batch_size": 100}) == 1
-    assert updates_per_epoch(some, {"batch_size": 20, "accumulate": 2}) == 2.5
-
-
 def test_every_optimizer_goes_on_at_a_lower_rate():
     for name, rate in (("adam", 0.002), ("sgd", 0.7), ("adadelta", 1.0)):
         rate_after = of_trained({"optimizer": name})["learning_rate"]
@@ -360,16 +344,6 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
     assert not {*machine} & {*of(text, machine)}
 
 
-def test_minimum_risk_training_has_a_rate_that_was_measured():
-    """.00003 for 256 units, and no label smoothing, which it does not use."""
-    values = of_trained({"risk_samples": 5})
-    assert values["learning_rate"] == pytest.approx(3e-5)
-    assert "label_smoothing" not in values
-    values = of_trained({})
-    assert values["learning_rate"] == pytest.approx(2e-4)
-    assert values["label_smoothing"] == 0.1
-
-
 def test_minimum_risk_training_is_evaluated_often_enough():
     """Ten samples make an update 14 times as long, as was measured."""
     options = {"units": 256, "source_vocabulary_size": 8000}
@@ -402,16 +376,6 @@ def test_longer_lines_than_any_limit_are_not_said_to_fit(letters, are_most):
     assert ("nearly all" in said) is are_most
 
 
-def test_more_cores_train_more():
-    side = replace(TYPICAL.source, size=8_000_000)
-    text = replace(TYPICAL, pairs=120_000, source=side, target=side)
-    rates = [of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)]
-    assert rates[0] < rates[1]
-    said = " ".join(choice.reason for choice in choose(text, {"cores": 2}))
-    assert " on 2 cores" in said
-    assert "cores" not in of(text, {"cores": 2})
-
-
 @pytest.mark.parametrize("step_order", ["original", "conditional"])
 @pytest.mark.parametrize(("units", "rows"), [(16, 100), (64, 1000)])
 def test_operations_are_those_of_the_kernels(units, rows, step_order):
@@ -440,12 +404,6 @@ def test_operations_are_those_of_the_kernels(units, rows, step_order):
     operations = seconds_per_epoch(facts, options) - BESIDES * facts.pairs / 80
     operations *= CORE
     assert operations == pytest.approx(wanted, rel=0.01)
-
-
-def test_a_text_without_letters_is_called_so():
-    side = replace(TYPICAL.source, script="")
-    choices = choose(replace(TYPICAL, source=side, target=side), {})
-    assert choices[0].reason == "sub-words, joint: neither side has letters"
 
 
 def test_scripts_decide_whether_sub_words_are_joint():
@@ -510,12 +468,6 @@ def test_what_would_have_no_effect_is_not_chosen(words, absent):
     assert absent not in parsed(*words)
 
 
-def test_an_hour_is_said_to_be_a_choice():
-    (said,) = [choice.reason for choice in choose(TYPICAL, {}) if "minutes" in choice.values]
-    assert said.startswith("at most 60 minutes")
-    assert "minutes=N" in said
-
-
 @pytest.mark.parametrize("name", RECIPES)
 def test_with_a_recipe_nothing_is_chosen(name):
     assert parsed(f"--recipe={name}") == {}
@@ -567,14 +519,6 @@ def test_decomposed_text_is_measured_as_it_will_be_read(tmp_path):
     facts = facts_of(tmp_path, KOREAN, apart)
     assert facts.source == facts.target
     assert facts.characters == facts.source.characters
-
-
-def test_lines_of_any_length_and_number(tmp_path):
-    facts = facts_of(tmp_path, ["x"], ["y"])
-    assert (facts.pairs, facts.different, facts.source.length) == (1, 1, 1)
-    facts = facts_of(tmp_path, ["long " * 100_000] * 5, ["1"] * 5)
-    assert facts.source.length == 500_000
-    assert facts.target.script == ""
 
 
 @pytest.mark.parametrize(

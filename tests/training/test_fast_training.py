@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from refusals import refused
 
 from bahdanau_tf import RNNSearch, layers, losses
 from bahdanau_tf.layers import recurrent as recurrent_module
@@ -274,15 +275,15 @@ def test_loss_of_words_with_probability_zero_is_finite():
 def test_loss_of_words_refuses_means_and_second_derivatives():
     loss = TokenCrossentropy(reduction="mean_with_sample_weight")
     ones = tf.ones([1, 1])
-    with pytest.raises(ValueError, match="reduction is 'mean_with_"):
-        loss.of_words(ones, ones, tf.ones(1), [0], tf.ones(1))
+    refused(
+        lambda: loss.of_words(ones, ones, tf.ones(1), [0], tf.ones(1)), "'mean_with_", "reduction"
+    )
     features = tf.Variable(ones)
     with tf.GradientTape() as second:
         with tf.GradientTape() as first:
             cost = TokenCrossentropy().of_words(features, ones, tf.ones(1), [0], tf.ones(1))
         gradient = first.gradient(cost, features)
-    with pytest.raises(LookupError, match="InplaceSub"):
-        second.gradient(gradient, features)
+    refused(lambda: second.gradient(gradient, features), "InplaceSub", by=LookupError)
 
 
 # The training step.

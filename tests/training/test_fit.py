@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 import pytest
 from letters import stand_in_for_learning
+from refusals import refused
 
 import bahdanau_tf
 from bahdanau_tf import Recipe, Translator
@@ -88,12 +89,14 @@ def test_sentences_are_written_into_the_folder(
     sources, targets = zip(*pairs, strict=True)
     again = bahdanau_tf.fit(sources, targets, dev=(dev[0], dev[1]), model_dir=tmp_path / "model")
     assert again.history.result.steps == kept.history.result.steps == 4
-    with pytest.raises(ValueError, match=r"train.source has different sentences than when"):
-        bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model")
+    refused(
+        lambda: bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model"),
+        "train.source",
+        "different",
+    )
     moved = (tmp_path / "model").rename(tmp_path / "moved")
     assert bahdanau_tf.fit(model_dir=moved).history.result.steps == 4
-    with pytest.raises(ValueError, match=r"model_dir: .* is a file, wanted a folder"):
-        bahdanau_tf.fit(pairs, model_dir=moved / "log.jsonl")
+    refused(lambda: bahdanau_tf.fit(pairs, model_dir=moved / "log.jsonl"), "model_dir", "folder")
     assert not (tmp_path / "model").exists()
     monkeypatch.chdir(tmp_path)  # the texts in a folder are not those of --data_dir
     assert main(["train", "--model_dir=moved", f"--data_dir={tmp_path / 'corpus'}"]) == 0
@@ -112,21 +115,20 @@ def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> Non
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "dev_pairs is not used"),
-        ((["a"], ["b"]), {"tokenize": "soup", "dev_pairs": 1}, "tokenize is 'soup'"),
-        ((["a", ""], ["", "b"]), {}, "fit: source and target: none of 2 .* has words on both"),
-        (([], []), {}, "fit: source and target: none of 0 sentence pairs has words"),
-        (([],), {}, "^fit: source: none of 0"),
-        ((["a", "b"], ["c"]), {}, "fit: source has 2 sentences and target 1, wanted equal"),
-        ((["ab", "cd"],), {}, "fit: source has 'ab', wanted pairs .* or source and target"),
+        ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "dev_pairs"),
+        ((["a"], ["b"]), {"tokenize": "soup", "dev_pairs": 1}, "'soup' tokenize"),
+        ((["a", ""], ["", "b"]), {}, "fit target 2"),
+        (([], []), {}, "fit target 0"),
+        (([],), {}, "fit source 0"),
+        ((["a", "b"], ["c"]), {}, "fit 2 1"),
+        ((["ab", "cd"],), {}, "fit 'ab' source"),
     ],
 )
 def test_a_refusal_leaves_no_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple, options: dict, message: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ValueError, match=message):
-        bahdanau_tf.fit(*texts, **options)
+    refused(lambda: bahdanau_tf.fit(*texts, **options), *message.split())
     assert not [*tmp_path.iterdir()]
 
 
@@ -189,50 +191,33 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unit": 8}, r"fit: there is no option 'unit' .did you mean .* or units"),
-        ({"units": "16"}, "ModelOptions: units is '16', wanted a whole number, 1 to 100,000"),
-        ({"dev": 0.1}, "fit: dev is 0.1, wanted .source, target., a table"),
-        ({"callbacks": [print]}, "fit: callbacks is .*print.*, wanted a list of objects of keras"),
-        ({"threads": "2"}, "fit: threads is '2', wanted a whole number"),
-        ({"modules": ["absent"]}, "modules is 'absent', but there is no module absent"),
-        ({"schedule": "NoSuchDecay"}, "has no class NoSuchDecay"),
-        ({"layers": 3}, 'layers is not used with model="rnnsearch"'),
-        ({"dev": ("dev.en", "dev.fr")}, "dev: there is no file dev.en"),
-        ({"dev_source": "dev.en"}, r"no option 'dev_source' \(did you mean dev=\(source, target"),
-        ({"model_dir": ""}, "fit: model_dir is empty, wanted a folder"),
-        ({"dev_pairs": -1}, "dev_pairs is -1, wanted 0 to"),
-        ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
-        ({"sampled_epochs": 2}, "sampled_epochs is not used with sample_subwords=False"),
-        ({"risk_samples": 4}, "risk_samples needs init_from"),
-        ({"dev": []}, "^fit: dev: none of 0 sentence pairs has words on both sides$"),
-        ({"dev": [("a",)]}, "fit: dev has .'a',., wanted pairs"),
-        ({"dev": (["a"] * 2, ["b"])}, "dev: source has 2 sentences and target 1, wanted equal"),
-        ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*wanted one line"),
-        ({"dev": {"a", "b"}}, "fit: dev is a set, which has no order of sentences, wanted a list"),
-        ({"dev": ({"a": "b"}, ["c"])}, "fit: dev is a dict, which has no order of sentences"),
-        ({"dev": Frame()}, r"fit: dev is a Frame, wanted its columns, such as df\.en, df\['"),
+        ({"unit": 8}, "fit 'unit' units"),
+        ({"dev": 0.1}, "fit 0.1 table"),
+        ({"callbacks": [print]}, "fit callbacks"),
+        ({"threads": "2"}, "fit '2' threads"),
+        ({"modules": ["absent"]}, "'absent' modules"),
+        ({"schedule": "NoSuchDecay"}, "NoSuchDecay class"),
+        ({"dev": ("dev.en", "dev.fr")}, "dev dev.en file"),
+        ({"dev_source": "dev.en"}, "'dev_source' dev="),
+        ({"model_dir": ""}, "fit model_dir folder"),
+        ({"dev": []}, "fit dev 0"),
+        ({"dev": [("a",)]}, "fit 'a' pairs"),
+        ({"dev": (["a"] * 2, ["b"])}, "dev 2 1"),
+        ({"dev": (["a\nb"], ["c"])}, "fit 0 dev.source"),
+        ({"dev": {"a", "b"}}, "fit sentences"),
+        ({"dev": Frame()}, "fit Frame df.en"),
         (
             {"dev": [{"id": "1", "translation": {"en": "a", "fr": "b"}}]},
-            r"or \[\(row\['translation'\]\['en'\], row\['translation'\]\['fr'\]\) for row",
+            "[(row['translation']['en'] row['translation']['fr']) row",
         ),
-        ({"dev": [{"en": "a", "fr": "b"}]}, r"or \[\(row\['en'\], row\['fr'\]\) for row in rows\]"),
-        ({"dev": (["a"] * 9, ["c"] * 7 + ["\ud83d", "\0"])}, "sentence 7 of dev.target is .*ud83d"),
+        ({"dev": (["a"] * 9, ["c"] * 7 + ["\ud83d", "\0"])}, "7 dev.target ud83d"),
     ],
 )
 def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        bahdanau_tf.fit(
+    refused(
+        lambda: bahdanau_tf.fit(
             corpus / "train.en", corpus / "train.fr", **{"model_dir": tmp_path / "model", **options}
-        )
+        ),
+        *message.split(),
+    )
     assert not (tmp_path / "model" / "training.json").exists()
-
-
-def test_a_text_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="source is missing"):
-        bahdanau_tf.fit(model_dir=tmp_path / "model")
-
-
-def test_a_recipe_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="recipe is 'soup'"):
-        bahdanau_tf.fit(["a"], ["b"], model_dir=tmp_path / "model", recipe="soup")
-    assert not (tmp_path / "model").exists()

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 from letters import RECIPE, log_of, restarted, scored
+from refusals import refused
 
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import Position, stream_batches
@@ -83,15 +84,13 @@ def test_the_loss_may_decide_when_a_training_ends(files, tmp_path, monkeypatch, 
     assert result.best_bleu == 2.0
     assert rates.values == pytest.approx([0.08] * 20 + [0.04] * 5)
     by_bleu = replace(recipe, monitor="bleu", epochs=9)
-    with pytest.raises(ValueError, match="monitor is 'bleu', but 'loss' in"):
-        train(restarted(), files, by_bleu, tmp_path)
+    refused(lambda: train(restarted(), files, by_bleu, tmp_path), "'bleu'", "'loss'", "monitor")
 
 
 def test_a_plateau_needs_a_dev_set(files, tmp_path, capsys):
     alone = replace(files, dev_source=None, dev_target=None)
     recipe = replace(FIVES, schedule="plateau")
-    with pytest.raises(ValueError, match="'plateau', wanted a dev set"):
-        train(restarted(), alone, recipe, tmp_path / "model")
+    refused(lambda: train(restarted(), alone, recipe, tmp_path / "model"), "'plateau'", "dev")
     assert not (tmp_path / "model").exists()
     flags = [
         "--recipe=paper",
@@ -208,12 +207,6 @@ def test_an_epoch_is_a_pass_also_with_accumulated_batches(
     assert last["epoch"] == pytest.approx(updates * accumulate * 8 / 80)
 
 
-def test_epochs_are_not_rounded_up_to_another_update():
-    assert 0.07 * 100 > 7
-    assert replace(RECIPE, epochs=0.07).total_updates(100) == 7
-    assert replace(RECIPE, epochs=1e-8).total_updates(100) == 1
-
-
 @pytest.mark.slow
 def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch):
     """Half of the size, twice as many; the pools are the same."""
@@ -275,17 +268,16 @@ def test_a_schedule_may_be_a_class_of_ours_or_of_keras(schedule, step, expected)
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        ("lunar", r"schedule is 'lunar', wanted one of \['constant', 'cosine'"),
-        ("Cosine(lunar)", "wanted one of"),
-        ("CosineDecay(open('x'))", "wanted one of"),
-        ("NoSuchDecay", "keras.optimizers.schedules has no class NoSuchDecay"),
-        ("PiecewiseConstantDecay([5], [1.0])", "cannot be made"),
-        ("ExponentialDecay", "cannot be made: .*decay_rate"),
+        ("lunar", "'lunar' ['constant' 'cosine'"),
+        ("Cosine(lunar)", ""),
+        ("CosineDecay(open('x'))", ""),
+        ("NoSuchDecay", "keras.optimizers.schedules NoSuchDecay class"),
+        ("PiecewiseConstantDecay([5], [1.0])", "made"),
+        ("ExponentialDecay", "made decay_rate"),
     ],
 )
 def test_other_schedules_are_refused(schedule, message):
-    with pytest.raises(ValueError, match=message):
-        Schedule(replace(FIVES, schedule=schedule), 10)
+    refused(lambda: Schedule(replace(FIVES, schedule=schedule), 10), *message.split())
 
 
 @pytest.fixture
@@ -558,12 +550,3 @@ def test_a_limit_of_time_may_come_and_go(alone, tmp_path, monkeypatch, schedule)
     assert clock.rates[-1] < 0.02 * 0.1
     assert train(restarted(), alone, replace(untimed, updates=60), tmp_path).steps == 60
     assert clock.rates[steps] > 0.02 * 0.1
-
-
-@pytest.mark.parametrize("schedule", ["constant", "halved"])
-def test_other_schedules_only_end(schedule):
-    timed = Recipe(schedule=schedule, minutes=1)
-    untimed = replace(timed, minutes=0)
-    assert not Schedule(timed, 10).follows_time
-    rates = [make_optimizer(x, Schedule(x, 10)).learning_rate for x in (timed, untimed)]
-    assert float(rates[0]) == float(rates[1])

@@ -14,13 +14,13 @@ import pytest
 import tensorflow as tf
 from comparisons import all_close
 from letters import RECIPE, log_of, weights
+from refusals import refused
 
 from bahdanau_tf import Translator, make_dataset
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe, TrainingFiles, callbacks, train, update
 from bahdanau_tf.training.callbacks import GREEDY
-from bahdanau_tf.training.folder import check_settings, write_settings
 from bahdanau_tf.training.run import signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
@@ -332,8 +332,12 @@ def test_a_finished_training_does_nothing_if_run_again(files, never_stopped, tmp
         return [path.read_bytes() for path in sorted(finished.glob("best/*.*"))]
 
     before = of_best(), log_of(finished)
-    with pytest.raises(ValueError, match="batch_size is 9, but 8 in the tr"):
-        train(restarted(), files, replace(WHOLE, batch_size=9), finished)
+    refused(
+        lambda: train(restarted(), files, replace(WHOLE, batch_size=9), finished),
+        "batch_size",
+        "9",
+        "8",
+    )
     result = train(restarted(), files, WHOLE, finished)
     assert (result.steps, result.words_per_second) == (30, 0.0)
     assert not np.isnan(result.best_bleu)
@@ -342,19 +346,8 @@ def test_a_finished_training_does_nothing_if_run_again(files, never_stopped, tmp
 
 
 def test_files_and_recipe_are_not_taken_for_one_another(files, tmp_path):
-    with pytest.raises(ValueError, match=r"^train: files is \('a', 'b'\), want"):
-        train(restarted(), ("a", "b"), RECIPE, tmp_path)
-    with pytest.raises(ValueError, match=r"^train: recipe is .* wanted a R"):
-        train(restarted(), files, files, tmp_path)
-
-
-def test_a_newer_format_is_refused(tmp_path):
-    path = tmp_path / "training.json"
-    write_settings(path, {"a": 1})
-    check_settings(path, {"a": 1})
-    path.write_text(path.read_text().replace(": 1,", ": 99,", 1))
-    with pytest.raises(ValueError, match="format version 99"):
-        check_settings(path, {"a": 1})
+    refused(lambda: train(restarted(), ("a", "b"), RECIPE, tmp_path), "train", "('a'", "'b')")
+    refused(lambda: train(restarted(), files, files, tmp_path), "train", "R", "recipe")
 
 
 def test_fit_makes_the_same_updates_as_train(files, never_stopped):
@@ -391,5 +384,4 @@ def test_newer_options_of_a_recipe_move_no_older_ones():
 
 
 def test_an_unknown_recipe_is_refused():
-    with pytest.raises(ValueError, match="name is 'soup', wanted one of"):
-        Recipe.from_preset("soup")
+    refused(lambda: Recipe.from_preset("soup"), "'soup'", "name")
