@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,6 +13,8 @@ from bahdanau_tf.system.tensors import operand, product
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 
 Parts = list[tf.Tensor]
+Odds = Sequence[tf.Tensor]
+Arrays = list[tf.TensorArray]
 
 
 def word_weights(ids: tf.Tensor, sample_weight: tf.Tensor | None) -> tf.Tensor:
@@ -46,6 +48,11 @@ class TokenCrossentropy(keras.losses.Loss):
     With label smoothing ε the target distribution is 1 - ε on y_i plus ε times the uniform one. As
     in the original code the loss of a batch is a *sum* over all its words (Keras' default is a mean
     over positions, padding included).
+
+    Of a model that copies words, `train` smooths only the distribution p over the vocabulary, to
+    which the copied words have odds o_y, together o:
+
+        L = -Σ_i w_i ((1 - ε) log [(p(y_i) + o_{y_i}) / (1 + o)] + ε Σ_k log p(k) / K)
 
     Args:
         label_smoothing: ε, 0 in the paper.
@@ -94,10 +101,14 @@ class TokenCrossentropy(keras.losses.Loss):
         weights = word_weights(y_true, sample_weight)
         return super().__call__(y_true, y_pred, weights)
 
-    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor, odds: Odds = ()) -> tf.Tensor:
+        """The loss of each word, float32 [B, T_y]; `odds` are log o_y and log o of each, or ()."""
         logits = tf.cast(y_pred, tf.float32)
         labels = tf.cast(y_true, tf.int32)
-        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        nll = own = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        if odds:
+            of_label, of_all = odds
+            nll += tf.math.softplus(of_all) - tf.math.softplus(of_label + own)
         if self.label_smoothing:
             # Σ_k -log p(k) / K = log Σ exp - mean of the logits.
             mean = tf.reduce_mean(logits, -1)
@@ -112,6 +123,7 @@ class TokenCrossentropy(keras.losses.Loss):
         bias: tf.Tensor,
         labels: tf.Tensor,
         weights: tf.Tensor,
+        odds: Odds = (),
     ) -> tf.Tensor:
         """The loss of words, computed in chunks from features x.
 
@@ -124,6 +136,7 @@ class TokenCrossentropy(keras.losses.Loss):
             bias: float [K].
             labels: int32 [N].
             weights: float [N], w_i.
+            odds: log o_y and log o of each word, float32 [N], if the model copies words.
 
         Returns:
             float32 scalar.
@@ -136,7 +149,9 @@ class TokenCrossentropy(keras.losses.Loss):
         weights = tf.cast(weights, tf.float32) / self.divisor
         on_label = 1.0 - self.label_smoothing
         kernel, bias = (tf.cast(x, features.dtype) for x in (kernel, bias))
-        total = _words_nll(features, kernel, bias, labels, weights, on_label)
+        total = _words_nll(features, kernel, bias, labels, weights, on_label, odds[:1])
+        if odds:
+            total += on_label * tf.reduce_sum(weights * tf.math.softplus(odds[1]))
         if self.label_smoothing:
             # As in `call`; the mean of the logits is linear in the features.
             mean = tf.linalg.matvec(features, tf.reduce_mean(kernel, 0))
@@ -156,8 +171,11 @@ def _words_nll(
     labels: tf.Tensor,
     weights: tf.Tensor,
     on_label: float,
+    odds: Odds,
 ) -> tf.Tensor:
     """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x Wᵀ + b.
+
+    With log o_y in `odds`, on_label log(1 + o_y / p(y)) is subtracted from the bracket.
 
     Words are processed in chunks. The forward pass also computes the gradient, while the
     probabilities of a chunk are in memory, and keeps only the sums. So there are no second
@@ -172,38 +190,41 @@ def _words_nll(
 
     @tf.custom_gradient
     def run(
-        features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor
+        features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, *odds: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
         read = operand(kernel)
 
-        def chunk(i: tf.Tensor, here: slice, rows: tf.TensorArray) -> tuple[tf.TensorArray, Parts]:
-            x, y, w = features[here], labels[here], weights[here]
-            sums, gradient = _chunk_nll(x, read, bias, y, w, on_label)
-            return rows.write(i, gradient), sums
+        def chunk(i: tf.Tensor, here: slice, rows: Arrays) -> tuple[Arrays, Parts]:
+            x, y, w, *o = (values[here] for values in (features, labels, weights, *odds))
+            sums, gradients = _chunk_nll(x, read, bias, y, w, on_label, o)
+            return [array.write(i, x) for array, x in zip(rows, gradients, strict=True)], sums
 
-        def body(
-            i: tf.Tensor, rows: tf.TensorArray, sums: Parts
-        ) -> tuple[tf.Tensor, tf.TensorArray, Parts]:
+        def body(i: tf.Tensor, rows: Arrays, sums: Parts) -> tuple[tf.Tensor, Arrays, Parts]:
             here = slice(i * size, (i + 1) * size)
             rows, more = chunk(i, here, rows)
             return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
 
-        shape = [None, features.shape[1]]
-        rows = tf.TensorArray(features.dtype, size=chunks, infer_shape=False, element_shape=shape)
+        rows = [
+            tf.TensorArray(
+                x.dtype, size=chunks, infer_shape=False, element_shape=[None, *x.shape[1:]]
+            )
+            for x in (features, *odds)
+        ]
         # The first chunk runs outside the loop: a single chunk needs no sums
         # of the kernel's size that begin at zero.
         rows, sums = chunk(tf.constant(0), slice(size), rows)
         start = tf.constant(1), rows, sums
         _, rows, sums = tf.while_loop(lambda i, *_: i < chunks, body, start, parallel_iterations=1)
         total, for_kernel, for_bias = sums
-        gradients = rows.concat(), for_kernel, for_bias
+        for_features, *for_odds = (array.concat() for array in rows)
+        gradients = for_features, for_kernel, for_bias, *for_odds
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             return [g * tf.cast(upstream, g.dtype) for g in gradients]
 
         return total, gradient
 
-    return run(features, kernel, bias)
+    return run(features, kernel, bias, *odds)
 
 
 def _chunk_nll(
@@ -213,8 +234,12 @@ def _chunk_nll(
     labels: tf.Tensor,
     weights: tf.Tensor,
     on_label: float,
-) -> tuple[Parts, tf.Tensor]:
-    """The sum of `_words_nll` over a chunk with its gradients by kernel and bias; and that by x."""
+    odds: Odds,
+) -> tuple[Parts, Parts]:
+    """The sum of `_words_nll` over a chunk with its gradients by kernel and bias.
+
+    And those by x and by the odds.
+    """
     logits = product(x, kernel, transpose_b=True)
     logits = tf.cast(logits + bias, tf.float32)
     probabilities = tf.nn.softmax(logits)
@@ -229,11 +254,18 @@ def _chunk_nll(
         lambda: tf.reduce_logsumexp(logits, -1) - label_logit,
         lambda: -tf.math.log(probability),
     )
+    subtracted, share, by_odds = tf.fill(size[:1], on_label), weights, []
+    for log_odds in odds:
+        copied = on_label * tf.sigmoid(log_odds + nll)  # the share that is copied
+        by_odds.append(-weights * copied)
+        nll -= on_label * tf.math.softplus(log_odds + nll)
+        share = weights * (1.0 - copied)
+        subtracted = tf.math.divide_no_nan(on_label - copied, 1.0 - copied)
     nll += (1.0 - on_label) * label_logit
     with tf.control_dependencies([nll]):
         # In place: a scatter would copy all probabilities.
-        flat = tf.raw_ops.InplaceSub(x=flat, i=places, v=tf.fill(size[:1], on_label))
-    by_logits, column = tf.reshape(flat, size), weights[:, None]
+        flat = tf.raw_ops.InplaceSub(x=flat, i=places, v=subtracted)
+    by_logits, column = tf.reshape(flat, size), share[:, None]
     if tf.float16 in (x.dtype, kernel.dtype):
         # Most are tiny: only the scale of the loss, in the weights, keeps them.
         by_logits, column = by_logits * column, tf.ones_like(column)
@@ -244,7 +276,7 @@ def _chunk_nll(
         product(rounded, x * column, transpose_a=True),
         tf.matmul(column, by_logits, transpose_a=True)[0],
     ]
-    return sums, product(rounded, kernel) * column
+    return sums, [product(rounded, kernel) * column, *by_odds]
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

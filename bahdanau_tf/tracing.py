@@ -123,7 +123,7 @@ def trace(
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(model, tokens_of, walk, ids, places, candidates),
+        steps=_steps(model, tokens_of, walk, source, ids, places, candidates),
         opens_at=min(forced, default=0),
     )
 
@@ -193,6 +193,7 @@ def _steps(
     model: EncoderDecoder,
     tokens_of: Callable[[tf.Tensor], tf.Tensor],
     walk: Iterator[tuple[_Rows, dict[str, Gate]]],
+    source: tf.Tensor,
     ids: np.ndarray,
     columns: list[int],
     candidates: int,
@@ -205,9 +206,15 @@ def _steps(
     seen = _Rows(*(None if x[0] is None else tf.concat(x, axis=0) for x in columns_of_rows))
     shares = _terms(model, seen, ids)
     term = None if seen.context is None else model.readout.context_term(seen.context)
-    hidden = model.readout.hidden(seen.state, seen.previous, term)
-    logits = model.output_weights().logits(model.readout.features(hidden))
-    probabilities = tf.nn.softmax(logits).numpy()
+    match = None
+    if model.copying is not None:
+        match = model.matched(source, tf.constant(ids[None]), tf.expand_dims(seen.weights, 0))
+        match = tf.nest.map_structure(lambda x: x[0], match)
+    hidden = model.read_out(seen.state, seen.previous, term, match)
+    features, output = model.readout.features(hidden), model.output_weights()
+    logits = output.logits(features)
+    mixed = model.logits(model.copied(features, match), output)
+    probabilities = tf.nn.softmax(mixed).numpy()
     best = tf.math.top_k(probabilities, min(candidates, logits.shape[1]))
     names = tokens_of(best.indices).numpy()
     tokens = tokens_of(tf.constant(ids)[None])[0].numpy()
@@ -243,6 +250,8 @@ def _walk(
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Runs the decoder on given target words, in its step order."""
     memory, state = model.encode(source)
+    if model.copying is not None:
+        state = state.decoder
     decoder = model.decoder
     previous = memory.first_input
     states, remembered = state.states, state.attention

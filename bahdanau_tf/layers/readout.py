@@ -17,8 +17,20 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+class OutputWords:
+    """The words whose logits are computed from features."""
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Logits of these words: float [..., f] -> float32 [..., K]."""
+        raise NotImplementedError
+
+    def places(self, words: tf.Tensor) -> tf.Tensor:
+        """Where words are among the logits, int32 [...]: their ids."""
+        return words
+
+
 @dataclass(eq=False)
-class OutputWeights:
+class OutputWeights(OutputWords):
     """The last matrix, with a row for each word, and its bias.
 
     Variables are converted to tensors once, not at every step of a loop.
@@ -49,7 +61,7 @@ class OutputWeights:
 
 
 @dataclass(eq=False)
-class OutputColumns:
+class OutputColumns(OutputWords):
     """`OutputWeights` with a column for each word, its bias at the end.
 
     With few rows of features, products are two to three times as fast, with hundreds of rows a

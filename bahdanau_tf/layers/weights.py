@@ -219,7 +219,7 @@ def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
 
 def as_rows(x: tf.Tensor) -> tf.Tensor:
     """Joins all axes but the last: [..., p] -> [N, p]."""
-    return tf.reshape(x, [-1, x.shape[-1]])
+    return tf.reshape(x, [-1, x.shape[-1] or tf.shape(x)[-1]])
 
 
 def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import keras
 
@@ -51,6 +51,8 @@ class Architecture:
         share_embeddings: Whether both sides share their embeddings; needs one vocabulary for both.
             With `tie_embeddings` the three matrices are one (Press and Wolf 2017, arXiv
             1608.05859).
+        copying: "off"; "follow" for words of the source as next words, see `Copying`; "hint" if its
+            marks are also a term of the readout, which then needs a hidden layer.
         embedding_bias: Whether embeddings have a bias, as in the original code.
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations, before keys, contexts and s_0 are
@@ -79,6 +81,7 @@ class Architecture:
     factored_output: bool = True
     tie_embeddings: bool = False
     share_embeddings: bool = False
+    copying: Literal["off", "follow", "hint"] = "off"
     embedding_bias: bool = True
     embedding_dropout: float = 0.0
     annotation_dropout: float = 0.0
@@ -109,6 +112,10 @@ class Architecture:
                 f"source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
                 f"{sizes[1]}, wanted the same for share_embeddings",
             )
+        has_hidden = self.readout is None or self.readout.units is not None
+        if self.copying not in ("off", "follow", *["hint"] * has_hidden):
+            wanted = "'off', 'follow' or, for a readout with a hidden layer, 'hint'"
+            raise ValueError(f"{owner}: copying is {self.copying!r}, wanted {wanted}")
         is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
         for name, fits, wanted in (

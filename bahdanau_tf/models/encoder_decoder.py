@@ -13,12 +13,13 @@ import tensorflow as tf
 from bahdanau_tf.layers import decoder
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import GRUCell, KerasCell
+from bahdanau_tf.layers.copying import Copied, Copying, CopyMemory, CopyState, Match, mixed_logits
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models.architecture import Architecture, divided, preset_arguments
-from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, TranslationModel, check_ids
+from bahdanau_tf.models.stepwise import PAD_ID, Output, StepwiseModel, TranslationModel, check_ids
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -31,6 +32,8 @@ class SourceMemory(NamedTuple):
 
     attended: decoder.StepMemory | tuple[()]  # () without a context
     first_input: tf.Tensor  # float [B, m], used in place of E y_0
+    copied: CopyMemory | tuple[()] = ()  # () if nothing is copied
+    forced: tf.Tensor | tuple[()] = ()  # float32 [B, 1, T_x], α_i in place of the model's, or NaN
 
 
 class EncoderDecoder(StepwiseModel):
@@ -94,6 +97,11 @@ class EncoderDecoder(StepwiseModel):
             tied=arguments.tie_embeddings,
             **start,
         )
+        self.copying: Any = None  # or `Copying`
+        if arguments.copying != "off":
+            hints = self.readout.pieces * (self.readout.units or 0)
+            hints = hints if arguments.copying == "hint" else 0
+            self.copying = Copying(arguments.source_vocabulary_size, hints, **start)
         for name in ("embedding_dropout", "annotation_dropout", "readout_dropout"):
             rate = getattr(arguments, name)
             setattr(self, name, keras.layers.Dropout(rate, name=name, dtype=dtype))
@@ -114,6 +122,9 @@ class EncoderDecoder(StepwiseModel):
         width = self.decoder.context_size
         context_shape = (None, width) if width else None
         build_once(self.readout, (None, self.decoder.cell.units), (None, m), context_shape)
+        if self.copying is not None:
+            width = self.readout.factor_units or self.readout.hidden_size
+            build_once(self.copying, (None, None, width))
         # These have no weights; they are built for `summary`.
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
@@ -174,6 +185,12 @@ class EncoderDecoder(StepwiseModel):
 
         Arguments as in `features`; of `words` alone, t_i is [N, l].
         """
+        return self._whole(inputs, training, words)[:2]
+
+    def _whole(
+        self, inputs: dict[str, tf.Tensor], training: bool, words: tf.Tensor | None
+    ) -> tuple[tf.Tensor, decoder.Glimpse, Match | None]:
+        """`hidden`, and what is copied."""
         encoded = self._encoded(inputs["source"], training)
         check_ids(type(self).__name__, "target", inputs["target"], self.target_vocabulary_size)
         embedded = self.target_embedding(inputs["target"])
@@ -191,8 +208,30 @@ class EncoderDecoder(StepwiseModel):
         )
         if context is not None:
             context = self.readout.context_term(context)
-        hidden = self.readout.hidden(state, previous, context)
-        return self.readout_dropout(hidden, training=training), glimpse
+        match = self.matched(inputs["source"], inputs["target"], glimpse.weights)
+        if match is not None and words is not None:
+            match = tf.nest.map_structure(lambda x: rows_at(x, words), match)
+        hidden = self.read_out(state, previous, context, match)
+        return self.readout_dropout(hidden, training=training), glimpse, match
+
+    def matched(
+        self, source: tf.Tensor, target: tf.Tensor, weights: tf.Tensor | None
+    ) -> Match | None:
+        """What is copied from the source as each target word, given α; None if nothing is."""
+        copying = self.copying
+        return None if copying is None else copying.of_sentences(source, target, weights)
+
+    def read_out(
+        self,
+        state: tf.Tensor,
+        previous: tf.Tensor,
+        context_term: tf.Tensor | None,
+        match: Match | None,
+    ) -> tf.Tensor:
+        """The readout's t_i, float [..., l]; `context_term` is C_o c_i, or None."""
+        if match is not None:
+            context_term = self.copying.hinted(context_term, match)
+        return self.readout.hidden(state, previous, context_term)
 
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
         check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
@@ -214,37 +253,62 @@ class EncoderDecoder(StepwiseModel):
 
     def features(
         self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+    ) -> tuple[tf.Tensor | Copied, tf.Tensor | None]:
         """See `TranslationModel`."""
-        hidden, glimpse = self.hidden(inputs, training, words)
-        return self.readout.features(hidden), glimpse.weights
+        hidden, glimpse, match = self._whole(inputs, training, words)
+        return self.copied(self.readout.features(hidden), match), glimpse.weights
+
+    def copied(self, features: tf.Tensor, match: Match | None) -> tf.Tensor | Copied:
+        """The features, with the odds of the source's words if there is a match."""
+        return features if match is None else self.copying.copied(features, match)
 
     def output_weights(self) -> OutputWeights:
         """The last matrix and its bias."""
         return self.readout.output_weights(self.target_embedding.embeddings)
 
-    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, decoder.DecoderState]:
+    def logits(self, features: tf.Tensor | Copied, output: Output) -> tf.Tensor:
+        """See `TranslationModel`."""
+        if isinstance(features, Copied):
+            return mixed_logits(features, output)
+        return super().logits(features, output)
+
+    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, Nest]:
         """See `TranslationModel`."""
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
         source_memory = self._attended(encoded)
         attended = self.decoder.step_memory(source_memory, self.readout.context_term)
         state = self.decoder.initial_state(states, source_memory)
-        return SourceMemory(attended, first), state
+        if self.copying is None:
+            return SourceMemory(attended, first), state
+        words = tf.repeat(tf.zeros_like(source[:, :1]), 2, 1)
+        start = CopyState(state, words, tf.zeros_like(source, tf.float32))
+        return SourceMemory(attended, first, self.copying.memory(source)), start
 
     def step(
-        self, ids: tf.Tensor, state: decoder.DecoderState, memory: SourceMemory
-    ) -> tuple[tf.Tensor, decoder.DecoderState, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: Nest, memory: SourceMemory
+    ) -> tuple[tf.Tensor | Copied, Nest, tf.Tensor | None]:
         """See `TranslationModel`."""
+        before = state
+        if self.copying is not None:
+            state = before.decoder
         is_first = ids == self.start_id
         first, embedded = memory.first_input[:, None], self.target_embedding(ids)
         previous = tf.where(is_first[..., None], first, embedded)
         glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
-        hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.context)
+        weights, match = glimpse.weights, None
+        if weights is not None:
+            weights = tf.cast(weights, tf.float32)
+        if tf.is_tensor(memory.forced):
+            weights = tf.where(tf.math.is_nan(memory.forced), weights, memory.forced)
+        if self.copying is not None:
+            last = tf.concat([ids[..., None], before.words], -1)
+            match = self.copying.match(memory.copied, last, before.weights, weights)
+            state = CopyState(state, last[..., :2], weights)
+        hidden = self.read_out(glimpse.state, as_rows(previous), glimpse.context, match)
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])
-        weights = glimpse.weights
-        return features, state, None if weights is None else tf.cast(weights, tf.float32)
+        return self.copied(features, match), state, weights
 
 
 # Rows [T_x] of weights by step; None where they are the model's own.
@@ -309,7 +373,7 @@ class _Forced:
         return (memory, self.rows), (state, tf.zeros_like(source[:, 0]))
 
     def step(self, ids: tf.Tensor, state: Nest, memory: Nest) -> tuple[tf.Tensor, Nest, tf.Tensor]:
-        """As the model's, with the row of this step if it has one."""
+        """The model's, with the row of this step if it has one."""
         (memory, rows), (state, time) = memory, state
         last = tf.shape(rows)[1] - 1
         row = tf.gather(rows, tf.minimum(time[:, 0], last), batch_dims=1)[:, None]  # [B, 1, T_x]
@@ -317,8 +381,9 @@ class _Forced:
         terms = memory.attended.terms
         forced = tf.matmul(tf.cast(tf.where(is_forced, row, 0.0), terms.dtype), terms)
         attended = memory.attended._replace(terms=tf.where(is_forced, forced, terms))
-        features, state, weights = self.model.step(ids, state, memory._replace(attended=attended))
-        return features, (state, time + 1), tf.where(is_forced, row, weights)
+        memory = memory._replace(attended=attended, forced=row)
+        features, state, weights = self.model.step(ids, state, memory)
+        return features, (state, time + 1), weights
 
 
 def _check_fit(model: EncoderDecoder) -> None:
@@ -337,6 +402,11 @@ def _check_fit(model: EncoderDecoder) -> None:
         for name, part in parts.items()
         if part is not None
     ]
+    if model.copying is not None and not model.has_alignment:
+        raise ValueError(
+            f"{type(model).__name__}: copying is on without attention weights, wanted an attention "
+            "that has them, or copying='off'"
+        )
     for name, value, other_name, other in (
         ("readout.vocabulary_size", words, "target_vocabulary_size", vocabulary),
         ("bridge.state_size", sizes, "cell.state_size", wanted),

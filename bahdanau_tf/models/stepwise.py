@@ -189,19 +189,20 @@ class StepwiseModel(keras.Model):
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
         previous = tf.pad(target[:, :-1], [[0, 0], [1, 0]], constant_values=self.start_id)
-        shapes = [[self.output_weights().kernel.shape[1]], [None]][: 1 + self.has_alignment]
-        dtypes = [tf.as_dtype(self.compute_dtype), tf.float32][: len(shapes)]
+        state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
+        example, _, aligned = self.step(previous[:, :1], state, memory)
+        outputs = [*tf.nest.flatten(example), *([] if aligned is None else [aligned])]
 
         def step(now: tuple[tf.Tensor, ...], state: Nest) -> tuple[list[tf.Tensor], Nest]:
             features, state, weights = self.step(now[0][:, tf.newaxis], state, memory)
-            outputs = zip((features, weights), dtypes, strict=False)
-            return [tf.cast(output[:, 0], dtype) for output, dtype in outputs], state
+            return [x[:, 0] for x in (*tf.nest.flatten(features), weights)[: len(outputs)]], state
 
-        state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
-        (features, *weights), _ = unroll(step, [previous], state, shapes, dtypes)
+        shapes, dtypes = [x.shape[2:] for x in outputs], [x.dtype for x in outputs]
+        parts, _ = unroll(step, [previous], state, shapes, dtypes)
+        features = tf.nest.pack_sequence_as(example, parts[: len(tf.nest.flatten(example))])
         if words is not None:
-            features = rows_at(features, words)
-        return features, weights[0] if weights else None
+            features = tf.nest.map_structure(lambda x: rows_at(x, words), features)
+        return features, None if aligned is None else parts[-1]
 
     def call(self, inputs: dict[str, Nest], training: bool = False) -> tf.Tensor:
         _check_inputs(type(self).__name__, inputs)

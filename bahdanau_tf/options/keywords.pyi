@@ -19,6 +19,7 @@ class PartOptions(KerasOptions, total=False):
     factored_output: bool
     tie_embeddings: bool
     share_embeddings: bool
+    copying: Literal["off", "follow", "hint"]
     embedding_bias: bool
     embedding_dropout: float
     annotation_dropout: float
@@ -57,6 +58,7 @@ class FitOptions(TypedDict, total=False):
     readout_dropout: float
     initialization: Literal["paper", "glorot"]
     share_embeddings: bool
+    copying: Literal["off", "follow", "hint"]
     optimizer: Literal["adadelta", "adam", "sgd"]
     learning_rate: float | None
     schedule: str

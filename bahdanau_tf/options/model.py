@@ -120,6 +120,8 @@ class ModelOptions(OptionGroup):
             seq2seq-lstm); applies to an `attention` or `cell` that takes kernel_initializer.
         share_embeddings: Whether both sides share their embeddings; needs --joint (not for
             seq2seq-lstm).
+        copying: "off"; "follow" for words of the source as next words, which carries over names and
+            numbers; "hint" if the readout also knows where copied words end (rnnsearch).
 
     Raises:
         ValueError: A value is out of range, or options contradict each other.
@@ -144,6 +146,7 @@ class ModelOptions(OptionGroup):
     readout_dropout: float = setting(0.0, _SHARE)
     initialization: Literal["paper", "glorot"] = setting("paper", used_if=_RNN)
     share_embeddings: bool = setting(False, used_if=_RNN)
+    copying: Literal["off", "follow", "hint"] = setting("off", used_if=_SEARCH)
 
     def __post_init__(self) -> None:
         super().__post_init__()

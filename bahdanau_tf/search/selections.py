@@ -365,7 +365,8 @@ def live_logits(output: Output, log_probs: tf.Tensor) -> tuple[tf.Tensor, Live |
     live = Live(tf.where(exist), tf.reshape(numbers, [-1, log_probs.shape[1]]))
 
     def live_rows(x: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.reshape(x, [-1, *x.shape[2:].as_list()]), live.places)
+        last = [size or tf.shape(x)[2 + axis] for axis, size in enumerate(x.shape[2:])]
+        return tf.gather(tf.reshape(x, [-1, *last]), live.places)
 
     logits = output.to_logits(tf.nest.map_structure(live_rows, output.values))
     return tf.cast(logits, tf.float32), live

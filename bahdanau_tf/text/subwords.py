@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
@@ -437,3 +438,22 @@ def _surface(token: bytes) -> bytes:
     if byte := tokenizer.BYTE.fullmatch(token):
         return bytes([int(byte[1], 16)])
     return token.replace(SPACE, b" ")
+
+
+def copies(source: tokenizer.Tokenizer, target: tokenizer.Tokenizer) -> np.ndarray:
+    """The target id that is spelled as each source id, for `Copying`: int32 [K_x].
+
+    It is negative for a sub-word that continues a word, and 0 if there is none, and for unknown
+    words.
+    """
+    spellings = [
+        text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy().tolist()
+        for text in (source, target)
+    ]
+    ids = {token: number for number, token in enumerate(spellings[1])}
+    table = np.array([ids.get(token, 0) for token in spellings[0]], np.int32)
+    if isinstance(source, SubwordTokenizer):
+        table *= [1 if token.startswith(SPACE) else -1 for token in spellings[0]]
+        table[source.eos_id] *= -1
+    table[[source.pad_id, source.unk_id]] = 0
+    return table

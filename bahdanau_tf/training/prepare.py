@@ -20,6 +20,7 @@ from bahdanau_tf.data.facts import doubts, few_pairs, measure
 from bahdanau_tf.data.held_out import hold_out, keys_of
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.evaluation import has_blanks
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.named import make_model, try_parts, unused_by_parts
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import TextOptions, training as options
@@ -31,6 +32,7 @@ from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.script import UNKNOWN, guess_language
+from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.words import with_added_words
@@ -153,8 +155,15 @@ def load(training: Training) -> Translator:
     if training.start.init_from is not None:
         return Translator.load(model_dir / START)
     source, target = (load_text(model_dir / side) for side in SIDES)
+    return Translator(_made(training, source, target), source, target)
+
+
+def _made(training: Training, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
+    """A new model, which knows the words that both tokenizers spell alike if it copies."""
     model = make_model(training.model, source.vocabulary_size, target.vocabulary_size)
-    return Translator(model, source, target)
+    if model.copying is not None:
+        model.copying.copies.assign(copies(source, target))
+    return model
 
 
 def files_of(training: Training) -> TrainingFiles:
@@ -183,7 +192,7 @@ def _learned(training: Training, files: TrainingFiles, pairs: int) -> Translator
     check_words(text, files)
     StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
     tokenizers = learn(text, files.train_source, files.train_target)
-    model = make_model(training.model, *(side.vocabulary_size for side in tokenizers))
+    model = _made(training, *tokenizers)
     for tokenizer, side in zip(tokenizers, SIDES, strict=True):
         tokenizer.save(training.model_dir / side)
     folder.write_settings(training.model_dir / TEXT, asdict(text))

@@ -14,6 +14,7 @@ from keras.optimizers import Optimizer
 
 from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.layers.copying import of_labels
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers import Guarded
@@ -79,7 +80,8 @@ def words_loss(
     output = model.output_weights()
     labels = tf.gather(tf.reshape(target, [-1]), words)
     weights = tf.gather(weights, words)
-    return loss.of_words(features, output.kernel, output.bias, labels, weights)
+    features, odds = of_labels(features, labels)
+    return loss.of_words(features, output.kernel, output.bias, labels, weights, odds)
 
 
 def update(
@@ -211,7 +213,10 @@ def compiled_step(
     @tf.function(jit_compile=True, autograph=False)
     def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         def cost(scale: tf.Tensor) -> tf.Tensor:
-            return loss(target, model(inputs, training=True), scale * weights)
+            features, _ = model.features(inputs, training=True)
+            features, odds = of_labels(features, target)
+            logits = model.output_weights().logits(features)
+            return tf.reduce_sum(scale * weights * loss.call(target, logits, odds))
 
         with products_in(product_dtype):
             return update(model, optimizer, cost)

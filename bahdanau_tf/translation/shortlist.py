@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.readout import OutputWeights
+from bahdanau_tf.layers.readout import OutputWeights, OutputWords
 from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
@@ -125,7 +125,7 @@ def learn_lexicon(
     """Learns a lexicon from a model's attention on known translations.
 
     A source word x gets the k target words y with id F or more that have the largest Σ α_ij over
-    all positions with x_j = x and y_i = y.
+    all positions with x_j = x and y_i = y. If the model copies words, x itself is another.
 
     Args:
         model: A trained model with attention, or an ensemble of such models.
@@ -155,6 +155,10 @@ def learn_lexicon(
     kept = rank < words
     table = np.full([source_size, words], -1, np.int32)
     table[source[kept], rank[kept]] = target[kept]
+    for member in getattr(model, "members", [model]):
+        if copying := getattr(member, "copying", None):  # each word may be copied
+            same = np.abs(copying.copies.numpy())[:, None]
+            table = np.hstack([table, np.where(same < first, -1, same)])
     return Lexicon(table, first)
 
 
@@ -214,12 +218,13 @@ def without_weights(step: Step) -> Step:
 
 
 @dataclass(eq=False)
-class Shortlist:
+class Shortlist(OutputWords):
     """Used in place of `OutputWeights` for a shortlist."""
 
     frequent: OutputWeights  # of the first F words, the same for all sentences
     kernel: tf.Tensor  # float [B, M, f], of the M own words of each sentence
     bias: tf.Tensor  # float32 [B, M], -inf for no word
+    by_word: tf.Tensor  # int32 [B, K_y], as `word_places`; 0 for words that are not in it
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits: float [B, K, f] -> float32 [B, K, F + M]."""
@@ -227,6 +232,10 @@ class Shortlist:
         own = tf.matmul(features, kernel, transpose_b=True)
         own = tf.cast(own, tf.float32) + self.bias[:, tf.newaxis]
         return tf.concat([self.frequent.logits(features), own], axis=-1)
+
+    def places(self, words: tf.Tensor) -> tf.Tensor:
+        """The places of ids, int32 [B, ...]."""
+        return tf.gather(self.by_word, words, batch_dims=1)
 
 
 def _own_weights(output: OutputWeights, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -249,16 +258,20 @@ def shortlist_step(
     every = tf.nest.flatten(output)
     frequent = [weights.first(first) for weights in every]
     own = [_own_weights(weights, words) for weights in every]
+    by_word = word_places(first, words, model.target_vocabulary_size)
+    by_word = tf.where(by_word < first + tf.shape(words)[1], by_word, 0)
 
     def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
-        memory, words, own = memory
+        memory, words, own, by_word = memory
         ids = word_ids(places, first, words)
-        short = [Shortlist(some, *rows) for some, rows in zip(frequent, own, strict=True)]
+        short = [
+            Shortlist(x, *rows, by_word=by_word) for x, rows in zip(frequent, own, strict=True)
+        ]
         short = tf.nest.pack_sequence_as(output, short)
         features, state, weights = model.step(ids, state, memory)
         return model.logits(features, short), state, weights
 
-    return step, (memory, words, own)
+    return step, (memory, words, own, by_word)
 
 
 def word_ids(places: tf.Tensor, first: int, words: tf.Tensor) -> tf.Tensor:
