@@ -265,7 +265,8 @@ def shortlist_step(
         memory, words, own, by_word = memory
         ids = word_ids(places, first, words)
         short = [
-            Shortlist(x, *rows, by_word=by_word) for x, rows in zip(frequent, own, strict=True)
+            Shortlist(some, kernel, bias, by_word)
+            for some, (kernel, bias) in zip(frequent, own, strict=True)
         ]
         short = tf.nest.pack_sequence_as(output, short)
         features, state, weights = model.step(ids, state, memory)
