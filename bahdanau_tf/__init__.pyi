@@ -29,6 +29,7 @@ from bahdanau_tf.layers import (
     Bridge as Bridge,
     ConditionalDecoder as ConditionalDecoder,
     CopyBridge as CopyBridge,
+    Copying as Copying,
     DotAttention as DotAttention,
     Encoded as Encoded,
     FixedContext as FixedContext,

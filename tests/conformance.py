@@ -141,6 +141,12 @@ def call_decoder(decoder: Any, *inputs: Any) -> Any:
     return decoder(*others, decoder.attention.memory(h))
 
 
+def call_copying(layer: Any, features: Any, energies: Any, source: Any, target: Any) -> Any:
+    """Energies are [B, T_x, 8], since the last axis of vectors has a fixed size."""
+    energies = tf.transpose(energies, [0, 2, 1])[:, : tf.shape(features)[1]]
+    return layer(features, tf.nn.softmax(tf.cast(energies, tf.float32)), source, target)
+
+
 MODEL = {"units": N, "embedding_dim": M}
 
 CASES: dict[str, Case] = {
@@ -160,6 +166,17 @@ CASES: dict[str, Case] = {
         call=call_decoder,
     ),
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
+    "Copying": Case(
+        lambda: layers.Copying(K, kernel_initializer="glorot_uniform"),
+        lambda size: (
+            unmasked(size, N),
+            vectors(size, LONGEST),
+            ids(size),
+            ids(size._replace(padding=0), 1),
+        ),
+        has_time=False,
+        call=call_copying,
+    ),
     "DotAttention": attention(layers.DotAttention),
     "FixedContext": Case(
         layers.FixedContext, lambda size: (row(size, N), row(size, N, 1)), has_time=False

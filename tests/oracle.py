@@ -30,7 +30,8 @@ def randomized(layer: Any, seed: int = 0, scale: float = 0.5) -> Any:
     """Sets every weight, biases too, to large random values."""
     random = np.random.default_rng(seed)
     for weight in layer.weights:
-        weight.assign(random.normal(0, scale, weight.shape))
+        if weight.dtype != "int32":  # a constant
+            weight.assign(random.normal(0, scale, weight.shape))
     return layer
 
 
@@ -198,6 +199,10 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         "decoder": decoder_parameters(model.decoder),
         "readout": readout_parameters(model.readout, widths, model.target_embedding.embeddings),
     }
+    if (copying := model.copying) is not None:
+        names = {"codes": "copies", "W": "kernel", "M": "mark_kernel", "b": "bias"}
+        names |= {"H": "hint_kernel"} if copying.hint_units else {}
+        p["copying"] = {letter: np.array(getattr(copying, name)) for letter, name in names.items()}
     for letter, embedding in (("x", model.source_embedding), ("y", model.target_embedding)):
         p[f"E_{letter}"] = array(embedding.embeddings)
         if embedding.bias is not None:

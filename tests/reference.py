@@ -21,6 +21,8 @@ Parameters are nested dicts of arrays:
     readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
                W_o [l, K_y] or W_o1 [l, r] and W_o2 [r, K_y] or none of
                them, b_y [K_y]
+    copying    codes [K_x]: the y of the same spelling, < 0 if it continues a word, 0 for none;
+               W [l or r, 2], M [6, 2], b [2], H [6, 2l]
     cell       for each gate g of the cell: W_g [m, n], U_g [n, n], and
                optionally C_g [c, n], b_g [n], b_Ug [n] (a bias of U_g)
 
@@ -29,6 +31,7 @@ An absent bias is zero, and so is a term whose matrix is absent.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +346,12 @@ def no_context(_query: Array, _annotations: Array, _mask: Array, _p: Params) -> 
 
 
 def readout(
-    s: Array, y: Array | None, c: Array | None, p: Params, activation: Callable = maxout
+    s: Array,
+    y: Array | None,
+    c: Array | None,
+    p: Params,
+    activation: Callable = maxout,
+    copying: Callable | None = None,
 ) -> Array:
     """Logits of the next word (A.2.2).
 
@@ -352,15 +360,61 @@ def readout(
 
     A linear readout [s ; y ; c] W is U_o, V_o and C_o, the blocks of W. s is [B, n], y the
     embedded previous word [B, m] or None, c the context [B, c] or None; the result is [B, K_y].
+    `copying` is from `copies`.
     """
-    total = p.get("b_o", 0.0)
+    hint, copied = copying() if copying else (0.0, None)
+    total = p.get("b_o", 0.0) + hint
     for name, vector in (("U_o", s), ("V_o", y), ("C_o", c)):
         if name in p and vector is not None:
             total = total + vector @ p[name]
     t = activation(total)
-    for name in ("W_o1", "W_o2", "W_o"):
-        t = t @ p[name] if name in p else t
-    return t + p.get("b_y", 0.0)
+    t = t @ p["W_o1"] if "W_o1" in p else t
+    logits = t
+    for name in ("W_o2", "W_o"):
+        logits = logits @ p[name] if name in p else logits
+    logits = logits + p.get("b_y", 0.0)
+    return copied(t, logits) if copied else logits
+
+
+# Copying.
+
+
+def matches(codes: Array, before: list[int], alpha: Array) -> tuple[Array, Array]:
+    """m [6] and f [T_x] of one word, given the codes of a sentence's words, [T_x].
+
+    The words before are y_1 .. y_{i-1}; α [T_x] is that of step i - 1.
+    """
+    marks, follower = np.zeros(6), np.zeros(len(codes))
+    for j in range(len(codes)):
+        k = 0
+        while k < min(3, j + 1, len(before)) and 0 != abs(codes[j - k]) == before[-1 - k]:
+            k += 1
+        continues = j + 1 < len(codes) and codes[j + 1] < 0
+        for length in range(k):
+            marks[2 * length + (not continues)] = 1.0
+        if continues:
+            follower[j + 1] = (0, 1, 7, 43)[k] * (alpha[j] + 0.05)
+    return marks, follower / max(follower.sum(), 1e-300)
+
+
+def copies(p: Params, x: Array, y: Array, i: int, before: Array, alpha: Array) -> Callable:
+    """What `readout` needs to copy words of x [B, T_x] as y_i, given α of steps i - 1 and i."""
+    codes = p["codes"][x]
+    rows = [matches(c, list(words[:i]), a) for c, words, a in zip(codes, y, before, strict=True)]
+    marks, follower = map(np.stack, zip(*rows, strict=True))
+
+    def mixed(t: Array, logits: Array) -> Array:
+        """l' = log(exp(l) + Σ_k exp(l_k) o), o_y = Σ_j [x_j = y] (exp(v) α_j + exp(u) f_j)."""
+        v, u = np.exp(t @ p["W"] + marks @ p["M"] + p["b"]).T
+        odds = np.zeros(logits.shape)
+        for row, words in enumerate(codes):
+            for j, word in enumerate(words):
+                if word:
+                    share = v[row] * alpha[row, j] + u[row] * follower[row, j]
+                    odds[row, abs(word)] += share
+        return np.log(np.exp(logits) + np.exp(logits).sum(-1, keepdims=True) * odds)
+
+    return lambda: (marks @ p["H"] if "H" in p else 0.0, mixed)
 
 
 # Whole models.
@@ -411,7 +465,8 @@ def forward(
     embedded = p["E_y"][y] + p.get("b_Ey", 0.0)
     if first_input is not None:
         first_input = np.broadcast_to(first_input, embedded[:, 0].shape)
-    rows = decode(p, embedded, y_mask, state, attend, order, first_input, cell, activation)
+    copying = partial(copies, p["copying"], x, y) if "copying" in p else None
+    rows = decode(p, embedded, y_mask, state, attend, order, first_input, cell, activation, copying)
     logits, weights, contexts, states = (
         None if column[0] is None else np.stack(column, axis=1)
         for column in zip(*rows, strict=True)
@@ -429,6 +484,7 @@ def decode(
     first_input: Array | None,
     cell: Callable,
     activation: Callable,
+    copying: Callable | None = None,
 ) -> list[tuple[Array, Array | None, Array | None, Array]]:
     """Returns a row (logits, weights, context, s_i) for each target word.
 
@@ -447,7 +503,7 @@ def decode(
     """
     if order not in ORDERS:
         raise ValueError(f"decode: order is {order!r}, wanted one of {ORDERS}")
-    rows = []
+    rows: list[tuple[Array, Array | None, Array | None, Array]] = []
     previous = first_input
     for i in range(embedded.shape[1]):
         read = cell_input = previous
@@ -461,7 +517,10 @@ def decode(
             context, weights = attend(output(state))
             new = cell(cell_input, state, p["decoder"], context)
         seen = new if order in ("main-text", "conditional") else state
-        logits = readout(output(seen), read, context, p["readout"], activation)
+        copied = None
+        if copying is not None:
+            copied = copying(i, rows[-1][1] if rows else 0.0 * weights, weights)
+        logits = readout(output(seen), read, context, p["readout"], activation, copied)
         state = keep(y_mask[:, i], new, state)
         rows.append((logits, weights, context, output(state)))
         previous = embedded[:, i]

@@ -25,6 +25,7 @@ from bahdanau_tf.layers.cells import (
     StackedCells as StackedCells,
     TanhCell as TanhCell,
 )
+from bahdanau_tf.layers.copying import Copying as Copying
 from bahdanau_tf.layers.decoder import (
     AttentionDecoder as AttentionDecoder,
     ConditionalDecoder as ConditionalDecoder,

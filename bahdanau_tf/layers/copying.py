@@ -220,9 +220,9 @@ def mixed_logits(copied: Copied, output: OutputWords) -> tf.Tensor:
     at = tf.reshape(at, [-1, 1])
     flat = tf.reshape(logits, [-1])
     own = tf.gather(flat, at[:, 0])
-    # Words without odds, at place 0, are written as they are.
-    changed = own + tf.math.softplus(tf.reshape(total + copied.log_odds, [-1]) - own)
-    flat = tf.tensor_scatter_nd_update(flat, at, changed)
+    # l' - l; about 0 where there is no word, at place 0.
+    more = tf.math.softplus(tf.reshape(total + copied.log_odds, [-1]) - own)
+    flat = tf.tensor_scatter_nd_add(flat, at, more)
     return tf.ensure_shape(tf.reshape(flat, shape), logits.shape)
 
 

@@ -54,6 +54,12 @@ def search(**options: Any) -> RNNSearch:
     return RNNSearch(K_X, K_Y, **arguments)
 
 
+def copying(**options: Any) -> RNNSearch:
+    model = search(**options)
+    model.copying.copies.assign([0, 0, 2, -8, 7, -1, 0, 3, -6, 4, 5])  # x_j as words of the target
+    return model
+
+
 def encdec(**options: Any) -> RNNEncDec:
     return RNNEncDec(K_X, K_Y, **{**SIZES, **options})
 
@@ -106,6 +112,8 @@ VARIANTS = {
     ),
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
     "linear-readout": lambda: search(readout=layers.LinearReadout(K_Y, factor_units=3)),
+    "copying": lambda: copying(copying="follow"),
+    "copying-hints": lambda: copying(copying="hint", factored_output=False, step_order="appendix"),
     "forward-encoder": lambda: search(
         encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)), bridge=layers.ForwardBridge(N, M)
     ),

@@ -228,29 +228,42 @@ def test_pair_maximum_passes_gradients_of_ties_to_the_first():
 def loss_of_all(
     loss: TokenCrossentropy, factors: list[tf.Tensor], labels: Any, weights: Any
 ) -> tf.Tensor:
-    features, kernel, bias = factors
-    return loss(labels, tf.matmul(features, kernel, transpose_b=True) + bias, weights)
+    features, kernel, bias, *odds = factors
+    logits = tf.matmul(features, kernel, transpose_b=True) + bias
+    if not odds:
+        return loss(labels, logits, weights)
+    log_probs = tf.nn.log_softmax(logits)
+    of_label = tf.gather(log_probs, labels, batch_dims=1)
+    copied = tf.math.log((tf.exp(of_label) + tf.exp(odds[0])) / (1 + tf.exp(odds[1])))
+    smoothing, uniform = loss.label_smoothing, tf.reduce_mean(log_probs, -1)
+    each = (1 - smoothing) * copied + smoothing * uniform
+    return -tf.reduce_sum(weights * each) / loss.divisor
 
 
 SMOOTHED = {"label_smoothing": 0.1, "divisor": 3.0}
 
 
 @pytest.mark.parametrize(
-    ("options", "chunk_logits", "words"),
+    ("options", "chunk_logits", "words", "copies"),
     [
-        *(({}, *sizes) for sizes in ((2**24, 0), (3 * K, 7), (1, 1))),
-        *((SMOOTHED, *sizes) for sizes in ((2**24, 7), (3 * K, 7), (1, 7))),
+        *(({}, *sizes) for sizes in ((2**24, 0, 0), (3 * K, 7, 0), (1, 1, 0), (3 * K, 7, 1))),
+        *((SMOOTHED, *sizes) for sizes in ((2**24, 7, 1), (3 * K, 7, 0), (1, 7, 0))),
     ],
 )
-def test_loss_in_chunks_equals_loss_of_all_logits(monkeypatch, options, chunk_logits, words):
+def test_loss_in_chunks_equals_loss_of_all_logits(
+    monkeypatch, options, chunk_logits, words, copies
+):
     monkeypatch.setattr(losses, "CHUNK_LOGITS", chunk_logits)
     loss = TokenCrossentropy(**options)
     shapes = ((words, N), (K, N), (K,))
+    shapes += ((words,), (words,)) * copies
     factors = [tf.cast(normal(*s, seed=9), tf.float32) for s in shapes]
     labels = tf.constant(np.arange(words) % K, tf.int32)
     weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
     gradients = {}
-    chunks = tf.function(lambda: loss.of_words(*factors, labels, weights), autograph=False)
+    chunks = tf.function(
+        lambda: loss.of_words(*factors[:3], labels, weights, factors[3:]), autograph=False
+    )
     for name, function in (
         ("chunks", chunks),
         ("all", lambda: loss_of_all(loss, factors, labels, weights)),
@@ -294,13 +307,18 @@ MODELS: dict[str, dict[str, Any]] = {
     "main-text": {"step_order": "main-text"},
     "tied": {"tie_embeddings": True},
     "no-attention": {"attention": layers.FixedContext()},
+    "copying": {"copying": "hint", "step_order": "conditional"},
     "readout": {"readout": layers.LinearReadout(K, terms=("state",))},
     "lstm": {"cell": layers.LSTMCell(N), "bridge": layers.ZeroBridge([N, N], M)},
 }
+QUICK = "original", "copying"
 
 
 def make_model(**options: Any) -> Any:
-    return randomized(RNNSearch(K, K, N, M, A, 4, **options), 3)
+    model = randomized(RNNSearch(K, K, N, M, A, 4, **options), 3)
+    if model.copying is not None:
+        model.copying.copies.assign([0, *(word * (-1) ** word for word in range(1, K))])
+    return model
 
 
 def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
@@ -316,12 +334,13 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "name", ["original", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:])]
+    "name", [*QUICK, *(pytest.param(x, marks=pytest.mark.slow) for x in MODELS if x not in QUICK)]
 )
 def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch, name):
     model = make_model(**MODELS[name])
     inputs, target, weights = make_batch()
-    loss = TokenCrossentropy(label_smoothing=0.1)
+    # Keras' loss smooths what is copied, too.
+    loss = TokenCrossentropy(label_smoothing=0.1 * (model.copying is None))
     variables = [v.value for v in model.trainable_variables]
 
     def gradients(cost_of: Callable[[], tf.Tensor]) -> list[tf.Tensor]:
