@@ -20,7 +20,6 @@ MARKS = 2 * SUFFIX
 LENGTHS = (1.0, 6.0, 36.0)  # added for matches of 1, 2 and 3 words: w = 1, 7, 43
 NEAR = 0.05  # added to α, so that a position without weight is followed, too
 TINY = 1e-30  # odds of nothing
-NEVER = -1e9  # log odds of a word that the source lacks
 
 
 class CopyMemory(NamedTuple):
@@ -224,15 +223,3 @@ def mixed_logits(copied: Copied, output: OutputWords) -> tf.Tensor:
     more = tf.math.softplus(tf.reshape(total + copied.log_odds, [-1]) - own)
     flat = tf.tensor_scatter_nd_add(flat, at, more)
     return tf.ensure_shape(tf.reshape(flat, shape), logits.shape)
-
-
-def of_labels(features: Nest, labels: tf.Tensor) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
-    """The features alone; and, if words are copied, log Σ_j [x_j = y_i] o_ij and log Σ_j o_ij.
-
-    The labels are y_i, int32 [...].
-    """
-    if not isinstance(features, Copied):
-        return features, ()
-    is_label = features.words == tf.cast(labels, tf.int32)[..., None]
-    of_label = tf.reduce_max(tf.where(is_label, features.log_odds, NEVER), -1)
-    return features.features, (of_label, tf.reduce_logsumexp(features.log_odds, -1))

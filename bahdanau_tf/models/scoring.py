@@ -9,10 +9,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.layers.copying import Copied
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
+NEVER = -1e9  # log odds of a word that the source lacks
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 
@@ -48,6 +50,18 @@ def log_probs_and_alignment(
     log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
     alignment = None if alignment is None else tf.cast(alignment, tf.float32)
     return tf.reshape(log_probs, tf.shape(target)), alignment
+
+
+def of_labels(features: Nest, labels: tf.Tensor) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+    """The features alone; and, if words are copied, log Σ_j [x_j = y_i] o_ij and log Σ_j o_ij.
+
+    The labels are y_i, int32 [...].
+    """
+    if not isinstance(features, Copied):
+        return features, ()
+    is_label = features.words == tf.cast(labels, tf.int32)[..., None]
+    of_label = tf.reduce_max(tf.where(is_label, features.log_odds, NEVER), -1)
+    return features.features, (of_label, tf.reduce_logsumexp(features.log_odds, -1))
 
 
 def token_log_probs(

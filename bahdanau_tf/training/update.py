@@ -14,8 +14,8 @@ from keras.optimizers import Optimizer
 
 from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.layers.copying import of_labels
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models.scoring import of_labels
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
