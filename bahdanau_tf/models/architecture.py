@@ -115,7 +115,7 @@ class Architecture:
         has_hidden = self.readout is None or self.readout.units is not None
         if self.copying not in ("off", "follow", *["hint"] * has_hidden):
             wanted = "'off', 'follow' or, for a readout with a hidden layer, 'hint'"
-            raise ValueError(f"{owner}: copying is {self.copying!r}, wanted {wanted}")
+            raise Refusal(owner, f"copying is {self.copying!r}, wanted {wanted}")
         is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
         for name, fits, wanted in (

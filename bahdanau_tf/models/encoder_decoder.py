@@ -403,9 +403,9 @@ def _check_fit(model: EncoderDecoder) -> None:
         if part is not None
     ]
     if model.copying is not None and not model.has_alignment:
-        raise ValueError(
-            f"{type(model).__name__}: copying is on without attention weights, wanted an attention "
-            "that has them, or copying='off'"
+        raise Refusal(
+            type(model).__name__,
+            "copying is on without attention weights, wanted an attention that has them",
         )
     for name, value, other_name, other in (
         ("readout.vocabulary_size", words, "target_vocabulary_size", vocabulary),
