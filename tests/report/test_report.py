@@ -661,29 +661,6 @@ def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, fla
     assert [path.name for path in out.glob("*")] in ([], ["data"])
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["--train_flag=--sample_subwords"],
-        ["--train_flag=--seed=3", "--train_systems=LSTM forward,LSTM reversed 1"],
-    ],
-)
-def test_flags_that_suit_what_train_chooses_are_taken(capfd, tmp_path, monkeypatch, more):
-    """For a corpus of one's own it chooses sub-words."""
-
-    def trained(*_: object) -> None:
-        raise ValueError("training was started")
-
-    monkeypatch.setattr(trainings, "train_all", trained)
-    text = tmp_path / "text"
-    text.write_text("a b\n")
-    sides = ("train_source", "train_target", "dev_source", "dev_target")
-    files = [f"--{side}={text}" for side in (*sides, "source", "reference")]
-    out = f"--out_dir={tmp_path / 'out'}"
-    assert main(["report", "--full", out, *files, *more]) == 2
-    assert "training was started" in capfd.readouterr().err
-
-
 @pytest.mark.slow
 def test_the_quick_report_is_written_twice_with_one_training(tmp_path, monkeypatch, capsys):
     """Trains for seconds and writes a report; then again without training."""
