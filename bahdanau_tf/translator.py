@@ -27,8 +27,6 @@ from bahdanau_tf.translation.protocol import StringTranslator, Work
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
 
-ATTEMPTS = 3  # to load a folder that is being replaced
-
 
 class Translator(StringTranslator):
     """A model with the tokenizers of both sides: from strings to strings.
@@ -391,10 +389,12 @@ class Translator(StringTranslator):
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
         """Reads what `save` wrote; load only what you trust.
 
-        Your own classes are found if their modules have been imported.
+        Your own classes are found if their modules have been imported. If a training replaces the
+        folder at the same time, the new one is read.
 
         Args:
-            directory: The folder; or that of a training, whose best model is in its folder `best`.
+            directory: The folder; that of a training, whose best model is in its folder `best`; or
+                the name of a pretrained translator.
 
         Raises:
             ValueError: The folder holds no translator, or none yet, or that of a newer version of
@@ -440,23 +440,3 @@ def _unpacked(translator_class: type[Translator], files: Mapping[str, bytes]) ->
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(contents)
         return translator_class.load(folder)
-
-
-def load_best(folder: str | os.PathLike[str]) -> Translator:
-    """Loads the best model of a training folder, or a saved translator.
-
-    If training replaces it at the same time, the new one is loaded. Raises ValueError if the folder
-    holds no translator, or none yet.
-    """
-    for _ in range(ATTEMPTS):
-        best = saved.best_folder(folder)
-        before = saved.identity(best)
-        try:
-            translator = Translator.load(best)
-        except (OSError, ValueError):
-            if saved.identity(best) == before:
-                raise
-        else:
-            if saved.identity(best) == before:
-                return translator
-    return Translator.load(saved.best_folder(folder))

@@ -5,7 +5,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.training import Recipe, Training, TrainingFiles, callbacks, loop, update
+from bahdanau_tf.training import Recipe, Training, TrainingResult, callbacks, loop, update
 from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.prepare import prepare
+from bahdanau_tf.training.prepare import load, prepare
 
 RECIPE = Recipe(
     optimizer="adam",
@@ -35,8 +35,37 @@ LETTERS = "abcdefgh"
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 
 
+@dataclass(frozen=True)
+class TextFiles:
+    """The files of a training text and of a dev text, which may be missing."""
+
+    train_source: str
+    train_target: str
+    dev_source: str | None = None
+    dev_target: str | None = None
+
+    @property
+    def paths(self) -> dict[str, str]:
+        return {name: path for name, path in asdict(self).items() if path}
+
+    @property
+    def corpus(self) -> ParallelCorpus:
+        return ParallelCorpus(self.train_source, self.train_target)
+
+    @property
+    def dev(self) -> ParallelCorpus | None:
+        return ParallelCorpus(self.dev_source, self.dev_target) if self.dev_source else None
+
+
+def train(
+    translator: Translator, files: TextFiles, recipe: Recipe, model_dir: Path, **others: Any
+) -> TrainingResult:
+    """Trains on files."""
+    return loop.train(translator, files.corpus, recipe, model_dir, dev=files.dev, **others)
+
+
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> TrainingFiles:
+def files(tmp_path_factory) -> TextFiles:
     folder = tmp_path_factory.mktemp("text")
     chance = np.random.default_rng(3)
     lines = [" ".join(chance.choice(list(LETTERS), chance.integers(1, 7))) for _ in range(80)]
@@ -46,7 +75,7 @@ def files(tmp_path_factory) -> TrainingFiles:
             path = folder / f"{name}.{side}"
             path.write_text("".join(f"{change(line)}\n" for line in part))
             paths[f"{name}_{side}"] = str(path)
-    return TrainingFiles(**paths)
+    return TextFiles(**paths)
 
 
 def make_translator(dropout: float = 0.0) -> Translator:
@@ -180,18 +209,18 @@ def stand_in_for_learning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "evaluate", stand_in_evaluate)
 
 
-def asked(files: TrainingFiles, folder: Path, **user_options: Any) -> Training:
+def asked(files: TextFiles, folder: Path, **user_options: Any) -> Training:
     """A training of which no option is chosen."""
-    texts = {name: path for name, path in asdict(files).items() if path}
     if files.dev_source:
         user_options["dev_source"] = files.dev_source
-    return Training(texts, folder, user_options, recipe_name="paper")
+    return Training(files.paths, folder, user_options, recipe_name="paper")
 
 
 def prepared(training: Training) -> Translator:
     """What is to be trained."""
     with locked(training.model_dir):
-        return prepare(training)[1]
+        prepare(training)
+        return load(training.recall())
 
 
 def weights(translator: Translator) -> list[np.ndarray]:

@@ -29,8 +29,8 @@ import numpy as np
 import tensorflow as tf
 from test_minimal_model import block
 
-from bahdanau_tf import Recipe, StepwiseModel, Translator, Vocabulary, WordTokenizer, train
-from bahdanau_tf.training import TrainingFiles, callbacks
+from bahdanau_tf import Recipe, StepwiseModel, Translator, Vocabulary, WordTokenizer
+from bahdanau_tf.training import callbacks
 from bahdanau_tf.training.cluster import strategy_of_environment
 
 
@@ -96,8 +96,8 @@ def run(
     recorder = Recorder(signal, signal_at)
     text = Path(folder)
     sides = ("train.a", "train.b", "dev.a", "dev.b")
-    files = TrainingFiles(*(str(text / side) for side in sides))
-    result = train(translator, files, Recipe(**recipe), model_dir, callbacks=[recorder])
+    files = letters.TextFiles(*(str(text / side) for side in sides))
+    result = letters.train(translator, files, Recipe(**recipe), model_dir, callbacks=[recorder])
     np.savez(
         text / f"{name}.npz",
         *(weight.numpy() for weight in translator.model.trainable_weights),

@@ -97,9 +97,9 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
     """Loads models of one class and of a direction; raises ValueError if one is not."""
-    from bahdanau_tf.translator import load_best
+    from bahdanau_tf.translator import Translator
 
-    loaded = [load_best(folder) for folder in folders]
+    loaded = [Translator.load(folder) for folder in folders]
     for folder, translator in zip(folders, loaded, strict=True):
         kind, first = (type(x.model).__name__ for x in (translator, loaded[0]))
         for text in translator.source_texts:

@@ -116,10 +116,10 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """Loads the best model of --model_dir, for --threads, with the search flags if any."""
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.text import Dictionary
-    from bahdanau_tf.translator import Translator, load_best
+    from bahdanau_tf.translator import Translator
 
     use_threads(flags.threads)
-    translators = [load_best(folder) for folder in flags.model_dir]
+    translators = [Translator.load(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)

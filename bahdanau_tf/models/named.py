@@ -61,29 +61,23 @@ def _make_parts(options: ModelOptions) -> dict[str, Any]:
     return parts
 
 
-def unused_by_parts(options: ModelOptions) -> dict[str, str]:
-    """The options that the named parts do not use, and the flag behind it.
-
-    Raises ValueError if a class is not found, or is not such a part.
-    """
-    _make_parts(options)  # raises first for wrong names
-    return {
-        _SIZES[part]: named(part, name)
-        for part, name in options.named_parts.items()
-        if not accepted(_class(part, name), {"units": None})
-    }
-
-
-def try_parts(options: ModelOptions) -> None:
+def try_parts(options: ModelOptions) -> dict[str, str]:
     """Makes and runs a model, if classes of parts are named.
+
+    Returns the options that the parts do not use, and the flag behind each.
 
     Raises ValueError, which names the class, if one is not found, is not such a part, or fails. A
     part is not blamed for an error that also occurs without it, and no part for a lack of memory.
     """
     names = options.named_parts
-    _make_parts(options)
+    _make_parts(options)  # raises first for wrong names
+    unused = {
+        _SIZES[part]: named(part, name)
+        for part, name in names.items()
+        if not accepted(_class(part, name), {"units": None})
+    }
     if not names or (error := _failure(options)) is None:
-        return
+        return unused
 
     def without(*parts: str) -> Exception | None:
         nothing: Any = dict.fromkeys(parts)

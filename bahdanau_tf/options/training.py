@@ -113,7 +113,11 @@ def write_options(
 
 
 def change_options(path: Path, values: Mapping[str, object]) -> None:
-    """Gives options in such a file other values, at its end."""
+    """Gives options in such a file, if there is one, other values, at its end."""
+    before = read_options(path) if path.is_file() else values
+    values = {name: value for name, value in values.items() if before.get(name) != value}
+    if not values:
+        return
     old = re.compile(rf"\s*--?({'|'.join(values)})=.*")
     lines = path.read_text("utf-8").rstrip("\n").split("\n")
     lines = [line for line in lines if not old.fullmatch(line)]
@@ -121,11 +125,11 @@ def change_options(path: Path, values: Mapping[str, object]) -> None:
     _write(path, [*lines, *([] if title in lines else ["", title]), *_flags(values)])
 
 
-def write_texts(path: Path, texts: Mapping[str, str]) -> None:
+def write_texts(path: Path, texts: Mapping[str, str | None]) -> None:
     """Writes the paths of the text files of a training, unless they are there."""
     lines = [
         "# The text files of this training, for commands that name none.",
-        *_flags({name: Path(text).absolute() for name, text in texts.items()}),
+        *_flags({name: Path(text).absolute() for name, text in texts.items() if text}),
     ]
     if not path.is_file() or path.read_text("utf-8").split("\n")[:-1] != lines:
         _write(path, lines)

@@ -15,7 +15,7 @@ from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
-from bahdanau_tf.translator import Translator, load_best
+from bahdanau_tf.translator import Translator
 
 KINDS = {"RNNSearch": "RNNsearch", "RNNEncDec": "RNNencdec", "Seq2SeqLSTM": "LSTM"}
 OUTSIDE = "outside system"
@@ -123,7 +123,7 @@ def measure(
     system of the paper always corresponds to it. The paper's order is kept.
     """
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
-    models = {name: load_best(folder) for name, folder in folders.items()}
+    models = {name: Translator.load(folder) for name, folder in folders.items()}
     is_known = evaluation.known_sentences([*models.values()], *test[:2])
     by_words = any(model.habits.longest_words for model in models.values())
     limit = "longest_words" if by_words else "longest"

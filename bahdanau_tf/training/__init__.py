@@ -11,7 +11,7 @@ from bahdanau_tf.options import Recipe as Recipe
 from bahdanau_tf.system import imports
 
 if TYPE_CHECKING:
-    from bahdanau_tf.training.ask import Training as Training, TrainingFiles as TrainingFiles
+    from bahdanau_tf.training.ask import Training as Training
     from bahdanau_tf.training.folder import locked as locked
     from bahdanau_tf.training.keywords import fit as fit
     from bahdanau_tf.training.loop import train as train

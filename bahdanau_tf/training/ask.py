@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
-from bahdanau_tf.evaluation.scores import check_monitor
+from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_monitor
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
 from bahdanau_tf.options.choices import (
     TYPICAL,
@@ -25,45 +25,6 @@ from bahdanau_tf.options.choices import (
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.ranges import named
-
-
-@dataclass(frozen=True)
-class TrainingFiles:
-    """Paths of parallel text, one sentence per line, plain or .gz.
-
-    Attributes:
-        train_source: The training set, source side.
-        train_target: The training set, target side.
-        dev_source: The dev set, by which the best model is chosen, or None.
-        dev_target: Its translation, or None.
-
-    Raises:
-        ValueError: One of `dev_source` and `dev_target` is None.
-    """
-
-    train_source: str
-    train_target: str
-    dev_source: str | None = None
-    dev_target: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.dev_source is None) != (self.dev_target is None):
-            raise ValueError(
-                f"TrainingFiles: dev_source is {self.dev_source!r} and "
-                f"dev_target {self.dev_target!r}, wanted both or neither"
-            )
-
-    @cached_property
-    def corpus(self) -> ParallelCorpus:
-        """The training set, indexed when it is first used."""
-        return ParallelCorpus(self.train_source, self.train_target)
-
-    @cached_property
-    def dev(self) -> ParallelCorpus | None:
-        """The dev set, or None."""
-        if self.dev_source is None or self.dev_target is None:
-            return None
-        return ParallelCorpus(self.dev_source, self.dev_target)
 
 
 @dataclass(frozen=True)
@@ -124,7 +85,7 @@ class Training:
         recipe, start = Recipe.of(values), StartOptions.of(values)
         unused = recipe.unused()
         if start.init_from is None:
-            self.refuse(["added_words"], f"without {named('init_from')}")
+            options.refuse(self.user_options, ["added_words"], f"without {named('init_from')}")
             text, model = TextOptions.of(values), ModelOptions.of(values)
             unused = text.unused() | model.unused() | unused
             if recipe.risk_samples:
@@ -132,9 +93,13 @@ class Training:
                     f"{named('risk_samples')} needs {named('init_from')}, a trained model"
                 )
         else:
-            self.refuse(options.OF_MODEL, f"with {named('init_from')}, whose model has its own")
+            options.refuse(
+                self.user_options,
+                options.OF_MODEL,
+                f"with {named('init_from')}, whose model has its own",
+            )
         for name, where in unused.items():
-            self.refuse([name], f"with {where}")
+            options.refuse(self.user_options, [name], f"with {where}")
         if model.share_embeddings and not text.joint:
             raise ValueError(f"{named('share_embeddings')} needs {named('joint')}, one vocabulary")
         has_dev = "dev_source" in self.user_options or bool(start.dev_pairs)
@@ -142,17 +107,13 @@ class Training:
             where = f"without {named('dev_source')} or {named('dev_pairs')}"
             if "dev_pairs" in self.user_options:
                 where = f"with {named('dev_pairs', 0)}, without a dev text"
-            self.refuse(options.OF_DEV_TEXT, where)
+            options.refuse(self.user_options, options.OF_DEV_TEXT, where)
         if not has_dev and recipe.schedule == "plateau":
             raise ValueError(
                 f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
                 f"{named('dev_pairs')}"
             )
         return text, model, recipe, start
-
-    def refuse(self, names: Collection[str], where: str) -> None:
-        """Raises a ValueError if the user gave one of some options that have no effect, and why."""
-        options.refuse(self.user_options, names, where)
 
     def values(self, without: Collection[str] = ()) -> dict[str, Any]:
         """The values of all options that have an effect, by name, `without` some."""
@@ -165,23 +126,36 @@ class Training:
         return {n: v for n, v in values.items() if n not in unused and v is not None}
 
     @cached_property
-    def files(self) -> TrainingFiles:
-        """The text files; the columns of a table are files in the folder."""
+    def paths(self) -> dict[str, str]:
+        """The paths of the text files, as `texts`; the columns of a table are in the folder."""
         paths = dict(self.texts)
         for name in self.tables:
             paths |= column_paths(self.model_dir, name)
-        return TrainingFiles(**paths)
+        return paths
 
     @property
-    def is_begun(self) -> bool:
-        """Whether the training was begun before; else it is new."""
-        return is_begun(self.model_dir)
+    def dev_pairs(self) -> int:
+        """The number of pairs to hold out as the dev text."""
+        return 0 if "dev_source" in self.user_options else self.start.dev_pairs
+
+    def corpora(self) -> tuple[ParallelCorpus, ParallelCorpus | None]:
+        """Indexes the training text, and the dev text if the user has one."""
+        return _corpora(self.paths)
+
+    def divided(self) -> tuple[ParallelCorpus, ParallelCorpus | None]:
+        """Indexes the texts to train on: in the folder, if pairs were held out."""
+        if not self.dev_pairs:
+            return self.corpora()
+        folder = self.model_dir / DIVIDED
+        return _corpora({name: str(folder / name.replace("_", ".")) for name in options.TEXTS})
 
     def check(self) -> None:
         """Raises a ValueError for mistakes that can be found before any text is read."""
         for owner in options.OWNERS:
             owner.check(self.user_options)
         check_monitor(self.user_options.get("monitor", Recipe.monitor))
+        if tokenize := {**self.defaults, **self.user_options}.get("tokenize"):
+            bleu_metric(ScoreOptions(tokenize))  # raises if there is none
         check_folder("model_dir", str(self.model_dir))
         check_outside_models("model_dir", str(self.model_dir))
         for name, path in self.texts.items():
@@ -206,7 +180,7 @@ class Training:
                     f"{named('model_dir')} to start a new one"
                 )
         if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
-            self.refuse(["dev_pairs"], f"with {named('dev_source')}")
+            options.refuse(self.user_options, ["dev_pairs"], f"with {named('dev_source')}")
         if self.recipe_name is not None or not (self.model_dir / options.FILE).is_file():
             _ = self.chosen(TYPICAL).recipe  # else the options of the folder count
 
@@ -285,6 +259,11 @@ class Training:
         return replace(self, recalled=recalled)
 
 
+def _corpora(paths: Mapping[str, str]) -> tuple[ParallelCorpus, ParallelCorpus | None]:
+    train, dev = ([paths.get(f"{name}_{side}") for side in SIDES] for name in ("train", "dev"))
+    return ParallelCorpus(*map(str, train)), ParallelCorpus(*map(str, dev)) if all(dev) else None
+
+
 def is_begun(model_dir: Path) -> bool:
     """Whether a folder has a model or a checkpoint; else it is new.
 
@@ -295,6 +274,7 @@ def is_begun(model_dir: Path) -> bool:
     return any(any(model_dir.glob(path)) for path in models)
 
 
+DIVIDED = "text"  # in the folder: texts of which pairs were held out
 GIVEN = "given_texts"  # in the folder: sentences that were not in files
 
 

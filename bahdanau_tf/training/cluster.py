@@ -14,9 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.training.checkpoints import explain_tensorflow_errors
 
@@ -148,6 +150,44 @@ def _sum_over_workers(
         return strategy.experimental_local_results(strategy.run(of_replica))[0]
 
     return summed
+
+
+def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
+    """The strategy in whose scope a model was made; raises ValueError if called in a scope."""
+    if tf.distribute.has_strategy():
+        raise Refusal(
+            "train",
+            "called in a strategy.scope(), wanted the model made in the scope and train called "
+            "outside it, like fit",
+        )
+    return model.distribute_strategy
+
+
+STEP = 2654435761  # between the seeds of two replicas; prime
+
+
+def vary_noise(model: keras.Model) -> None:
+    """Gives each replica dropout of its own, drawn from the common seeds.
+
+    Replica 0, whose seeds are in the checkpoints, keeps them.
+    """
+    strategy = model.distribute_strategy
+    if strategy.num_replicas_in_sync == 1:
+        return
+    seeds = [
+        seed.value
+        for seed in model.non_trainable_variables
+        if seed.aggregation == "none"  # each replica has its own
+    ]
+    common = [tf.identity(seed) for seed in seeds]
+
+    def set_own() -> None:
+        replica = tf.distribute.get_replica_context()
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        for seed, value in zip(seeds, common, strict=True):
+            seed.assign(value + tf.stack([STEP * number, 0]))
+
+    tf.function(lambda: strategy.run(set_own), autograph=False)()
 
 
 VARIABLE = "TF_CONFIG"

@@ -177,7 +177,7 @@ def fit(
             result = run(asked, callbacks)
         except BaseException as error:
             is_unknown = model_dir is None or isinstance(error, KeyboardInterrupt)
-            if is_unknown and asked.is_begun:
+            if is_unknown and is_begun(folder):
                 undo.pop_all()
                 StatusLine().note(f"{resume} from its last checkpoint")
             raise

@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import coverage, longer_sides, stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation.scores import (
     ScoreOptions,
     bleu_metric,
@@ -26,13 +26,19 @@ from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.training import callbacks as own, update as updates
-from bahdanau_tf.training.ask import Training, TrainingFiles
+from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
-from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
+from bahdanau_tf.training.cluster import (
+    Cluster,
+    several_workers,
+    strategy_of,
+    strategy_of_environment,
+    vary_noise,
+)
 from bahdanau_tf.training.folder import FREE, ModelFolder, check_alike, locked, of_training
-from bahdanau_tf.training.prepare import files_of, in_effect, load, prepare
+from bahdanau_tf.training.prepare import load, prepare
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
-from bahdanau_tf.training.schedule import Schedule, make_optimizer
+from bahdanau_tf.training.schedule import Schedule, make_optimizer, updates_per_epoch
 from bahdanau_tf.translator import Translator
 
 Batches: TypeAlias = "Iterator[tuple[Any, ...]]"
@@ -44,52 +50,49 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
     This is what `fit` and the command `train` do.
     """
     if several_workers():
-        training.refuse(["accumulate"], "with several workers in TF_CONFIG")
+        options.refuse(training.user_options, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(training.threads)  # before any operation of TensorFlow
     strategy = strategy_of_environment()
     cluster = Cluster(strategy)
-    tokenize = {**training.defaults, **training.user_options}.get("tokenize")
-    if tokenize is not None:
-        bleu_metric(ScoreOptions(tokenize))  # raises if there is none
     with contextlib.ExitStack() as until_over:
         if cluster.is_chief:
             until_over.enter_context(locked(training.model_dir))
-            training, translator, files = prepare(training)
+            corpus, dev = prepare(training)
         cluster.wait()
+        training = training.recall()
         if not cluster.is_chief:
-            training = training.recall()
-            files = files_of(training)
-        if not cluster.is_chief or strategy.num_replicas_in_sync > 1:
-            with strategy.scope():
-                translator = load(training)
-        remember = keras.callbacks.LambdaCallback(
-            on_train_begin=lambda _: _remember(training, files) if cluster.is_chief else None
-        )
-        every = [remember, *callbacks]
+            corpus, dev = training.divided()
+        with strategy.scope():
+            translator = load(training)
+
+        def remember(_: object) -> None:
+            """Writes texts and options for runs that resume without naming them."""
+            values = training.values(without=() if dev else options.OF_DEV_TEXT)
+            free = {name: values[name] for name in FREE if name in values}
+            options.change_options(training.model_dir / options.FILE, free)
+            options.write_texts(training.model_dir / options.TEXTS_FILE, training.paths)
+
+        every = [*callbacks]
+        if cluster.is_chief:
+            every = [keras.callbacks.LambdaCallback(on_train_begin=remember), *every]
         return train(
-            translator, files, training.recipe, training.model_dir, training.tensorboard, every
+            translator,
+            corpus,
+            training.recipe,
+            training.model_dir,
+            dev=dev,
+            tensorboard=training.tensorboard,
+            callbacks=every,
         )
-
-
-def _remember(training: Training, files: TrainingFiles) -> None:
-    """Writes texts and options for runs that resume without naming them."""
-    texts = {name: path for name, path in asdict(training.files).items() if path}
-    options.write_texts(training.model_dir / options.TEXTS_FILE, texts)
-    file = training.model_dir / options.FILE
-    if not file.is_file():
-        return  # `train` in Python made the folder
-    values = in_effect(training, has_dev=files.dev_source is not None)
-    before = options.read_options(file)
-    changed = {n: values[n] for n in FREE if n in values and values[n] != before.get(n)}
-    if changed:
-        options.change_options(file, changed)
 
 
 def train(
     translator: Translator,
-    files: TrainingFiles,
+    corpus: ParallelCorpus,
     recipe: Recipe,
     model_dir: str | os.PathLike[str],
+    *,
+    dev: ParallelCorpus | None = None,
     tensorboard: bool = False,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> TrainingResult:
@@ -108,9 +111,10 @@ def train(
 
     Args:
         translator: Model and tokenizers; the model's weights change.
-        files: The training and dev sets.
+        corpus: The training set.
         recipe: The options of training.
         model_dir: A folder; created if it does not exist.
+        dev: The dev set, by which the best model is chosen.
         tensorboard: Whether to write curves and pictures for TensorBoard to the folder
             `tensorboard` in it.
         callbacks: Your own; called at start and end of training, epochs and batches. For them an
@@ -124,21 +128,22 @@ def train(
         `TrainingResult`.
 
     Raises:
-        ValueError: `files`, `recipe` or a callback is of another class, the files do not match,
-            `model_dir` holds another model, another process trains in it, or its best model would
-            be lost. Nothing is written then. Or too many updates in a row were skipped, since their
-            loss or gradient was not finite. Or it was called in the scope of a strategy, or another
-            machine has different settings.
+        ValueError: `corpus`, `dev`, `recipe` or a callback is of another class, `model_dir` holds
+            another model, another process trains in it, or its best model would be lost. Nothing is
+            written then. Or too many updates in a row were skipped, since their loss or gradient
+            was not finite. Or it was called in the scope of a strategy, or another machine has
+            different settings.
         OSError: A file cannot be read, `model_dir` cannot be written to, or another machine has
             ended; what was written before is kept.
     """
     check_callbacks("train", callbacks)
-    for name, value, kind in (("files", files, TrainingFiles), ("recipe", recipe, Recipe)):
-        if not isinstance(value, kind):
+    kinds = {"corpus": ParallelCorpus, "dev": ParallelCorpus, "recipe": Recipe}
+    for (name, kind), value in zip(kinds.items(), (corpus, dev, recipe), strict=True):
+        if not (isinstance(value, kind) or (name == "dev" and value is None)):
             raise ValueError(f"train: {name} is {value!r}, wanted a {kind.__name__}")
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
-    run = make_run(translator, files, recipe, Path(model_dir))
+    run = make_run(translator, corpus, dev, recipe, Path(model_dir))
     with contextlib.ExitStack() as until_over:
         if run.cluster.is_chief:
             until_over.enter_context(locked(run.folder.path))
@@ -203,14 +208,20 @@ def build_callbacks(
     )
 
 
-def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model_dir: Path) -> Run:
+def make_run(
+    translator: Translator,
+    corpus: ParallelCorpus,
+    dev: ParallelCorpus | None,
+    recipe: Recipe,
+    model_dir: Path,
+) -> Run:
     """The parts of a run, before its state is restored."""
     model: keras.Model = translator.model
     check_tracked(model)
-    strategy = updates.strategy_of(model)
+    strategy = strategy_of(model)
     cluster = Cluster(strategy)
-    corpus, dev, tokenize = files.corpus, files.dev, ""
     check_monitor(recipe.monitor)
+    tokenize = ""
     if dev is not None:
         references = [line.decode() for line in dev.read(dev.rows)[1]]
         tokenize = recipe.tokenize or default_tokenizer(translator.target_text, references)
@@ -219,7 +230,7 @@ def make_run(translator: Translator, files: TrainingFiles, recipe: Recipe, model
         raise OptionError("Recipe", "schedule", "plateau", "a dev set")
     texts = translator.source_text, translator.target_text
     with strategy.scope():
-        epoch = updates.updates_per_epoch(corpus, *texts, recipe)
+        epoch = updates_per_epoch(corpus, *texts, recipe)
         schedule = Schedule(recipe, epoch, cluster.clock)
         optimizer = make_optimizer(recipe, schedule)
     update, saved_optimizer, notes = updates.make_update(translator, optimizer, recipe)
@@ -264,15 +275,15 @@ def restore(run: Run) -> Batches:
     weights = [*model.variables, *run.optimizer.variables]
     run.cluster.share([weight.value for weight in weights])
     run.cluster.share(run.state.variables)
-    updates.vary_noise(model)
+    vary_noise(model)
     batching, position = run.recipe.make_batching(), run.state.read_position()
     batches = run.cluster.shared(stream_batches(run.corpus, *run.texts, batching, position))
+    if run.cluster.is_chief and not run.step and run.recipe.max_length:
+        lengths = longer_sides(run.corpus, *run.texts)
+        run.notes.append(coverage(lengths, len(run.corpus), run.recipe.max_length))
     run.begin()
     if run.cluster.is_chief:
         run.folder.begin()
-        if not run.step and run.recipe.max_length:
-            lengths = longer_sides(run.corpus, *run.texts)
-            run.notes.append(coverage(lengths, len(run.corpus), run.recipe.max_length))
         for note in (*notes, *run.notes):
             run.line.note(note)
     return batches

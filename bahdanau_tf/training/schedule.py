@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -14,10 +15,13 @@ import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
 from bahdanau_tf import optimizers
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.recipe import Name, ScheduleCall
 from bahdanau_tf.system.ranges import OptionError
+from bahdanau_tf.text.tokenizer import Tokenizer
 
 LARGEST_WARMUP = 0.1  # share of a training of limited time
 
@@ -134,6 +138,26 @@ class Schedule:
             for name, length in _lengths(total, warmup).items():
                 # TensorFlow would keep a tensor for each number of Python.
                 self._lengths[name].assign(np.asarray(length, np.float32))
+
+
+def updates_per_epoch(
+    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, recipe: Recipe
+) -> float:
+    """The number of updates in an epoch, which may end within an update of several batches.
+
+    Batches of a fixed number of pairs are counted as if no pair were too long. With a token budget
+    the first epoch is read and its batches are counted; other epochs have nearly as many.
+    """
+    batching = recipe.make_batching()
+    if batching.token_budget is None:
+        batches = math.ceil(len(corpus) / batching.batch_size)
+    else:
+        # Faster, and as many: sub-words that are drawn move no pair.
+        batching = replace(batching, sample_subwords=False)
+        stream = stream_batches(corpus, source_text, target_text, batching)
+        first_epoch = stream.take_while(lambda _, position, lines: position.epoch == 0)
+        batches = int(first_epoch.reduce(0, lambda count, _: count + 1))
+    return batches / recipe.accumulate
 
 
 def _lengths(total: float, warmup: float) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import keras
@@ -12,8 +11,7 @@ import numpy as np
 import tensorflow as tf
 from keras.optimizers import Optimizer
 
-from bahdanau_tf.data.dataset import Batch, stream_batches
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.scoring import of_labels
 from bahdanau_tf.models.stepwise import TranslationModel
@@ -23,7 +21,6 @@ from bahdanau_tf.options.choices import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.system.tensors import products_in
-from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
 from bahdanau_tf.translator import Translator
 
@@ -306,24 +303,10 @@ def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optim
     return keras.optimizers.LossScaleOptimizer(optimizer)
 
 
-STEP = 2654435761  # between the seeds of two replicas; prime
-
-
 def rows_of_replica(batch: Batch) -> Batch:
     """The part of a batch, the same on all replicas, that this replica processes."""
     replica = tf.distribute.get_replica_context()
     return part_of(batch, replica.replica_id_in_sync_group, replica.num_replicas_in_sync)
-
-
-def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
-    """The strategy in whose scope a model was made; raises ValueError if called in a scope."""
-    if tf.distribute.has_strategy():
-        raise Refusal(
-            "train",
-            "called in a strategy.scope(), wanted the model made in "
-            "the scope and train called outside it, like fit",
-        )
-    return model.distribute_strategy
 
 
 def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
@@ -337,47 +320,3 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
             f"1 with {replicas} devices and a larger batch_size, of which each device has a share "
             "in memory",
         )
-
-
-def vary_noise(model: keras.Model) -> None:
-    """Gives each replica dropout of its own, drawn from the common seeds.
-
-    Replica 0, whose seeds are in the checkpoints, keeps them.
-    """
-    strategy = model.distribute_strategy
-    if strategy.num_replicas_in_sync == 1:
-        return
-    seeds = [
-        seed.value
-        for seed in model.non_trainable_variables
-        if seed.aggregation == "none"  # each replica has its own
-    ]
-    common = [tf.identity(seed) for seed in seeds]
-
-    def set_own() -> None:
-        replica = tf.distribute.get_replica_context()
-        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        for seed, value in zip(seeds, common, strict=True):
-            seed.assign(value + tf.stack([STEP * number, 0]))
-
-    tf.function(lambda: strategy.run(set_own), autograph=False)()
-
-
-def updates_per_epoch(
-    corpus: ParallelCorpus, source_text: Tokenizer, target_text: Tokenizer, recipe: Recipe
-) -> float:
-    """The number of updates in an epoch, which may end within an update of several batches.
-
-    Batches of a fixed number of pairs are counted as if no pair were too long. With a token budget
-    the first epoch is read and its batches are counted; other epochs have nearly as many.
-    """
-    batching = recipe.make_batching()
-    if batching.token_budget is None:
-        batches = math.ceil(len(corpus) / batching.batch_size)
-    else:
-        # Faster, and as many: sub-words that are drawn move no pair.
-        batching = replace(batching, sample_subwords=False)
-        stream = stream_batches(corpus, source_text, target_text, batching)
-        first_epoch = stream.take_while(lambda _, position, lines: position.epoch == 0)
-        batches = int(first_epoch.reduce(0, lambda count, _: count + 1))
-    return batches / recipe.accumulate

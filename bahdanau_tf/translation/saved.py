@@ -38,6 +38,7 @@ CONFIG, WEIGHTS = "model.json", "weights.npz"
 LEVELS = 63  # of each sign
 DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
+ATTEMPTS = 3  # to read a folder that is being replaced
 
 # What a model is made of: of Keras' own classes, only those that derive from these are allowed.
 _KINDS = (
@@ -118,12 +119,38 @@ def write_translator(
         files.write_atomically(aside / DESCRIPTION, contents.encode())
 
 
-def read_translator(directory: str | os.PathLike[str]) -> tuple[tuple[Any, ...], Habits, str]:
-    """Reads the arguments of a `Translator`, its habits and its card; see `Translator.load`."""
+def read_translator(
+    directory: str | os.PathLike[str], attempts: int = ATTEMPTS
+) -> tuple[tuple[Any, ...], Habits, str]:
+    """Reads the arguments of a `Translator`, its habits and its card; see `Translator.load`.
+
+    If a training replaces the folder at the same time, the new one is read.
+    """
     check_not_forked()  # before TensorFlow runs, to load the model
     folder = Path(directory)
     if not (folder / DESCRIPTION).is_file():
         folder = best_folder(folder)
+    before = _identity(folder)
+    try:
+        parts = _parts(folder)
+    except (OSError, ValueError):
+        if attempts == 1 or _identity(folder) == before:
+            raise
+    else:
+        if attempts == 1 or _identity(folder) == before:
+            return parts
+    return read_translator(directory, attempts - 1)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """A value that changes when another folder replaces this one."""
+    if not folder.is_dir():
+        return None
+    status = folder.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def _parts(folder: Path) -> tuple[tuple[Any, ...], Habits, str]:
     files.check_own_files("Translator.load", folder)
     sources, decoding, habits = _read_description(folder)
     is_small = (folder / CONFIG).is_file()
@@ -341,11 +368,3 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
             "first evaluation; if it has stopped, the same `bahdanau-tf train` resumes it",
         )
     return folder
-
-
-def identity(folder: Path) -> tuple[int, int] | None:
-    """A value that changes when another folder replaces this one."""
-    if not folder.is_dir():
-        return None
-    status = folder.stat()
-    return status.st_ino, status.st_mtime_ns

@@ -12,7 +12,7 @@ import pytest
 from processes import run_python
 
 from bahdanau_tf import Translator
-from bahdanau_tf.training import callbacks, train
+from bahdanau_tf.training import callbacks
 from bahdanau_tf.translation.saved import write_translator
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -35,7 +35,7 @@ def two_trained(files, tmp_path_factory) -> list[Path]:
         patch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
         for folder in folders:
             keras.utils.clear_session()  # as in a new process: adam, not adam_1
-            train(letters.restarted(), files, letters.RECIPE, folder)
+            letters.train(letters.restarted(), files, letters.RECIPE, folder)
     return folders
 
 

@@ -122,7 +122,7 @@ def test_lines_stay_in_order_over_windows(run):
 
 def test_flags_of_the_search_reach_the_model(model, monkeypatch, tmp_path):
     monkeypatch.undo()  # what is loaded gets them
-    monkeypatch.setattr("bahdanau_tf.translator.load_best", lambda _: model)
+    monkeypatch.setattr("bahdanau_tf.translator.Translator.load", lambda _: model)
     source, words = tmp_path / "source", tmp_path / "words"
     source.write_text("a\n")
     words.write_text("cat\tchat\n")

@@ -9,14 +9,14 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE, scored
+from letters import RECIPE, scored, train
 
 from bahdanau_tf import RNNSearch, Translator, layers
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.system import device, tensors
 from bahdanau_tf.system.tensors import operand, product, products_in
-from bahdanau_tf.training import callbacks, train, update
+from bahdanau_tf.training import callbacks, update
 from bahdanau_tf.training.update import train_step, words_loss
 
 files = letters.files

@@ -30,9 +30,9 @@ from bahdanau_tf import (
     token_log_probs,
     train,
 )
+from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.translation import Translated
 
 CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
@@ -72,9 +72,9 @@ def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
     model = make(len(WORDS), len(WORDS))
     before = [weight.numpy() for weight in model.weights]
     translator = Translator(model, text, text, Decoding(2, max_length=5))
-    files = TrainingFiles(str(folder / "train.a"), str(folder / "train.b"))
+    corpus = ParallelCorpus(folder / "train.a", folder / "train.b")
     recipe = Recipe(epochs=2, batch_size=4, optimizer="adam")
-    result = train(translator, files, recipe, folder / "model")
+    result = train(translator, corpus, recipe, folder / "model")
     return SimpleNamespace(
         model=model, before=before, translator=translator, folder=folder, result=result
     )

@@ -314,7 +314,7 @@ def test_a_new_process_translates_and_resumes_training(folder, model_dir, monkey
     """Fails unless the user names the module; works then."""
     model = f"--model_dir={model_dir}"
     with monkeypatch.context() as patch:
-        patch.setattr("bahdanau_tf.training.prepare.try_parts", lambda _: None)
+        patch.setattr("bahdanau_tf.training.prepare.try_parts", lambda _: {})
         assert main(flags_of(folder, model, LAYERED[0])) == 2
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = ["translate", model, f"--input={folder / 'source'}", "--format=moses"]

@@ -16,8 +16,6 @@ from hypothesis import given, strategies as st
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.train import asked
-from bahdanau_tf.data.facts import measure
-from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized, script
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
@@ -36,6 +34,7 @@ from bahdanau_tf.options.choices import (
     subwords,
 )
 from bahdanau_tf.options.training import StartOptions
+from bahdanau_tf.training.text import measure
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -493,7 +492,7 @@ KOREAN = [f"{n}번 집의 개들은 자지 않는다." for n in range(300)]
 def facts_of(folder: Path, source: list[str], target: list[str]):
     sides = {"source": source, "target": target}
     corpus = ParallelCorpus(*(write_lines(folder / s, text) for s, text in sides.items()))
-    return measure(corpus, keys_of(corpus))
+    return measure(corpus)[0]
 
 
 def test_counts_are_those_of_python(tmp_path):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.script import guess_language
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training.prepare import learn, with_languages
+from bahdanau_tf.training.text import learn, with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {
@@ -192,15 +192,15 @@ def languages(source: str | None = None, target: str | None = None) -> TextOptio
 
 
 @pytest.fixture
-def files(tmp_path) -> TrainingFiles:
+def files(tmp_path) -> list[str]:
     paths = [tmp_path / "train.ja", tmp_path / "train.en"]
     for path in paths:
         path.write_text(f"{ARTICLE[path.suffix[1:]]}\n" * 3)
-    return TrainingFiles(*map(str, paths))
+    return [*map(str, paths)]
 
 
 def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
-    options = with_languages(languages(), files, {})
+    options = with_languages(languages(), ParallelCorpus(*files))
     assert options == languages("ja", "en")
     assert capsys.readouterr().err == (
         "source language: ja (guessed from the text; source_language "
@@ -210,18 +210,14 @@ def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
     )
 
 
-def test_a_language_of_a_flag_or_of_the_folder_is_not_guessed(files, capsys):
-    of_folder = {"source_language": "fr"}
-    options = with_languages(languages(target="it"), files, of_folder)
-    assert options == languages("fr", "it")
-    options = with_languages(languages("ko", "it"), files, of_folder)
-    assert options == languages("ko", "it")  # the check of the folder refuses it later
+def test_a_language_of_a_flag_is_not_guessed(files, capsys):
+    assert with_languages(languages("ko", "it"), ParallelCorpus(*files)) == languages("ko", "it")
     assert not capsys.readouterr().err
 
 
 def test_an_undetermined_language_uses_the_general_rules(files, capsys):
-    Path(files.train_source).write_text("1\n2\n")
-    options = with_languages(languages(), files, {})
+    Path(files[0]).write_text("1\n2\n3\n")
+    options = with_languages(languages(), ParallelCorpus(*files))
     assert options == languages("und", "en")
     (said,) = capsys.readouterr().err.split("\n")[:1]
     assert said.startswith("source language: und (unknown: text is split")
@@ -230,10 +226,8 @@ def test_an_undetermined_language_uses_the_general_rules(files, capsys):
 
 def test_subword_tokenizers_need_no_language(files, capsys):
     text = TextOptions(tokenizer="bpe", true_case=True)
-    assert with_languages(text, files, {}) == text
+    assert with_languages(text, ParallelCorpus(*files)) == text
     assert not capsys.readouterr().err
-    options = with_languages(text, files, {"source_language": "en"})
-    assert options.source_language == "en"  # written by an earlier version
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "bpe"])
@@ -241,20 +235,14 @@ def test_subword_tokenizers_need_no_language(files, capsys):
 def test_true_case_is_off_for_turkish_and_azerbaijani(files, tokenizer, code):
     """Python's lower case of I is wrong in Turkish, named or guessed."""
     suits = code in ("en", "de")
-    Path(files.train_source).write_text(f"{ARTICLE[code]}\n" * 3)
+    Path(files[0]).write_text(f"{ARTICLE[code]}\n" * 3)
     text = TextOptions(tokenizer=tokenizer)
-    assert with_languages(text, files, {}).true_case is suits
+    assert with_languages(text, ParallelCorpus(*files)).true_case is suits
     named = TextOptions(source_language=code)
-    assert with_languages(named, files, {}).true_case is suits
+    assert with_languages(named, ParallelCorpus(*files)).true_case is suits
     for flag in (True, False):
         text = TextOptions(tokenizer=tokenizer, true_case=flag)
-        assert with_languages(text, files, {}).true_case is flag
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_true_case_is_kept_from_the_folder(files, before):
-    of_folder = {"source_language": "tr", "true_case": before}
-    assert with_languages(TextOptions(), files, of_folder).true_case is before
+        assert with_languages(text, ParallelCorpus(*files)).true_case is flag
 
 
 def test_turkish_capitals_are_not_lower_cased(tmp_path):

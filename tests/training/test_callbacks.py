@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_close
-from letters import RECIPE, log_of, restarted, scored, weights
+from letters import RECIPE, log_of, restarted, scored, train, weights
 from refusals import refused
 
 from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.system.language import in_language
-from bahdanau_tf.training import callbacks, train, update
+from bahdanau_tf.training import callbacks, update
 from bahdanau_tf.training.callbacks import averaged
 
 files = letters.files  # the fixture

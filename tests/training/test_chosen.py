@@ -16,13 +16,12 @@ from bahdanau_tf.commands import main as cli, train as command
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.commands.train import asked, check
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data.facts import doubts, few_pairs
-from bahdanau_tf.data.held_out import keys_of
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.choices import TYPICAL
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.training import Training, TrainingFiles, TrainingResult
+from bahdanau_tf.training import Training, TrainingResult
+from bahdanau_tf.training.text import doubts, few_pairs, measure
 from bahdanau_tf.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -63,7 +62,7 @@ class Call(NamedTuple):
     """What `train` gets from the command, and the lines of the texts."""
 
     translator: Translator
-    files: TrainingFiles
+    dev: ParallelCorpus | None
     recipe: Recipe
     lines: list[list[str]]
 
@@ -73,13 +72,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     """The calls of `train`, whose stand-in begins a training and ends it at once."""
     calls = []
 
-    def train(translator, files, recipe, model_dir, tensorboard, callbacks):
+    def train(translator, corpus, recipe, model_dir, dev, tensorboard, callbacks):
         callbacks[0].on_train_begin({})
         (model_dir / "best").mkdir(exist_ok=True)
         (model_dir / "best" / "model").touch()
-        paths = filter(None, asdict(files).values())
+        paths = (path for text in (corpus, dev) if text for path in text.names)
         lines = [[*read_lines(path)] for path in paths]
-        calls.append(Call(translator, files, recipe, lines))
+        calls.append(Call(translator, dev, recipe, lines))
         return TrainingResult({}, 0, "epochs", 1.0, 1.0)
 
     monkeypatch.setattr("bahdanau_tf.training.loop.train", train)
@@ -307,9 +306,9 @@ def test_any_text_gets_tokenizers_and_a_model(calls, tmp_path, capsys, source, t
     ]
     assert main(["train", *words, "--units=4"]) == 0
     assert said in capsys.readouterr().err
-    ((translator, files, recipe, _),) = calls
+    ((translator, dev, recipe, _),) = calls
     assert translator.model.count_params() > 0
-    is_held_out = files.dev_source is not None
+    is_held_out = dev is not None
     assert is_held_out == (len({*source}) >= 400)
     assert recipe.minutes == 60
 
@@ -399,7 +398,7 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
     train, dev = (
         ParallelCorpus(files[f"{x}_source"], files[f"{x}_target"]) for x in ("train", "dev")
     )
-    said_all = doubts({"train": train, "dev": dev}, keys_of(train))
+    said_all = doubts(train, dev, measure(train)[1])
     warnings = [warning for warning in said_all if "train_target" not in warning]
     assert len(warnings) == (said is not None)
     assert all(warning.startswith(said) for warning in warnings)
@@ -416,7 +415,7 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
 def test_few_pairs_are_called_few(tmp_path, lines, count):
     path = tmp_path / "text"
     path.write_text("".join(f"{line}\n" for line in lines))
-    said = [*few_pairs(keys_of(ParallelCorpus(path, path)))]
+    said = [*few_pairs(measure(ParallelCorpus(path, path))[1])]
     assert len(said) == (count is not None)
     assert all(line.startswith(f"only {count}") for line in said)
 
@@ -494,7 +493,7 @@ def test_a_training_of_a_table_goes_on(tmp_path, monkeypatch, capsys):
 @pytest.mark.usefixtures("calls")
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypatch):
     """The file of flags would be refused otherwise."""
-    monkeypatch.setattr("bahdanau_tf.training.prepare.try_parts", lambda *_: None)
+    monkeypatch.setattr("bahdanau_tf.models.named._failure", lambda _: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]

@@ -27,9 +27,9 @@ from worker import run
 from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import defined_flags
 from bahdanau_tf.training import callbacks
-from bahdanau_tf.training.cluster import strategy_of_environment
+from bahdanau_tf.training.cluster import strategy_of, strategy_of_environment
 from bahdanau_tf.training.folder import check_alike
-from bahdanau_tf.training.update import check_accumulates, rows_of_replica, strategy_of
+from bahdanau_tf.training.update import check_accumulates, rows_of_replica
 
 WORKER = Path(__file__).parents[1] / "worker.py"
 SHORT = {

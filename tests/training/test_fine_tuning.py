@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_equal
-from letters import LETTERS, RECIPE, prepared, scored, weights
+from letters import LETTERS, RECIPE, TextFiles, prepared, scored, train, weights
 from oracle import randomized
 from refusals import refused
 from toys import english, french
@@ -23,7 +23,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training import Training, TrainingFiles, callbacks, loop, train
+from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.translation import Lexicon
 
 files = letters.files  # the fixture
@@ -131,11 +131,7 @@ def test_the_most_frequent_unknown_words_are_added(tmp_path):
 
 
 def plan_of(
-    files: TrainingFiles,
-    folder: Path,
-    init_from: object,
-    added_words: int = 0,
-    **user_options: object,
+    files: TextFiles, folder: Path, init_from: object, added_words: int = 0, **user_options: object
 ) -> Training:
     start = {"init_from": str(init_from), "added_words": added_words} if init_from else {}
     return letters.asked(files, folder, **start, **user_options)

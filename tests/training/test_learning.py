@@ -8,7 +8,7 @@ import pytest
 from comparisons import write_lines
 
 from bahdanau_tf.options import TextOptions
-from bahdanau_tf.training.prepare import learn
+from bahdanau_tf.training.text import learn
 
 WORDS = ["Eine", "sieht", "fünf", "große", "Hunde", "über", "Bücher", "vor", "Straßen"]
 LINES = [" ".join(words) for words in itertools.permutations(WORDS, 2)]

@@ -2,26 +2,28 @@
 
 import json
 import os
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from letters import asked, prepared
+from letters import TextFiles, asked, prepared
 from refusals import refused
 
 from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
-from bahdanau_tf.training import Training, TrainingFiles
+from bahdanau_tf.training import Training
+from bahdanau_tf.training.ask import is_begun
 from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.prepare import check_words
+from bahdanau_tf.training.text import check_words
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> TrainingFiles:
+def files(tmp_path_factory) -> TextFiles:
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=60, dev=4, test=1, max_words=8)
-    return TrainingFiles(
+    return TextFiles(
         *(
             str(folder / f"{split}.{language}")
             for split in ("train", "dev")
@@ -37,12 +39,12 @@ def plan(files, tmp_path) -> Training:
     return asked(files, tmp_path / "model", **sizes, **languages)
 
 
-def changed(plan: Training, files: TrainingFiles | None = None, **user_options: object) -> Training:
+def changed(plan: Training, files: TextFiles | None = None, **user_options: object) -> Training:
     """A training with other texts, or other options."""
     options = {n: v for n, v in plan.user_options.items() if n != "dev_source"} | user_options
     if options.get("tokenizer", "word") != "word":
         options = {n: v for n, v in options.items() if not n.endswith("_language")}
-    return asked(files or plan.files, plan.model_dir, **options)
+    return asked(files or TextFiles(**plan.paths), plan.model_dir, **options)
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
@@ -74,7 +76,7 @@ def test_too_small_a_vocabulary_size_is_refused_with_the_least_size(plan, side):
 def test_a_text_with_only_long_lines_is_refused(plan, tmp_path):
     long = tmp_path / "long"
     long.write_text("word " * 1000 + "\n")
-    files = TrainingFiles(str(long), str(long))
+    files = TextFiles(str(long), str(long))
     refused(lambda: prepared(changed(plan, files, tokenizer="bpe")), "1", "4,192", "bytes")
 
 
@@ -89,10 +91,10 @@ def test_the_folder_of_a_saved_translator_is_refused(plan):
 
 def test_nothing_is_written_if_line_counts_differ(plan, tmp_path):
     for change in (
-        {"train_target": plan.files.dev_target},
-        {"dev_target": plan.files.train_target},
+        {"train_target": plan.paths["dev_target"]},
+        {"dev_target": plan.paths["train_target"]},
     ):
-        broken = changed(plan, replace(plan.files, **change))
+        broken = changed(plan, TextFiles(**plan.paths | change))
         refused(lambda own=broken: prepared(own), "numbers")
         assert not plan.model_dir.exists()
 
@@ -115,7 +117,7 @@ def test_after_a_full_disk_the_folder_counts_as_new(plan, monkeypatch, kind):
     monkeypatch.setattr(kind, "save", fills)
     refused(lambda: prepared(plan), "No", "space", by=OSError)
     monkeypatch.undo()
-    assert not plan.is_begun
+    assert not is_begun(plan.model_dir)
     translator = prepared(changed(plan, lowercase=True, target_vocabulary_size=500))
     assert translator.target_text.vocabulary_size <= 500
     settings = json.loads((plan.model_dir / "text.json").read_text())
@@ -129,7 +131,7 @@ def test_text_of_a_users_own_in_the_folder_is_kept(plan, there):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("kept")
     refused(
-        lambda: prepared(changed(plan, TrainingFiles(*astuple(plan.files)[:2]), dev_pairs=2)),
+        lambda: prepared(changed(plan, TextFiles(*[*plan.paths.values()][:2]), dev_pairs=2)),
         "training",
     )
     assert path.read_text() == "kept"
@@ -139,9 +141,9 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
     first = prepared(plan)
     half = plan.model_dir / "checkpoints" / "ckpt-1_temp"  # left by a killed process
     half.mkdir(parents=True)
-    assert not plan.is_begun
+    assert not is_begun(plan.model_dir)
     half.with_name("ckpt-1.index").touch()
-    assert plan.is_begun
+    assert is_begun(plan.model_dir)
     before = sorted(plan.model_dir.rglob("*"))
     refused(lambda: prepared(changed(plan, lowercase=True)), "False", "lowercase")
     again = prepared(plan)
@@ -206,4 +208,4 @@ def test_text_that_can_be_split_is_accepted(tmp_path, tokenizer, language, line)
     path = tmp_path / "text"
     path.write_text(f"{line}\n")
     text = TextOptions(tokenizer, source_language=language, target_language=language)
-    check_words(text, TrainingFiles(str(path), str(path)))
+    check_words(text, ParallelCorpus(path, path))

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
-from letters import RECIPE, log_of, restarted, scored
+from letters import RECIPE, log_of, restarted, scored, train
 from refusals import refused
 
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import Position, stream_batches
 from bahdanau_tf.optimizers import WarmupLinearDecay
-from bahdanau_tf.training import Recipe, callbacks, loop, train, update
+from bahdanau_tf.training import Recipe, callbacks, loop, update
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
 files = letters.files  # the fixture

@@ -23,7 +23,7 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 from comparisons import all_equal
-from letters import RECIPE, log_of, restarted, scored, weights
+from letters import RECIPE, TextFiles, log_of, restarted, scored, train, weights
 from limits import largest_file
 from refusals import refused
 from test_checkpoints import empty
@@ -34,7 +34,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train, update
+from bahdanau_tf.training import TrainingResult, callbacks, loop, update
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.folder import (
     DEV_TEXT,
@@ -44,8 +44,8 @@ from bahdanau_tf.training.folder import (
     locked,
     write_settings,
 )
+from bahdanau_tf.translation import saved
 from bahdanau_tf.translation.saved import best_folder
-from bahdanau_tf.translator import load_best
 
 files = letters.files  # the fixture
 SHORT = replace(RECIPE, epochs=2)
@@ -280,7 +280,7 @@ def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(trained, f
     translator = restarted()
     result = train(translator, files, recipe, folder)
     assert result.steps == 20
-    best = load_best(folder)
+    best = Translator.load(folder)
     all_equal(weights(best), trained.weights)
     assert [record["step"] for record in log_of(folder)] == [10, 20]
     # From now on this is the dev set of the folder.
@@ -305,7 +305,7 @@ def test_nothing_is_written_before_everything_is_checked(
         assert not (tmp_path / "model").exists()
     nothing_fits = tmp_path / "long"
     nothing_fits.write_text("a b c\n")
-    pair = TrainingFiles(str(nothing_fits), str(nothing_fits))
+    pair = TextFiles(str(nothing_fits), str(nothing_fits))
     recipe = replace(SHORT, max_length=2)
     monkeypatch.setattr(loop, "stream_batches", stream_batches)
     refused(lambda: train(trained.translator, pair, recipe, tmp_path / "model"), "max_length=2")
@@ -500,10 +500,10 @@ def test_only_automatic_names_of_layers_and_modules_of_registered_ones_may_chang
     )
 
 
-def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
+def test_loading_refuses_a_folder_without_an_evaluation(tmp_path):
     write_settings(tmp_path / "training.json", {})
     refused(lambda: Translator.load(tmp_path), "evaluation")
-    refused(lambda: load_best(tmp_path / "none"), "folder")
+    refused(lambda: Translator.load(tmp_path / "none"), "folder")
     (tmp_path / ".best.replaced").mkdir()
     assert best_folder(tmp_path).name == ".best.replaced"
     (tmp_path / "best").mkdir()
@@ -519,20 +519,20 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
             for name in "ab":
                 (aside / name).write_text(str(number))
 
-    def load(directory: Path) -> list[str]:
+    def read(directory: Path) -> list[str]:
         first = (directory / "a").read_text()
         if overtaking:
             write(overtaking.pop())
         return [first, (directory / "b").read_text()]
 
-    monkeypatch.setattr(Translator, "load", load)
+    monkeypatch.setattr(saved, "_parts", read)
     write(0)
     overtaking = [2, 1]
-    assert load_best(tmp_path) == ["2", "2"]
+    assert saved.read_translator(tmp_path) == ["2", "2"]
     assert not overtaking
     (tmp_path / "best" / "b").unlink()
     with pytest.raises(FileNotFoundError):
-        load_best(tmp_path)
+        saved.read_translator(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE, make_translator
+from letters import RECIPE, TextFiles, make_translator, train
 
 from bahdanau_tf import Seq2SeqLSTM, Translator, plot_alignment, token_log_probs
-from bahdanau_tf.training import TrainingFiles, train, update
+from bahdanau_tf.training import update
 from bahdanau_tf.training.callbacks import GREEDY
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -91,13 +91,13 @@ def lines(path: str | None) -> list[str]:
     return Path(str(path)).read_text().split("\n")[:-1]
 
 
-def dev_loss(translator: Translator, files: TrainingFiles) -> float:
+def dev_loss(translator: Translator, files: TextFiles) -> float:
     source = translator.source_text.tokenize(lines(files.dev_source)).to_list()
     target = translator.target_text.tokenize(lines(files.dev_target)).to_list()
     return -np.concatenate(token_log_probs(translator.model, source, target)).mean()
 
 
-def check_pictures(translator: Translator, files: TrainingFiles, values: dict) -> None:
+def check_pictures(translator: Translator, files: TextFiles, values: dict) -> None:
     names = {name for name in values if name.startswith("alignment")}
     assert names == {f"alignment/{number}" for number in range(1, 5)}
     sentences = lines(files.dev_source)[:4]

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from comparisons import all_close
-from letters import RECIPE, log_of, weights
+from letters import RECIPE, TextFiles, log_of, train, weights
 from refusals import refused
 
 from bahdanau_tf import Translator, make_dataset
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.system.device import describe_device
-from bahdanau_tf.training import Recipe, TrainingFiles, callbacks, train, update
+from bahdanau_tf.training import Recipe, callbacks, loop, update
 from bahdanau_tf.training.callbacks import GREEDY
 from bahdanau_tf.training.run import signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
@@ -77,7 +77,7 @@ def test_batches_have_at_most_the_token_budget(files, tmp_path, monkeypatch):
     # "once": all epochs have equally many batches.
     budget = {"token_budget": 30, "batch_size": 20, "shuffle": "once"}
     recipe = replace(RECIPE, **budget, epochs=2)
-    alone = TrainingFiles(files.train_source, files.train_target)
+    alone = TextFiles(files.train_source, files.train_target)
     result = train(restarted(), alone, recipe, tmp_path / "model")
     assert result.steps == len(cells)
     assert sum(pairs) == 2 * 80
@@ -267,7 +267,7 @@ def test_without_dev_the_last_model_is_kept(files, tmp_path, monkeypatch, capsys
     letters.stand_in(monkeypatch)
     monkeypatch.setattr(update, "train_step", plus_one)
     start = weights(restarted())
-    alone = TrainingFiles(files.train_source, files.train_target)
+    alone = TextFiles(files.train_source, files.train_target)
     with monkeypatch.context() as patch:
         stopped_after(13, patch)
         short = replace(RECIPE, epochs=2)
@@ -345,9 +345,15 @@ def test_a_finished_training_does_nothing_if_run_again(files, never_stopped, tmp
     assert (of_best(), log_of(finished)) == before
 
 
-def test_files_and_recipe_are_not_taken_for_one_another(files, tmp_path):
-    refused(lambda: train(restarted(), ("a", "b"), RECIPE, tmp_path), "train", "('a'", "'b')")
-    refused(lambda: train(restarted(), files, files, tmp_path), "train", "R", "recipe")
+def test_text_and_recipe_are_not_taken_for_one_another(files, tmp_path):
+    for name, arguments in {
+        "corpus": (("a", "b"), RECIPE, tmp_path, None),
+        "recipe": (files.corpus, files.dev, tmp_path, None),
+        "dev": (files.corpus, RECIPE, tmp_path, ("a", "b")),
+    }.items():
+        refused(
+            lambda own=arguments: loop.train(restarted(), *own[:3], dev=own[3]), f"train: {name} "
+        )
 
 
 def test_fit_makes_the_same_updates_as_train(files, never_stopped):

@@ -1,0 +1,364 @@
+"""The text of a training: its facts, what is doubtful, pairs to hold out, and the tokenizers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
+from bahdanau_tf.evaluation import has_blanks
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.choices import UNITS, Facts, Side
+from bahdanau_tf.system.files import replaced_directory
+from bahdanau_tf.system.ranges import OptionError, named
+from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
+from bahdanau_tf.text.script import UNKNOWN, guess_language, is_tokenized, script
+from bahdanau_tf.text.vocabulary import SPECIAL
+from bahdanau_tf.text.words import true_cased
+
+SAMPLE = 20_000  # lines from which script and lengths are measured
+LONGEST = 1000  # characters of a line that count for its script
+MOST = 0.995  # the share of lines that are not longer than the lengths here
+_KEYS = [("source", np.uint64), ("pair", np.uint64), ("longest", np.uint32)]
+
+
+def measure(corpus: ParallelCorpus) -> tuple[Facts, np.ndarray]:
+    """Reads a text once, a part at a time; returns its facts and its keys.
+
+    The keys have a row for each pair: "source" and "pair", uint64, the same for the same source
+    line and for the same pair, and "longest", the bytes of the longer side.
+    """
+    every = max(len(corpus) // SAMPLE, 1)
+    samples: tuple[list[str], list[str]] = ([], [])
+    characters: tuple[set[str], set[str]] = (set(), set())
+    sizes, parts = [0, 0], []
+    for chunk in corpus.read_in_chunks(corpus.rows):
+        parts.append(_keys(*chunk))
+        for side, lines in enumerate(chunk):
+            text = _composed(b"\n".join(lines))
+            sizes[side] += len(text)
+            characters[side].update(text)
+            samples[side].extend(map(_composed, lines[::every]))
+        sentences = true_cased(chunk[0]).numpy().tolist()
+        characters[0].update(_composed(b"\n".join(sentences)))
+    source, target = (_side(*x) for x in zip(samples, sizes, characters, strict=True))
+    keys = np.concatenate(parts)
+    different = len(np.unique(keys["source"]))
+    return Facts(len(corpus), different, len(set.union(*characters)), source, target), keys
+
+
+def _keys(sources: list[bytes], targets: list[bytes]) -> np.ndarray:
+    pairs = zip(sources, targets, strict=True)
+    rows = [(_key(x), _key(x.strip() + b"\n" + y), max(len(x), len(y))) for x, y in pairs]
+    return np.array(rows, _KEYS)
+
+
+def _key(line: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(line.strip(), digest_size=8).digest(), "big")
+
+
+def _composed(text: bytes) -> str:
+    return unicodedata.normalize("NFC", text.decode())
+
+
+def _side(lines: list[str], size: int, characters: set[str]) -> Side:
+    starts = [line[:LONGEST] for line in lines]
+    return Side(
+        script=script(starts),
+        has_blanks=has_blanks(starts),
+        is_tokenized=is_tokenized(starts),
+        size=size,
+        characters=len(characters),
+        length=_most([len(line) for line in lines]),
+        words=_most([len(line.split()) for line in lines]),
+    )
+
+
+def _most(lengths: list[int]) -> int:
+    """The length that most lines do not exceed."""
+    return int(np.quantile(lengths, MOST, method="higher"))
+
+
+# What is doubtful.
+
+FIRST_PAIRS = 100  # by which a table or a header is recognized
+_NAME = re.compile(r"[^\W\d]+")
+FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
+SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
+
+
+def doubts(train: ParallelCorpus, dev: ParallelCorpus | None, keys: np.ndarray) -> Iterator[str]:
+    """Yields warnings about a training text and a dev text, if there is one.
+
+    They name what is probably a mistake. `keys` are those of the training text.
+    """
+    yield from _doubts_of("train", train)
+    if dev is not None:
+        yield from _doubts_of("dev", dev)
+        count = int(np.isin(measure(dev)[1]["pair"], keys["pair"]).sum())
+        if count > SHARE * len(dev):
+            yield (
+                f"{count:,} of {len(dev):,} dev pairs are training pairs, too: dev BLEU shows how "
+                "well these are memorized"
+            )
+
+
+def _doubts_of(name: str, corpus: ParallelCorpus) -> Iterator[str]:
+    source, target = corpus.names
+    if corpus.is_copy:
+        yield (
+            f"{named(name + '_source')} and {named(name + '_target')} are the same text, "
+            f"{source}: a model only learns to copy from it"
+        )
+    elif name == "train" and not match(corpus):
+        yield (
+            "the source and target lines of the training text match no better than shuffled "
+            f"ones: is each line of {target} the translation of the same line of {source}?"
+        )
+    sides = _first_lines(corpus, FIRST_PAIRS)
+    is_name = [all(map(_NAME.fullmatch, pair)) for pair in zip(*sides, strict=True)]
+    if len(is_name) > 1 and is_name[0] and not any(is_name[1:]):
+        yield (
+            f"the first {name} pair, {sides[0][0]!r} and {sides[1][0]!r}, looks like a header "
+            "and is read as a sentence pair; delete it if it is one"
+        )
+    for side, path, lines in zip(SIDES, corpus.names, sides, strict=True):
+        if all("\t" in line for line in lines):
+            yield (
+                f"{named(f'{name}_{side}')}: the lines of {path} have tabs, like a table of "
+                "both sides; if it is one, give it a name that ends in .tsv, and set only "
+                f"{named('train_source')} or {named('dev_source')}: both columns are read"
+            )
+
+
+def few_pairs(keys: np.ndarray) -> Iterator[str]:
+    """Yields a warning if a text has too few pairs to learn a language from.
+
+    Equal pairs count once, and those with a blank line not at all.
+    """
+    different = len(np.unique(keys["pair"]))
+    if different < FEW:
+        yield (
+            f"only {amount(different, 'different sentence pair')}, fewer than {FEW:,}: expect "
+            "at best fair translations of sentences much like these, and bad ones of others; "
+            "everyday language needs tens of thousands"
+        )
+
+
+FEWEST_MATCHED, MOST_MATCHED = 500, 1000  # pairs of a sample
+SHUFFLES = 20
+CLEAR = 8  # standard deviations
+KINDS = 509  # of two letters in a row; a prime, as pairs of letters are hashed
+
+
+def match(corpus: ParallelCorpus) -> bool:
+    """Whether the two sides of a text belong together; True if it is too small to know.
+
+    Then sentences with similar letters have translations with similar letters, in any languages:
+    the Hilbert-Schmidt independence criterion (Gretton et al. 2005) of the pairs, with counts of
+    two letters in a row as features, is clearly above that of the same pairs shuffled.
+    """
+    places = np.linspace(0, len(corpus) - 1, MOST_MATCHED).astype(int)
+    source, target = map(_letter_pairs, corpus.read(corpus.rows[np.unique(places)]))
+    if len(source) < FEWEST_MATCHED:
+        return True
+    random = np.random.RandomState(1)
+    criterion, *shuffled = (
+        np.square(source.T @ rows).sum()
+        for rows in (target, *(random.permutation(target) for _ in range(SHUFFLES)))
+    )
+    return bool(criterion > np.mean(shuffled) + CLEAR * np.std(shuffled))
+
+
+def _letter_pairs(lines: list[bytes]) -> np.ndarray:
+    """float64 [lines, KINDS]: square roots of how often two letters follow each other, centered."""
+    counts = np.zeros([len(lines), KINDS])
+    for row, line in zip(counts, lines, strict=True):
+        codes = np.frombuffer(f" {line.decode()} "[:LONGEST].encode("utf-32-le"), "<u4")
+        row[:] = np.bincount((257 * codes[:-1] + codes[1:]) % KINDS, minlength=KINDS)
+    np.sqrt(counts, out=counts)
+    counts -= counts.mean(axis=0)
+    return counts
+
+
+# Pairs that are held out as the dev text.
+
+LARGEST = 20  # a line of more than one in so many pairs is not held out
+
+
+def held_out_rows(
+    corpus: ParallelCorpus, keys: np.ndarray, pairs: int, longest: int | None = None
+) -> dict[str, np.ndarray]:
+    """Chooses different pairs to hold out, by a hash of their source lines.
+
+    Pairs with the same source line are held out together, so that none of them is trained on;
+    there may be a few more than `pairs`. Equal pairs are held out once. A line that occurs in more
+    than 5 % of the different pairs is not held out, nor one of more than `longest` bytes on either
+    side. Too few pairs raise a ValueError.
+
+    Returns the line numbers, uint32, ascending: "dev", different pairs, each once; "train", all
+    lines without the source line of one of them.
+    """
+    _, first = np.unique(keys["pair"], return_index=True)
+    lines, counts = np.unique(keys["source"][first], return_counts=True)
+    is_rare = counts <= max(len(first) // LARGEST, 1)
+    if longest is not None:
+        is_rare &= ~np.isin(lines, keys["source"][keys["longest"] > longest])
+    lines, counts = lines[is_rare], counts[is_rare]
+    # np.unique sorts, so the lines come in the order of their hashes.
+    needed = int(np.searchsorted(np.cumsum(counts), pairs)) + 1
+    is_out = np.isin(keys["source"], lines[:needed])
+    dev = np.sort(first[is_out[first]])
+    if len(dev) < pairs or 2 * np.count_nonzero(is_out) > len(keys):
+        raise OptionError(
+            "hold_out",
+            "dev_pairs",
+            pairs,
+            "fewer, or a dev text of your own",
+            f"which is too many for {len(first)} different sentence pairs with {len(lines)} source "
+            "lines to choose from",
+        )
+    others = np.arange(corpus.lines, dtype=np.uint32)
+    return {"dev": corpus.rows[dev], "train": np.setdiff1d(others, corpus.rows[is_out])}
+
+
+def hold_out(
+    corpus: ParallelCorpus, keys: np.ndarray, folder: Path, pairs: int, longest: int | None = None
+) -> int:
+    """Divides a text into a smaller training text and a dev text of `held_out_rows`.
+
+    The folder gets train.source, train.target, dev.source and dev.target, or none of them; too few
+    pairs raise a ValueError, and so do other files in the folder. Returns the number of dev pairs.
+    """
+    names = {".".join(name) for name in itertools.product(("train", "dev"), SIDES)}
+    if folder.exists() and not (folder.is_dir() and {x.name for x in folder.iterdir()} <= names):
+        raise ValueError(
+            f"{named('model_dir')}: {folder}, for the dev and training text, exists already; name "
+            f"another folder, or set {named('dev_source')} and {named('dev_target')}"
+        )
+    parts = held_out_rows(corpus, keys, pairs, longest)
+    with replaced_directory(folder) as new:
+        for name, rows in parts.items():
+            source, target = (new / f"{name}.{side}" for side in SIDES)
+            with open(source, "wb") as sources, open(target, "wb") as targets:
+                for sides in corpus.read_in_chunks(rows):
+                    for file, lines in zip((sources, targets), sides, strict=True):
+                        file.writelines(line + b"\n" for line in lines)
+    return len(parts["dev"])
+
+
+# The languages and tokenizers of the text.
+
+LINES = 5000  # the first lines of a text, from which its language is guessed
+
+
+def with_languages(text: TextOptions, corpus: ParallelCorpus) -> TextOptions:
+    """Fills in source_language, target_language and true_case where None.
+
+    Languages are guessed, if the tokenizer has rules for languages, and printed on standard error;
+    true_case is the default for the source language.
+    """
+    sides = _first_lines(corpus, LINES)
+    for side, lines in zip(SIDES, sides, strict=True):
+        name = f"{side}_language"
+        if getattr(text, name) is not None or name in text.unused():
+            continue
+        language = guess_language(lines)
+        note = f"guessed from the text; {named(name)} overrides"
+        if language == UNKNOWN:
+            note = f"unknown: text is split by general rules; {named(name)}=CODE sets it"
+        StatusLine().note(f"{side} language: {language} ({note})")
+        chosen: dict[str, Any] = {name: language}
+        text = replace(text, **chosen)
+    if text.true_case is None:
+        language = text.source_language or guess_language(sides[0])
+        text = replace(text, true_case=text.true_cases(language))
+    return text
+
+
+def _first_lines(corpus: ParallelCorpus, count: int) -> list[list[str]]:
+    return [[line.decode() for line in side] for side in corpus.read(corpus.rows[:count])]
+
+
+CHECKED_LINES = 1000  # the first lines of a text, which are checked
+
+
+def check_words(text: TextOptions, corpus: ParallelCorpus) -> None:
+    """Raises a ValueError if the words of a text would be whole sentences.
+
+    The word tokenizer cannot split text without spaces between words, such as Chinese or Thai,
+    unless it has rules for the language, as for Japanese.
+    """
+    languages = text.source_language, text.target_language
+    sides = zip(corpus.names, languages, _first_lines(corpus, CHECKED_LINES), strict=True)
+    for path, language, lines in sides:
+        starts = [line[:LONGEST] for line in lines]
+        if text.tokenizer != "word" or has_blanks(starts):
+            continue
+        tokenizer = WordTokenizer(Vocabulary(SPECIAL), language or UNKNOWN)
+        rows = [[word.decode() for word in row] for row in tokenizer.split(starts).to_list()]
+        # Without punctuation: Tibetan has a mark after each syllable.
+        if not has_blanks([" ".join(x for x in row if any(map(str.isalpha, x))) for row in rows]):
+            raise OptionError(
+                "TextOptions",
+                "tokenizer",
+                "word",
+                "unigram or bpe, or spaces between the words",
+                f"and {path} has no spaces between words, so whole sentences would be words",
+            )
+
+
+def learn(
+    text: TextOptions, source_path: str, target_path: str
+) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
+    """Learns the tokenizers of both sides from the training text."""
+    true_case = text.true_cases(text.source_language)
+    if text.tokenizer == "word":
+        return WordTokenizer.train(
+            [source_path],
+            text.source_vocabulary_size,
+            language=text.source_language or UNKNOWN,
+            lowercase=text.lowercase,
+            reverse=text.reverse_source,
+            true_case=true_case,
+        ), WordTokenizer.train(
+            [target_path],
+            text.target_vocabulary_size,
+            language=text.target_language or UNKNOWN,
+            lowercase=text.lowercase,
+        )
+    train = partial(SubwordTokenizer.train, model_type=text.tokenizer, lowercase=text.lowercase)
+    target = None
+    if not text.joint:
+        with _size_named("target"):
+            target = train([target_path], text.target_vocabulary_size)
+    with _size_named("source"):
+        source = train(
+            [source_path],
+            text.source_vocabulary_size,
+            reverse=text.reverse_source,
+            true_case=true_case,
+            files_as_written=[target_path] if text.joint else [],
+        )
+    return source, target or SubwordTokenizer(source.model_proto)
+
+
+@contextlib.contextmanager
+def _size_named(side: str) -> Iterator[None]:
+    """Puts the name of the option into a tokenizer's error about its size."""
+    try:
+        yield
+    except OptionError as error:
+        name = f"{side}_vocabulary_size"
+        raise OptionError("TextOptions", name, error.value, error.wanted) from error
