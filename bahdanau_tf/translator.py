@@ -355,7 +355,7 @@ class Translator(StringTranslator):
                 support.
             OSError: The file cannot be written.
         """
-        write_page(self.graph, path, self.card)
+        write_page(self.graph, path, self.card, self.habits)
         return Path(path)
 
     def halve_weights(self) -> None:

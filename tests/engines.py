@@ -156,7 +156,7 @@ def in_node(html: str, folder: Path, **task: Any) -> Any:
     """What the scripts of a page make of texts; skips the test without Node."""
     if (node := shutil.which("node")) is None:
         pytest.skip("needs Node")
-    script = joined(*SCRIPTS[:4]) + DRIVER
+    script = joined(*SCRIPTS[:-2]) + DRIVER
     for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
         (folder / name).write_text(text, "utf-8")
     command = [node, *(str(folder / name) for name in ("a.mjs", "a.html", "a.json"))]

@@ -24,10 +24,15 @@ from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
+from bahdanau_tf.translation.doubts import RULES, Habits
+from bahdanau_tf.translation.result import reasons
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
-SCRIPTS = ("sentences.js", "sentencepiece.js", "model.js", "translator.js", "view.js", "page.js")
+SCRIPTS = (
+    *("sentences.js", "sentencepiece.js", "model.js", "doubts.js"),
+    *("translator.js", "view.js", "page.js"),
+)
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
@@ -37,22 +42,26 @@ UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
 PIECES = {1, 2, 3, 6}  # normal, unknown, control or a byte
 
 
-def write_page(graph: TranslationGraph, path: str | os.PathLike[str], card: str = "") -> None:
+def write_page(
+    graph: TranslationGraph, path: str | os.PathLike[str], card: str = "", habits: Habits = Habits()
+) -> None:
     """Writes the page of a translator; `card` describes the model, as Markdown.
 
     Raises:
         ValueError: The page lacks something that the model, a tokenizer or the search has.
         OSError: The file cannot be written.
     """
-    write_atomically(path, page_of(graph, card).encode())
+    write_atomically(path, page_of(graph, card, habits=habits).encode())
 
 
-def page_of(graph: TranslationGraph, card: str = "", int8: bool = True) -> str:
+def page_of(
+    graph: TranslationGraph, card: str = "", int8: bool = True, habits: Habits = Habits()
+) -> str:
     """The page as HTML, with a byte for each weight, or with float32 weights."""
     check_model(graph, "Translator.page", "a page")
     page, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
     policy = POLICY.format(script=_checksum(script), style=_checksum(style))
-    model = base64.b64encode(_packed(graph, card, int8)).decode()
+    model = base64.b64encode(_packed(graph, card, int8, habits)).decode()
     head = '<meta charset="utf-8">'
     for tag, contents in (
         (head, f'{head}\n  <meta http-equiv="Content-Security-Policy" content="{policy}">'),
@@ -100,7 +109,7 @@ class _Arrays:
         self.entries[name] = {"dtype": str(array.dtype), "place": place, "size": len(data)}
 
 
-def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
+def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> bytes:
     """The model, its tokenizers and how it searches, as `unpacked` of model.js reads them."""
     model: Any = graph.model
     decoding, lexicon = graph.decoding, graph.lexicon
@@ -128,6 +137,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool) -> bytes:
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
+        "doubts": {**vars(habits), **RULES, "texts": reasons()},
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

@@ -25,6 +25,11 @@ SHOWN = 10  # strange characters of a text
 # Digits with single separators between them; the groups of a thousand are one number.
 _NUMBER = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
+# The same, for the scripts of a page.
+RULES = {
+    **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
+    **{"number": _NUMBER.pattern, "thousands": _THOUSANDS.pattern},
+}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.system.language import in_language, said
+from bahdanau_tf.system.language import LANGUAGES, in_language, said
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.view import Row, Side, alignment_html, table_html
 
@@ -48,6 +48,15 @@ class Doubt(NamedTuple):
 
     def __str__(self) -> str:
         return said(REASONS[self.kind]).format(self.detail)
+
+
+def reasons() -> dict[str, dict[Kind, str]]:
+    """The texts of doubts by language and kind."""
+    texts = {}
+    for language in LANGUAGES:
+        with in_language("reasons", language):
+            texts[language] = {kind: said(reason) for kind, reason in REASONS.items()}
+    return texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from engines import LINES, in_node, subwords as translator
 from refusals import refused
@@ -18,6 +19,7 @@ from toys import english, french, toy_translator
 from bahdanau_tf import SubwordTokenizer, Translator
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import page_of, read
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
     CANDIDATE,
@@ -98,6 +100,29 @@ def test_a_page_of_the_pretrained_model(tmp_path, capsys):
         assert best["offsets"] == [*map(list, x.target_offsets)]
 
 
+def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
+    own = Translator.from_preset("tatoeba-en-fr")
+    own.habits = Habits(9).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40)
+    texts = [
+        "I am happy.",
+        "There are 347 books.",
+        "14,000 at 9:45",
+        "안녕 ａb “no” ☺",
+        "",
+        "\u00a0x",
+    ]
+    texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
+    options = {"beam_size": 2, "n_best": 1, "max_length": 12}
+    html = page_of(own.graph, int8=False, habits=own.habits)
+    kinds = set()
+    rows = in_node(html, tmp_path, texts=texts, options=options)
+    for x, row in zip(own.translate(texts, **options), rows, strict=True):
+        assert [(y["kind"], str(y["detail"])) for y in row["doubts"]] == [*map(tuple, x.doubts)]
+        assert row.get("confidence") == pytest.approx(x.confidence, abs=1e-3)
+        kinds.update(doubt.kind for doubt in x.doubts)
+    assert kinds >= {"characters", "number", "cut", "long", "unlikely"}
+
+
 class Elements(HTMLParser):
     """The elements of a page, and the text of its scripts and styles."""
 
@@ -164,6 +189,8 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
     page.press("Enter", 13, modifiers=2)
     page.wait_for("document.querySelector('#source').textContent.startsWith('<b>x</b>')")
     assert page.evaluate("document.querySelectorAll('#source b').length") == 0
+    note = "⚠ characters that the model does not know: <>"
+    assert note in page.evaluate("document.querySelector('#note').textContent")
     sentences = ["I am happy.", "Where is the station?", "The cat sleeps."]
     text = json.dumps("{} {}\n \n{}".format(*sentences))
     many = json.dumps("".join(f"I see {n} dogs. " for n in range(99)))

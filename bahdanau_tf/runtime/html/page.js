@@ -37,5 +37,8 @@ const replies = {}; // to sentences, which stay as they are while others are wri
 start(
   async (text, search, signal) => (replies[`${search} ${text}`] ??=
     await translator.translate(text, contents.settings.searches[search], pauses(signal))),
-  { searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card) },
+  {
+    searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card),
+    texts: contents.settings.doubts.texts,
+  },
 );

@@ -2,6 +2,7 @@
 //
 //     score(y) = log p(y | x) / ((5 + |y|) / 6)^α + β Σ_j log(min(Σ_i α_ij, 1))
 
+import { Doubts } from "./doubts.js";
 import { Model } from "./model.js";
 import { Subwords } from "./sentencepiece.js";
 
@@ -80,6 +81,7 @@ export class Translator {
       const { [`${side}.scores`]: scores, [`${side}.charsmap`]: charsmap } = arrays;
       this[side] = new Subwords(settings.texts[side], scores, charsmap);
     }
+    this.doubts = new Doubts(settings.doubts, [...this.source.ids.keys()]);
   }
 
   // What `start` of view.js shows of a text.
@@ -91,10 +93,11 @@ export class Translator {
       : [{ score: 0, logProb: 0, finished: true }];
     const columns = [...offsets.keys()];
     if (this.source.reverse) columns.reverse();
+    const translations = hypotheses.map((x) => this.written(x, [...columns, offsets.length]));
     return {
-      offsets: columns.map((column) => offsets[column]),
-      translations: hypotheses.map((x) => this.written(x, [...columns, offsets.length])),
+      offsets: columns.map((column) => offsets[column]), translations,
       hasAlignment: true, truncated: !hypotheses[0].finished,
+      ...this.doubts.of(text, offsets.length, translations[0]),
     };
   }
 

@@ -5,6 +5,7 @@
 import { sentencesOf } from "./sentences.js";
 
 const LEAST_SHARE = 0.05; // smaller shares are not shown
+const SHOWN = 20; // characters of a sentence that has a doubt
 const PATIENCE = 300; // milliseconds after a key, before a text is translated as it is written
 
 const WORDS = {
@@ -46,6 +47,7 @@ const WORDS = {
 
 const $ = (id) => document.getElementById(id);
 let words = WORDS.en; // of the page's language
+let reasons; // why a translation may be wrong: texts by language and kind
 let sentences = []; // that are shown: `{source, reply, chosen, places, notes}`
 let listed; // the one whose translations can be chosen
 
@@ -178,6 +180,11 @@ function show(sentence) {
   if (!reply.hasAlignment) notes.push(words.noAlignment);
   else if (!isAligned && chosen !== reply.translations[0]) notes.push(words.bestOnly);
   if (reply.truncated) notes.push(words.truncated);
+  const [open, close] = words.quotes;
+  const about = sentences.length > 1 ? `\u2068${open}${source.slice(0, SHOWN)}${close}\u2069: ` : "";
+  for (const { kind, detail } of chosen === reply.translations[0] ? reply.doubts ?? [] : []) {
+    if (kind !== "cut") notes.push(`⚠ ${about}${reasons[words.code][kind].replace("{}", detail)}`);
+  }
   $("note").textContent = [...new Set(sentences.flatMap((x) => x.notes))].join(" ");
 }
 
@@ -247,7 +254,7 @@ async function run(translate) {
 }
 
 function setLanguage(language) {
-  words = WORDS[language];
+  words = { ...WORDS[language], code: language };
   document.documentElement.lang = language;
   document.title = words.title;
   for (const place of document.querySelectorAll("[data-words]")) {
@@ -262,8 +269,10 @@ function setLanguage(language) {
 // Starts a page. `translate(text, search, signal)` promises `{offsets, translations, hasAlignment,
 // truncated}`: the offsets of the text's tokens, and for each translation `{text, score, finished,
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
-// user chooses, a text is translated as it is written; `card` is a text.
-export function start(translate, { searches = [], card = "" } = {}) {
+// user chooses, a text is translated as it is written; `card` is a text; `texts` has, by language
+// and kind, those of a reply's `doubts`.
+export function start(translate, { searches = [], card = "", texts = {} } = {}) {
+  reasons = texts;
   const translateAll = () => run(translate);
   const options = (values) => values.map((value) => element("option", { value }));
   $("language").append(...options(Object.keys(WORDS)));
