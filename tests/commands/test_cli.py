@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import warnings
@@ -151,14 +150,6 @@ def test_closed_standard_streams_are_replaced(monkeypatch):
         stream.close()
 
 
-@pytest.mark.slow
-def test_export_writes_numbered_versions(model_dir, tmp_path, capsys):
-    flags = [f"--model_dir={model_dir}", f"--export_dir={tmp_path}"]
-    assert main(["export", *flags]) == 0
-    assert capsys.readouterr().out.strip() == str(tmp_path / "1")
-    assert (tmp_path / "1" / "saved_model.pb").is_file()
-
-
 class Trained(NamedTuple):
     flags: list[str]
     model_dir: Path
@@ -254,23 +245,6 @@ import matplotlib.pyplot
 
 def test_a_command_imports_no_pyplot_and_collects_only_what_is_made_later():
     subprocess.run([sys.executable, "-c", IMPORTS], check=True)
-
-
-@pytest.mark.slow  # test_translate.py has a fast test of this
-def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
-    done = subprocess.run(
-        "yes 'The cat sleeps.' | head -3000 | "
-        f"{shlex.quote(sys.executable)} -m bahdanau_tf translate "
-        f"{shlex.quote(f'--model_dir={model_dir}')} --beam_size=1 | head -1",
-        shell=True,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert done.stdout.count("\n") == 1
 
 
 @pytest.mark.filterwarnings("default")

@@ -206,17 +206,6 @@ def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
     assert_equal(translations(own, own.decoding), translations(loaded, own.decoding))
 
 
-@pytest.mark.slow
-def test_a_lexicon_is_exported(tmp_path):
-    own = make_translator(lexicon=SOME)
-    own.decoding = Decoding(max_length=6, shortlist=True)
-    version = own.export(tmp_path)
-    served = tf.saved_model.load(str(version)).signatures["serving_default"]
-    texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
-    wanted = [translation.text for translation in own.translate(SENTENCES)]
-    assert [text.decode() for text in texts] == wanted
-
-
 def test_shortlist_without_a_lexicon_is_refused(tmp_path):
     plain = make_translator()
     plain.save(tmp_path / "plain")

@@ -380,12 +380,19 @@ def test_too_long_a_line_is_refused(tmp_path, monkeypatch):
     refused(lambda: list(read_lines(path)), "64", "bytes", by=ArchiveError)
 
 
+def test_archives_split_lines_only_at_line_feeds(tmp_path):
+    path = tmp_path / "text"
+    text = "a\u2028b\x85c\x0bd\re\r\nf".encode()
+    path.write_bytes(text)
+    assert list(read_lines(path)) == [text[:-1], b"f\n"]
+
+
 def test_one_column_of_a_table_is_read(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"Go.\tVa !\tCC-BY\r\nHi.\tSalut.\nWho?\t\n")
     assert list(read_lines(path, column=0)) == [b"Go.\n", b"Hi.\n", b"Who?\n"]
     assert list(read_lines(path, column=1)) == [b"Va !\n", b"Salut.\n", b"\n"]
-    refused(lambda: list(read_lines(path, column=2)), "2", "3", by=ArchiveError)
+    refused(lambda: list(read_lines(path, column=2)), "2 columns", "line 2", "3", by=ArchiveError)
 
 
 def test_segments_are_read_as_sacrebleu_reads_them(tmp_path):

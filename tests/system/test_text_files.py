@@ -63,11 +63,11 @@ def test_lines_end_only_with_a_line_feed_in_every_kind_of_file(
 def test_a_line_that_is_not_utf8_is_named(tmp_path, monkeypatch):
     path = tmp_path / "bad"
     path.write_bytes(b"good\ncaf\xe9\n")
-    refused(lambda: list(read_lines(str(path))), "bad", "2", "UTF-8")
+    refused(lambda: list(read_lines(str(path))), "bad", "line 2", "UTF-8")
     bad = io.BufferedReader(io.BytesIO(b"\xff\n"))
     stdin = io.TextIOWrapper(bad)
     monkeypatch.setattr(sys, "stdin", stdin)
-    refused(lambda: list(read_lines(None)), "input", "1", "standard")
+    refused(lambda: list(read_lines(None)), "standard input", "line 1")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

@@ -156,14 +156,3 @@ def test_a_lowered_step_is_saved_and_loaded(benchmarks, tmp_path):
     for name, value in step._asdict().items():
         np.testing.assert_equal(getattr(loaded, name), value)
         assert type(getattr(loaded, name)) is type(value)
-
-
-def test_drawn_weights_have_the_papers_distribution(benchmarks):
-    drawn = benchmarks("lowered").drawn
-    first, second = drawn(1, (200, 300)), drawn(2, (200, 300))
-    assert (first != second).all()
-    np.testing.assert_array_equal(first, drawn(1, [200, 300]))
-    for weight in (first, second):
-        assert weight.dtype == np.float32
-        assert abs(weight.mean()) < 2e-4
-        assert weight.std() == pytest.approx(0.01, rel=0.02)

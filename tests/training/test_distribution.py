@@ -246,19 +246,6 @@ def train_command(folder: Path, **flags: object) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_worker_with_other_flags_is_refused(folder):
-    """And the chief ends, too, with a message."""
-    command = train_command(folder, model_dir="refused", recipe="paper")
-    with started([command, [*command, "--batch_size=9"]]) as running:
-        chief, other = ended(running)
-    assert (chief.status, other.status) == (2, 2)
-    refusal = "batch_size is 9 on worker 1 and 80 on the chief, wanted"
-    assert f"bahdanau-tf: train: {refusal}" in other.errors
-    assert "another worker has ended or cannot be" in chief.errors
-    assert "Traceback" not in chief.errors + other.errors
-
-
-@pytest.mark.slow
 def test_the_command_trains_on_two_processes(folder):
     """The other reads what the chief has chosen from the text; it is silent."""
     dev = {"dev_source": folder / "dev.a", "dev_target": folder / "dev.b"}

@@ -536,36 +536,24 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("result", "text"),
+    ("result", "parts"),
     [
         (
-            TrainingResult({"bleu": 12.345}, 7, "signal", 6.0, 5.0, "zh"),
-            "7 updates, stopped by a signal; best model: dev BLEU 12.35 (greedy, zh, NFC); "
-            "0.1 minutes, 5 target words a second",
+            ({"bleu": 12.345}, 7, "signal", 6.0, 5.0, "zh"),
+            "7|signal|BLEU 12.35|zh|0.1 min|5 target",
         ),
+        (({"bleu": 9.0}, 7, "minutes", 30.0, 5.0, "13a", "bleu", 0, 90.0), "time|13a|0.5 min|1.5"),
+        (({}, 1, "epochs", 0.01, 0.0, "13a"), "1 update,|epoch|no evaluation|no updates"),
+        (({}, 7, "signal", 0.01, 0.0), "no dev set|last model|no updates"),
         (
-            TrainingResult({"bleu": 9.0}, 7, "minutes", 30.0, 5.0, "13a", total_seconds=90.0),
-            "7 updates, time limit reached; best model: dev BLEU 9.00 (greedy, 13a, NFC); "
-            "0.5 minutes of 1.5 in all runs, 5 target words a second",
-        ),
-        (
-            TrainingResult({}, 1, "epochs", 0.01, 0.0, "13a"),
-            "1 update, epoch limit reached; no evaluation yet; no updates in this run",
-        ),
-        (
-            TrainingResult({}, 7, "signal", 0.01, 0.0),
-            "7 updates, stopped by a signal; no dev set, so the last model is kept as the best; "
-            "no updates in this run",
-        ),
-        (
-            TrainingResult({"loss": 2.3456, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"),
-            "7 updates, epoch limit reached; best model: dev loss 2.346, dev BLEU 12.30; "
-            "no updates in this run",
+            ({"loss": 2.3456, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"),
+            "loss 2.346|BLEU 12.30",
         ),
     ],
 )
-def test_a_training_result_describes_itself(result, text):
-    assert str(result) == text
+def test_a_training_result_describes_itself(result, parts):
+    described = str(TrainingResult(*result))
+    assert [part for part in parts.split("|") if part not in described] == []
 
 
 def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):

@@ -114,15 +114,6 @@ def check_pictures(translator: Translator, files: TextFiles, values: dict) -> No
 
 
 @pytest.mark.slow
-def test_a_resumed_run_continues_the_curves(files, tmp_path):
-    for epochs, tensorboard in ((1, False), (2, True), (3, True)):
-        assert (tmp_path / "tensorboard").exists() == (epochs > 2)
-        recipe = replace(RECIPE, epochs=epochs)
-        train(make_translator(), files, recipe, tmp_path, tensorboard)
-    assert list(events(tmp_path)["train/loss"]) == [20, 30]
-
-
-@pytest.mark.slow
 def test_curves_are_written_without_attention_and_without_dev_set(files, tmp_path):
     alone = replace(files, dev_source=None, dev_target=None)
     train(make_translator(), alone, SHORT, tmp_path / "a", True)
