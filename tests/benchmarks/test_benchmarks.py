@@ -46,6 +46,34 @@ def test_unknown_peers_are_named(peers, tmp_path):
     assert all((folder / f"{name}_job.py").exists() for name in peers.PEERS)
 
 
+def test_what_arrives_unchanged_is_counted_by_kind(module):
+    """A French translation may write numbers differently; words of the sentence count apart."""
+    copying = module("copying")
+    sentences, others = ([*copying.probes(seed, 300)] for seed in (1, 2))
+    assert sentences == [*copying.probes(1, 300)]
+    first, second = (
+        {token for x in probes for _, token in x.tokens} for probes in (sentences, others)
+    )
+    assert len(first & second) < 0.1 * len(first)
+    assert all(token in x.source for x in sentences for _, token in x.tokens)
+    copied = copying.shares(sentences, [x.source for x in sentences])
+    assert {*copied} == {*copying.KINDS, "all", "words"}
+    assert {x.split(" of ")[0] for x in [*copied.values()][:-1]} == {"100.0%"}
+    nothing = copying.shares(sentences, [""] * 300)
+    assert {x.split(" of ")[0] for x in nothing.values()} == {"0.0%"}
+    for kind, token, translation, wanted in (
+        ("time", "9:45", "Il est 9 h 45.", True),
+        ("price", "$3.50", "Ça coûte 3,50 $.", True),
+        ("number", "14000", "14 000 arbres", True),
+        ("number", "347", "37 arbres", False),
+        ("number", "347", "3475 arbres", False),
+        ("version", "2.14.3", "la version 2.14", False),
+        ("name", "Zobamuk", "Zobamuka dort.", False),
+        ("file", "zobamuk7.csv", "« zobamuk7.csv »", True),
+    ):
+        assert copying.arrives(kind, token, translation) is wanted
+
+
 def test_batches_hold_each_pair_once_and_similar_lengths(peers):
     chance = random.Random(3)
     pairs = [
