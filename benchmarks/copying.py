@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from absl import app, flags
 
+from bahdanau_tf import Translator
 from bahdanau_tf.translation.doubts import numbers
-from bahdanau_tf.translator import load_best
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "a translator's folder, or a pretrained one", required=True)
@@ -171,7 +171,7 @@ def shares(sentences: Sequence[Probe], translations: Sequence[str]) -> dict[str,
 
 def main(_: list[str]) -> None:
     """Prints a table with a column for each seed."""
-    translator = load_best(FLAGS.model_dir)
+    translator = Translator.load(FLAGS.model_dir)
     columns, examples = [], []
     for seed in map(int, FLAGS.seeds):
         sentences = [*probes(seed, FLAGS.sentences)]

@@ -132,6 +132,7 @@ def run(flags: absl_flags.FlagValues) -> None:
         flags.metrics,
         systems,
         References(references, tokenize, flags.ignore_case, flags.nfc),
+        sources,
         *_facts(translator, sources, references),
     )
     if flags.tokenize is None and tokenize == "none":
@@ -206,6 +207,7 @@ class TestSet(NamedTuple):
     metrics: Sequence[str]  # their names; the first is also computed for subsets
     systems: dict[str, list[str]]  # translations by the name of the system
     references: References
+    sources: list[str]  # empty if unknown
     lengths: list[int]  # of each source; empty if unknown
     unit: str  # what the lengths count
     is_known: list[bool]  # whether each sentence has no unknown words; empty if unknown
@@ -227,6 +229,22 @@ class TestSet(NamedTuple):
             columns.append([scores[0].name, count, *(score.score for score in scores)])
         print(f"p of the {title}: paired bootstrap against {printable(rows[0].system)}")
         return columns
+
+    def copied(self) -> list[Column]:
+        """Numbers and names that arrived; prints those of one system, or how many there are."""
+        if not self.sources:
+            return []
+        first, *others = (self.references.copied(x, self.sources) for x in self.systems.values())
+        if first and not others:
+            print("copied:", ", ".join(f"{kind} {share}" for kind, share in first.items()))
+        if not (first and others):
+            return []
+        counts = ", ".join(f"{share.count:,} {kind}" for kind, share in first.items())
+        print(f"% copied of what the reference has from the source: {counts}")
+        return [
+            [kind, share.sentences, share.share, *(other[kind].share for other in others)]
+            for kind, share in first.items()
+        ]
 
     def by_subset(self) -> list[Column]:
         """The first metric without unknown words, and by length."""
@@ -251,6 +269,7 @@ def _print(test: TestSet) -> None:
         (texts,) = test.systems.values()
         for metric in test.metrics:
             print(test.references.score(metric, texts))
+    columns += test.copied()
     columns += test.by_subset()
     if test.lengths:
         print(f"{METRICS[test.metrics[0]].title} by source length in {test.unit}")

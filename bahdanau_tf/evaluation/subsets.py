@@ -19,6 +19,7 @@ from bahdanau_tf.evaluation.scores import (
     score_corpus,
 )
 from bahdanau_tf.evaluation.tables import Cell
+from bahdanau_tf.text.copied import PATTERNS, kept
 
 Mask = Sequence[bool]
 
@@ -217,6 +218,18 @@ def bleu_by_rank(
 
 
 @dataclass(frozen=True)
+class Copied:
+    """The share, in percent, of the numbers or names that were copied, of how many."""
+
+    share: float
+    count: int
+    sentences: int  # that have such
+
+    def __str__(self) -> str:
+        return f"{self.share:.1f} % of {self.count:,}"
+
+
+@dataclass(frozen=True)
 class References:
     """The reference translations of a test set.
 
@@ -274,6 +287,25 @@ class References:
     ) -> list[LengthBin]:
         """BLEU by rarity of words, as of the function `bleu_by_rank`."""
         return bleu_by_rank(texts, self.lines, ranks, n_bootstrap=n_bootstrap, **self._options)
+
+    def copied(self, texts: Sequence[str], sources: Sequence[str]) -> dict[str, Copied]:
+        """The share of numbers and of names that translations have, if there are any.
+
+        Counts those that the reference has from the source.
+        """
+        sources, lines, texts = (as_scored(x, self.nfc) for x in (sources, self.lines, texts))
+        pairs = [*zip(sources, lines, strict=True)]
+        names = {name for pair in pairs for name in kept("names", *pair)}
+        shares = {}
+        for kind, pattern in PATTERNS.items():
+            rows = [kept(kind, *pair, names) for pair in pairs]
+            if count := sum(map(len, rows)):
+                present = (
+                    len({*row} & {*pattern.findall(text)})
+                    for row, text in zip(rows, texts, strict=True)
+                )
+                shares[kind] = Copied(100 * sum(present) / count, count, sum(map(bool, rows)))
+        return shares
 
     def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
         """The text of each n-best list with the best BLEU of its own."""

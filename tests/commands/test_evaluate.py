@@ -218,6 +218,29 @@ def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
         assert cells["moses"][title] == judged(corpus["moses"], corpus["reference"], keep)
 
 
+def test_copied_numbers_and_names_are_counted(tmp_path, capsys):
+    """Of those that the reference has from the source; a first word may be no name."""
+    columns = {
+        "source": ["Tom saw 347 birds at 9:45.", "The 12 of May, Ann!", "The cat, Ann."],
+        "reference": ["Tom a vu 347 oiseaux.", "Le 12 mai, Ann !", "The chat d'Anne."],
+        "good": ["Tom a vu 347 oiseaux.", "Le 12 mai, Anne !", ""],
+        "bad": ["Il a vu 3475 oiseaux et 347.", "Le 1 mai.", "The Ann Tom 12"],
+    }
+    for name, lines in columns.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    source, good, bad = (
+        f"--{flag}={tmp_path / name}"
+        for flag, name in (("source", "source"), ("hypotheses", "good"), ("hypotheses", "bad"))
+    )
+    assert "copied: numbers 100.0 % of 2, names 0.0 % of 1" in run(tmp_path, capsys, source, good)
+    rows = run(tmp_path, capsys, source, good, bad)
+    assert "% copied of what the reference has from the source: 2 numbers, 1 names" in rows
+    cells = table(rows)
+    assert [row["numbers"] for row in cells.values()] == ["2", "100.00", "50.00"]
+    assert [row["names"] for row in cells.values()] == ["1", "0.00", "0.00"]
+    assert not any("copied" in row for row in run(tmp_path, capsys, good))
+
+
 def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
     path = tmp_path / "beam=5"
     path.write_text((tmp_path / "moses").read_text())
