@@ -308,6 +308,10 @@ def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
     assert "longer" not in capsys.readouterr().err
 
 
+def test_a_line_has_neither_line_feeds_nor_nul():
+    assert Translation("", "a\0b\nc\td").line == "ab c\td"
+
+
 def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
     text = "a b\na b c d\n\na b. C d e. F g h i.\nA. Z b.\n \n"
     whole = "B A\nD C B A\n\nB. A E. D C I. H G F\nB. Z A.\n\n"

@@ -237,6 +237,14 @@ def test_a_request_to_a_busy_server_is_repeated(remote, tmp_path):
     refused(lambda: fetch(Download(f"{remote.address()}?"), tmp_path), "503", by=DownloadError)
 
 
+def test_a_server_that_does_not_answer_times_out(remote, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "TIMEOUT", 0.05)
+    silent = threading.Event()
+    remote.replies = [lambda _: silent.wait(5)] * 3
+    refused(lambda: fetch(Download(remote.address()), tmp_path), "timed out", by=DownloadError)
+    silent.set()
+
+
 def test_an_unreachable_server_is_reported(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

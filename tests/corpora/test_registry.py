@@ -18,6 +18,7 @@ from refusals import refused
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora.public import download as downloads, registry
 from bahdanau_tf.corpora.public.assembly import ArchiveError, get_corpus, held_out_pairs
+from bahdanau_tf.corpora.public.download import DownloadError
 from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, Download, Part, Text
 
 
@@ -140,6 +141,14 @@ def test_files_fetched_by_hand_are_used_and_kept(tmp_path):
     assert contents(folder) == LINES
     shutil.rmtree(folder)
     assert set(contents(tmp_path)) == before
+
+
+def test_another_file_of_the_same_name_is_not_used(tmp_path):
+    corpus = plain_corpus(tmp_path)
+    (tmp_path / "dev.fr.gz").write_bytes(b"another")
+    refused(lambda: get_corpus(corpus, tmp_path), "dev.fr.gz", "reached", by=DownloadError)
+    assert not (tmp_path / "made").exists()
+    assert (tmp_path / "dev.fr.gz").read_bytes() == b"another"
 
 
 def test_an_existing_folder_is_checked_and_kept(tmp_path):

@@ -202,6 +202,15 @@ def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_systems_of_any_name_are_in_the_legend():
+    names = ["_mine", "costs $1", "$x^", "é"]
+    curves = {name: curve(20.0, 30.0) for name in names}
+    figure = plotting.plot_bleu_by_length(curves, label="$ y $")
+    figure.canvas.draw()
+    legend = figure.axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == names
+
+
 def step(token, number, **others):
     fields = {
         "energies": [float(number), 0.0, -1.0],

@@ -161,6 +161,14 @@ def test_the_plane_is_that_of_the_largest_variance(vectors):
     assert share == pytest.approx(variances[-2:].sum() / variances.sum())
 
 
+def test_equal_vectors_are_one_point():
+    points, share = in_a_plane(np.ones([3, 4], np.float32))
+    np.testing.assert_array_equal(points, np.zeros([3, 2]))
+    assert share == 1
+    points, _ = in_a_plane(np.array([[1.0], [3.0]]))
+    np.testing.assert_allclose(np.abs(points), [[1, 0], [1, 0]])
+
+
 def test_the_nearest_is_another_vector():
     assert nearest(np.array([[0.0], [1.0], [3.0], [3.5]])) == [1, 0, 3, 2]
 

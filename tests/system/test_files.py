@@ -8,7 +8,12 @@ import pytest
 from limits import largest_file
 from processes import output_of
 
-from bahdanau_tf.system.files import remove_leftovers, replaced_directory, write_atomically
+from bahdanau_tf.system.files import (
+    found_directory,
+    remove_leftovers,
+    replaced_directory,
+    write_atomically,
+)
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
@@ -143,6 +148,13 @@ def test_folders_of_the_user_are_not_removed_as_leftovers(tmp_path):
     before = sorted(path.name for path in tmp_path.iterdir())
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_current_folder_may_be_looked_for(tmp_path, monkeypatch):
+    """Path(".") has no name."""
+    monkeypatch.chdir(tmp_path)
+    assert found_directory(".") == Path()
+    assert found_directory("/") == Path("/")
 
 
 def test_a_full_disk_names_the_folder(tmp_path):

@@ -233,6 +233,12 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
         assert small_losses == pytest.approx(large_losses, rel=1e-5)
 
 
+def test_epochs_are_not_rounded_up_to_another_update():
+    assert 0.07 * 100 > 7
+    assert replace(RECIPE, epochs=0.07).total_updates(100) == 7
+    assert replace(RECIPE, epochs=1e-8).total_updates(100) == 1
+
+
 @pytest.mark.parametrize("total", [40, 1000])
 def test_cosine_is_the_half_cosine_after_a_warm_up(total):
     """Loshchilov and Hutter 2017, equation 5, from the peak to 2 % of it."""

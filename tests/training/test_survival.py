@@ -250,6 +250,16 @@ def stale_of(folder: Path) -> int:
     return int(reader.get_tensor(name))
 
 
+def test_a_training_killed_in_its_first_checkpoint_begins_anew(trained, files, folder):
+    shutil.rmtree(folder / "best")
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "ckpt-1.data-00000-of-00001").write_bytes(b"h")
+    translator = restarted()
+    train(translator, files, SHORT, folder)
+    all_equal(weights(translator), trained.weights)
+
+
 @pytest.mark.parametrize(("step", "is_due"), [(6, False), (8, True)])
 def test_without_dev_text_the_last_model_becomes_the_best(tmp_path, step, is_due):
     """Also if the run that made it was killed before it was evaluated."""

@@ -21,6 +21,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe, callbacks, loop, update
 from bahdanau_tf.training.callbacks import GREEDY
+from bahdanau_tf.training.folder import check_settings, write_settings
 from bahdanau_tf.training.run import signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
@@ -354,6 +355,14 @@ def test_text_and_recipe_are_not_taken_for_one_another(files, tmp_path):
         refused(
             lambda own=arguments: loop.train(restarted(), *own[:3], dev=own[3]), f"train: {name} "
         )
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    path = tmp_path / "training.json"
+    write_settings(path, {"a": 1})
+    check_settings(path, {"a": 1})
+    path.write_text(path.read_text().replace(": 1,", ": 99,", 1))
+    refused(lambda: check_settings(path, {"a": 1}), "version", "99")
 
 
 def test_fit_makes_the_same_updates_as_train(files, never_stopped):
