@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import re
@@ -12,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import numpy as np
@@ -246,45 +244,30 @@ def _interrupts_at_once() -> Iterator[None]:
 
 
 def _cluster() -> tuple[list[str], int]:
-    """The addresses of the workers in TF_CONFIG, the chief first, and which is this one."""
-    text = os.environ.get(VARIABLE, "")
-    if not text.strip():
+    """The addresses of the workers in TF_CONFIG, the chief first, and which is this one.
+
+    TensorFlow reads them, and would wait without end for a worker that is not there.
+    """
+    if not os.environ.get(VARIABLE, "").strip():
         return [], 0
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     try:
-        config = json.loads(text)
-    except ValueError as error:
-        raise _wrong(f"it is not JSON: {error}", '{"cluster": ...}') from None
-    cluster = _part(config, "cluster")
-    for job, addresses in cluster.items():
-        if job not in JOBS:
-            raise _wrong(f"the cluster has the job {job!r}", f"only {JOBS}")
-        if not isinstance(addresses, list) or not addresses:
-            raise _wrong(f"cluster.{job} is {addresses!r}", "a list of host:port")
-        for address in addresses:
-            if not re.fullmatch(r".+:[0-9]+", str(address)):
-                raise _wrong(f"an address is {address!r}", "host:port")
-    listed = [str(address) for job in cluster.values() for address in job]
-    if twice := [address for address in listed if listed.count(address) > 1]:
-        raise _wrong(f"{twice[0]} is listed twice", "different addresses")
-    members = [(job, i) for job in JOBS for i in range(len(cluster.get(job, [])))]
+        jobs = resolver.cluster_spec().as_dict()
+        place = resolver.task_type, resolver.task_id
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{VARIABLE}: {error}") from None
+    members = {(job, i): text for job in JOBS for i, text in enumerate(jobs.get(job, ()))}
+    addresses = [*map(str, members.values())]
+    if others := jobs.keys() - {*JOBS}:
+        raise _wrong(f"the cluster has the job {min(others)!r}", f"only {JOBS}")
     if len(members) < 2:
         return [], 0
-    task = _part(config, "task")
-    place = task.get("type"), task.get("index")
+    for address in addresses:
+        if not re.fullmatch(r".+:[0-9]+", address) or addresses.count(address) > 1:
+            raise _wrong(f"an address is {address!r}", "host:port, another for each worker")
     if place not in members:
-        raise _wrong(
-            f"the task is {place[0]!r} {place[1]!r}",
-            f"one of the cluster, {members[0]} to {members[-1]}",
-        )
-    return [str(cluster[job][i]) for job, i in members], members.index(place)
-
-
-def _part(config: object, name: str) -> dict[str, Any]:
-    """A JSON object in another."""
-    part = config.get(name) if isinstance(config, dict) else None
-    if not isinstance(part, dict):
-        raise _wrong(f"{name} is {part!r}", "a JSON object")
-    return part
+        raise _wrong(f"the task is {place[0]!r} {place[1]!r}", f"one of {[*members]}")
+    return addresses, [*members].index(place)
 
 
 def _wrong(what: str, wanted: str) -> ValueError:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,25 +39,7 @@ DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
 ATTEMPTS = 3  # to read a folder that is being replaced
 
-# What a model is made of: of Keras' own classes, only those that derive from these are allowed.
-_KINDS = (
-    keras.DTypePolicy,
-    keras.Operation,  # layers, models and operations
-    keras.constraints.Constraint,
-    keras.initializers.Initializer,
-    keras.losses.Loss,
-    keras.metrics.Metric,
-    keras.optimizers.Optimizer,
-    keras.optimizers.schedules.LearningRateSchedule,
-    keras.quantizers.Quantizer,
-    keras.random.SeedGenerator,
-    keras.regularizers.Regularizer,
-)
-# But these run external code, or code in the file itself.
-_RUNNING = ("FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper")
 _LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
-# Not classes: Keras makes these values itself.
-_VALUES = ("__bytes__", "__ellipsis__", "__keras_tensor__", "__numpy__", "__slice__", "__tensor__")
 
 
 def check_not_best(directory: str | os.PathLike[str]) -> None:
@@ -275,11 +256,7 @@ def _damage(path: Path) -> str:
 
 
 def _check_model_file(path: Path) -> None:
-    """Checks, without an import, that all classes and functions that a model's file names may run.
-
-    These are what is registered in this process, for example by a module that the user has
-    imported, and what Keras itself makes models of.
-    """
+    """Checks the size of an archive, and what Keras' safe mode does not check in it."""
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo("config.json").file_size
         if size > _LARGEST_CONFIG:
@@ -307,46 +284,20 @@ def _entries(config: object) -> Iterator[dict[str, object]]:
 
 
 def _check_entry(entry: dict[str, object]) -> None:
-    kind = entry.get("class_name")
-    if kind in _VALUES:
-        return
-    is_function = kind == "function"
-    name = entry.get("config") if is_function else kind
-    registered = name if is_function else entry.get("registered_name", kind)
-    if isinstance(registered, str) and keras.saving.get_registered_object(registered) is not None:
-        return
-    module = entry.get("module")
-    if _is_of_keras(module, name, is_function):
-        return
-    if kind == "__lambda__":
-        raise ValueError(
-            "it contains code of its own, a lambda, which is not run; wanted "
-            "a function that is registered"
-        )
-    message = f"it names {module}.{name}, which is not registered"
+    """Raises a ValueError for what Keras' safe mode lets pass, or for a user's own module."""
+    name, module = entry.get("class_name"), entry.get("module")
+    if name == "TFSMLayer":  # Keras 3.12 makes one even in safe mode
+        raise ValueError("it has a TFSMLayer, which runs code of another file; wanted other layers")
+    registered = entry.get("registered_name", name)
+    if name == "function":
+        registered = name = entry.get("config")
     top = module.partition(".")[0] if isinstance(module, str) else ""
-    if top not in ("", "bahdanau_tf", "builtins", "keras"):
-        message += (
-            "; if you trust that module, import it first (on the command line "
-            f"--modules={module}, with its folder in PYTHONPATH)"
+    is_ours = top in ("", "bahdanau_tf", "builtins", "keras")
+    if not is_ours and keras.saving.get_registered_object(str(registered)) is None:
+        raise ValueError(
+            f"it names {module}.{name}, which is not registered; if you trust that module, import "
+            f"it first (on the command line --modules={module}, with its folder in PYTHONPATH)"
         )
-    raise ValueError(message)
-
-
-def _is_of_keras(module: object, name: object, is_function: bool) -> bool:
-    """Whether it is one of Keras' functions on tensors, or a class of which models are made."""
-    if is_function and module not in ("builtins", "keras.activations", "keras.ops"):
-        return False
-    if module == "builtins":
-        module = "keras.activations" if is_function else None
-    if not (isinstance(module, str) and isinstance(name, str)):
-        return False
-    if module.partition(".")[0] != "keras":
-        return False
-    value = getattr(sys.modules.get(module), name, None)
-    if is_function:
-        return callable(value)
-    return isinstance(value, type) and issubclass(value, _KINDS) and name not in _RUNNING
 
 
 def best_folder(folder: str | os.PathLike[str]) -> Path:

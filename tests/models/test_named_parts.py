@@ -374,7 +374,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_cannot_choose_what_runs(tmp_path, monkeypatch, name):
-    """Keras does not see what it would import, also with PYTHONPATH set."""
+    """Keras' safe mode, and what we check before it, import nothing, also with PYTHONPATH set."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "hostile_module.py").write_text("raise SystemExit(3)")
@@ -389,10 +389,10 @@ def test_a_file_cannot_choose_what_runs(tmp_path, monkeypatch, name):
                 config["config"]["encoder"] = HOSTILE[name]
                 text = json.dumps(config).encode()
             new.writestr(member, text)
-    monkeypatch.setattr(keras.models, "load_model", None)
     with pytest.raises(ValueError, match=r"Translator.load: .*doctored") as e:
         read_model(doctored)
-    assert "NoneType" not in str(e.value)  # Keras was called
+    if "runs a file" in name:  # Keras 3.12 runs it
+        assert "TFSMLayer, which runs code of another file" in str(e.value)
     assert "hostile_module" not in sys.modules
 
 

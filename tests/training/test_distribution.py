@@ -388,12 +388,12 @@ def in_two(**task: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
-        ("{", "JSON"),
-        ({"cluster": [], "task": {}}, "[] cluster"),
-        ({"cluster": {"worker": "a:1"}}, "cluster.worker 'a:1' l"),
+        ("{", "property"),
+        ({"cluster": [], "task": {}}, "cluster dictionary"),
+        ({"cluster": {"worker": "a:1"}}, "worker list"),
         ({"cluster": TWO | {"ps": ["c:1"]}}, "'ps' cluster"),
         ({"cluster": {"worker": ["a:1", "b"]}}, "'b' address"),
-        ({"cluster": {"worker": ["a:1", "a:1"]}}, "a:1 listed"),
+        ({"cluster": {"worker": ["a:1", "a:1"]}}, "a:1 address"),
         (in_two(index=2), "'worker' 2 ('worker'"),
     ],
 )
