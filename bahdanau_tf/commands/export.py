@@ -61,7 +61,7 @@ class _Exported(OptionGroup):
     half_weights: bool = option("whether to round weights to float16, which halves the size", False)
 
 
-GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "SavedModel"))
+GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "Export"))
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -74,9 +74,11 @@ def decoded(lines: bytes, before: int, name: str) -> str:
         try:
             return lines.decode()
         except UnicodeDecodeError as error:
-            place = error.start
+            place, is_cut = error.start, error.reason == "unexpected end of data"
         fault = (
-            "is not UTF-8; convert the text with `iconv -f WINDOWS-1252 -t UTF-8` if it is "
+            "ends within a character of UTF-8; the text was cut off, or has another encoding"
+            if is_cut
+            else "is not UTF-8; convert the text with `iconv -f WINDOWS-1252 -t UTF-8` if it is "
             "Latin-1, or name its encoding there"
         )
     number = before + lines.count(b"\n", 0, place) + 1

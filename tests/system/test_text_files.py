@@ -98,6 +98,7 @@ def test_utf16_is_named(tmp_path, monkeypatch, encoding, pack):
         ("кот\nпёс\n".encode("utf-16-le"), "2 NUL UTF-16LE"),
         (b"a cat\n" * 40 + b"a\0dog\n", "41 NUL tr"),
         ("un été\n".encode("latin-1"), "1 UTF-8 WINDOWS-1252"),
+        ("un ét".encode()[:-2], "1 UTF-8 cut"),
         (b"a cat\ra dog\r", "feeds '\\r' '\\n'`"),
         (b"a cat\r" * 200_000, "carriage"),  # longer than a line may be
     ],
