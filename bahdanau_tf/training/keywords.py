@@ -149,9 +149,10 @@ def fit(
     ```
     """
     for name in options.keys() - training.KINDS.keys():
-        names = ["dev=(source, target)"] if name.startswith("dev_") else sorted(training.KINDS)
-        hint = did_you_mean(name, names)
-        raise ValueError(f"fit: there is no option {name!r}{hint}, wanted {sorted(training.KINDS)}")
+        hint = did_you_mean(name, training.KINDS) or "; help(bahdanau_tf.fit) names them"
+        if name.startswith(("dev_", "val")):  # as in Keras' own `fit`
+            hint = " (did you mean dev=(source, target)?)"
+        raise ValueError(f"fit: there is no option {name!r}{hint}")
     keywords: dict[str, object] = {"source": source, "target": target, "dev": dev}
     keywords |= {"model_dir": model_dir, "recipe": recipe, "tensorboard": tensorboard}
     _check_keywords(keywords | {"threads": threads, "modules": modules})

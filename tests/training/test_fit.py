@@ -199,6 +199,7 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"schedule": "NoSuchDecay"}, "NoSuchDecay class"),
         ({"dev": ("dev.en", "dev.fr")}, "dev dev.en file"),
         ({"dev_source": "dev.en"}, "'dev_source' dev="),
+        ({"validation_data": 1}, "'validation_data' dev="),
         ({"model_dir": ""}, "fit model_dir folder"),
         ({"dev": []}, "fit dev 0"),
         ({"dev": [("a",)]}, "fit 'a' pairs"),
