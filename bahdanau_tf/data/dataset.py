@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.data.synthetic import SyntheticPairs
+from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
@@ -259,6 +259,7 @@ class _Stream:
             SyntheticPairs(corpus, texts, batching) if batching.synthetic_pairs else None
         )
         self.order = lru_cache(maxsize=1)(self._order)
+        self.losses = lru_cache(maxsize=1)(self._losses)
         self.tokenized = tf.function(
             self._tokenized,
             input_signature=(*CHUNK_SIGNATURE, tf.TensorSpec([], tf.int64)),
@@ -304,7 +305,15 @@ class _Stream:
                 x, y = self.corpus.read(rows)
             else:
                 rows, x, y = self.synthetic.read(int(epoch), places, rows)
+            if self.batching.careless_sources:
+                x = [*map(careless, x, y, self.losses(int(epoch))[places])]
             yield places, rows.astype(np.int64), x, y
+
+    def _losses(self, epoch: int) -> np.ndarray:
+        """int [pairs]: what the source at each place of an epoch loses, see `careless`."""
+        count, share = len(self.corpus), self.batching.careless_sources
+        random = np.random.RandomState([self.batching.seed, epoch, 1])
+        return np.where(random.random_sample(count) < share, random.randint(1, 4, count), 0)
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.

@@ -20,6 +20,7 @@ from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
+_WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
@@ -134,6 +135,20 @@ class SyntheticPairs:
         """A capitalized word of up to three syllables."""
         places = random.randint(len(self._syllables), size=random.randint(2, 4))
         return "".join(self._syllables[place] for place in places).capitalize()
+
+
+def careless(source: bytes, target: bytes, loses: int) -> bytes:
+    """A source without its first capital if `loses` is 1, its last mark if 2, or both if 3.
+
+    A first word that the target has, too, such as a name, keeps its capital.
+    """
+    text = source.decode()
+    if loses & 2:
+        text = _LAST_MARK.sub("", text)
+    word = _WORD.match(text)
+    if loses & 1 and word and word[0] not in _WORD.findall(target.decode()):
+        text = text[0].lower() + text[1:]
+    return text.encode()
 
 
 def _syllables(text: Tokenizer) -> set[str]:

@@ -84,6 +84,7 @@ class FitOptions(TypedDict, total=False):
     sample_subwords: bool
     sampled_epochs: int | None
     synthetic_pairs: float
+    careless_sources: float
     epochs: float
     updates: int
     evaluate_every: int

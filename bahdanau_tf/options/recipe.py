@@ -96,6 +96,7 @@ class Batching(OptionGroup):
     sampled_epochs: int | None = setting(None, _COUNT)
     max_words: int | None = setting(None, _FEW)
     synthetic_pairs: float = setting(0.0, _SHARE)
+    careless_sources: float = setting(0.0, _SHARE)
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,8 @@ class Recipe(OptionGroup):
         synthetic_pairs: Share of the pairs of each epoch in whose place come pairs with other
             numbers and names, drawn anew: of pairs that have the same number or name on both sides.
             So a model learns to copy those that the text lacks.
+        careless_sources: Share of the pairs of each epoch whose source loses its first capital, the
+            mark at its end, or both, drawn anew. So a model translates "i see" as "I see.".
         epochs: Number of passes over the corpus; the last update has whole batches, even if some
             belong to the next pass. Without a token budget dropped pairs also count, so there are
             more passes if many are dropped.
@@ -216,6 +219,7 @@ class Recipe(OptionGroup):
         Batching.sampled_epochs, used_if={"sample_subwords": [True]}, kw_only=True
     )
     synthetic_pairs: float = setting(Batching.synthetic_pairs, kw_only=True)
+    careless_sources: float = setting(Batching.careless_sources, kw_only=True)
     epochs: float = setting(5.0, Range(0, 1e6, above_low=True))
     updates: int = setting(0, _COUNT, kw_only=True)
     minutes: float = setting(0.0, Range(0, 1e6), kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from bahdanau_tf import ParallelCorpus, SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.data.synthetic import SyntheticPairs
+from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import kept
 
@@ -104,9 +104,40 @@ def test_a_text_without_numbers_and_names_stays(text):
     assert pairs.read(0, np.arange(2), corpus.rows)[1] == [b"a cat", b"the dog"]
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "both"),
+    [
+        ("I see.", "Je vois.", "i see"),
+        ("Tom eats!", "Tom mange !", "Tom eats"),
+        ("Who is it ?!", "Qui est-ce ?", "who is it"),
+        ("...", "...", "..."),
+        ("猫が寝る。", "Le chat dort.", "猫が寝る"),
+    ],
+)
+def test_what_a_careless_source_loses(source, target, both):
+    x, y = source.encode(), target.encode()
+    without_mark, without_capital = (careless(x, y, loses).decode() for loses in (2, 1))
+    assert careless(x, y, 0) == x
+    assert careless(x, y, 3).decode() == both
+    assert both in (without_mark, without_mark[0].lower() + without_mark[1:])
+    assert without_capital == both[0] + source[1:]
+
+
+def test_the_share_of_careless_sources_is_that_which_is_wanted(text):
+    corpus = ParallelCorpus(["The cat sleeps."] * 400, ["Le chat dort."] * 400)
+    batching = Batching(400, pool_batches=1, careless_sources=0.3)
+    ((inputs, *_), *_) = next(iter(stream_batches(corpus, text, text, batching)))
+    sources = [*map(text.decode, inputs["source"].numpy())]
+    forms = ["the cat sleeps.", "The cat sleeps", "the cat sleeps"]
+    for form in forms:
+        assert sources.count(form) / 400 == pytest.approx(0.1, abs=0.05)
+    assert {*sources} == {*forms, "The cat sleeps."}
+
+
 def test_a_stream_that_resumes_draws_the_same(text):
     corpus = ParallelCorpus(SOURCE * 20, TARGET * 20)
-    batching = Batching(8, pool_batches=2, shuffle="each_epoch", synthetic_pairs=0.5, seed=1)
+    shares = {"synthetic_pairs": 0.5, "careless_sources": 0.5}
+    batching = Batching(8, pool_batches=2, shuffle="each_epoch", seed=1, **shares)
     stream = [*stream_batches(corpus, text, text, batching).take(45)]
     position = [int(part) for part in stream[25][1]]
     assert position[0] == 1
