@@ -10,6 +10,7 @@ import pytest
 import reference
 import tensorflow as tf
 from oracle import array, cell_parameters, model_parameters, randomized
+from refusals import refused
 from test_models import oracle_parts, reference_forward
 
 from bahdanau_tf import (
@@ -143,8 +144,10 @@ def test_states_equal_the_reference_and_the_nearest_are_found(translator):
     assert (pair, step) == (2, 1)
     every = [np.sqrt(((own - near) ** 2).sum(1)).min() for own in states]
     assert [distance, *(d for *_, d in others)] == pytest.approx(sorted(every), rel=1e-4)
-    with pytest.raises(ValueError, match="decoder_states: 3 sources, 2 targets; wanted equal"):
-        decoder_states(translator, sources, targets[:2])
+    refused(
+        lambda: decoder_states(translator, sources, targets[:2]),
+        "decoder_states: 3 sources, 2 targets",
+    )
 
 
 def test_a_trace_equals_the_reference(case):
@@ -434,18 +437,13 @@ def test_texts_without_words_are_traced(translator):
 
 
 def test_bad_arguments_of_trace_are_refused(translator):
-    with pytest.raises(ValueError, match="text is a list, wanted one string"):
-        trace(translator, [TEXT])
-    with pytest.raises(ValueError, match="beam_tree: text is a list, wanted one string"):
-        beam_tree(translator, [TEXT])
-    with pytest.raises(ValueError, match=r"beam_tree: beta is 0\.5, wanted 0\.0"):
-        beam_tree(translator, TEXT, beta=0.5)
-    with pytest.raises(ValueError, match="candidates is 0, wanted 1"):
-        trace(translator, TEXT, candidates=0)
+    refused(lambda: trace(translator, [TEXT]), "text is a list")
+    refused(lambda: beam_tree(translator, [TEXT]), "beam_tree: text is a list")
+    refused(lambda: beam_tree(translator, TEXT, beta=0.5), "beam_tree: beta is 0.5")
+    refused(lambda: trace(translator, TEXT, candidates=0), "candidates is 0")
     both = Translator.ensemble([translator, translator])
     assert isinstance(both.model, Ensemble)
-    with pytest.raises(ValueError, match="model is Ensemble, wanted one model"):
-        trace(both, TEXT)
+    refused(lambda: trace(both, TEXT), "model is Ensemble")
 
 
 def log_probs_after(translator, ids: list[tuple[int, ...]]) -> np.ndarray:
@@ -581,8 +579,11 @@ def test_a_trace_shows_the_attention_that_is_forced(order, target):
     assert column(steps, "token")[: len(translation.tokens)] == translation.tokens
     log_probs = np.log(column(steps[:count], "probability"))
     assert log_probs.sum() == pytest.approx(translation.log_prob, abs=1e-4)
-    with pytest.raises(ValueError, match=r"Translator: attention is .* at step 1, wanted weights"):
-        trace(translator, TEXT, target, attention={1: 2 * row[1]})
+    refused(
+        lambda: trace(translator, TEXT, target, attention={1: 2 * row[1]}),
+        "Translator: attention is",
+        "at step 1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -615,6 +616,9 @@ def test_attention_is_refused_where_it_has_no_meaning(translator):
             trace(other, TEXT, GIVEN, attention=row)
     target = WordTokenizer(TARGET.vocabulary, language="fr", reverse=True)
     backward = Translator(translator.model, SOURCE, target)
-    with pytest.raises(ValueError, match=r"reversed.*wanted no prefixes and no attention"):
-        backward.translate(TEXT, attention=row)
+    refused(
+        lambda: backward.translate(TEXT, attention=row),
+        "reversed",
+        "wanted no prefixes and no attention",
+    )
     assert trace(backward, TEXT, GIVEN, attention=row).steps[0].weights == row[0]

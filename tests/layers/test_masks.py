@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from comparisons import all_close
 from oracle import close, randomized
+from refusals import refused
 
 from bahdanau_tf import layers, losses, models, optimizers
 
@@ -65,25 +66,16 @@ def test_states_and_annotations_have_the_mask_of_their_words():
         np.testing.assert_array_equal(outputs._keras_mask, SOURCE != 0)
 
 
-def test_a_language_model_ignores_padding():
-    ids = keras.Input([None], dtype="int32")
-    words = layers.WordEmbedding(K, M, mask_zero=True)(ids)
-    states, _ = layers.Recurrent(layers.GRUCell(N))(words)
-    logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(states, words)
-    model = randomized(keras.Model(ids, logits))
-    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    loss = model.evaluate(TARGET, TARGET, verbose=0)
-    assert loss == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
-
-
 def test_a_tied_readout_is_refused_in_a_functional_model():
     """Keras would save the embeddings that it is given as a constant."""
     ids = keras.Input([None], dtype="int32")
     embedding = layers.WordEmbedding(K, M)
     words = embedding(ids)
     readout = layers.TanhReadout(K, M, terms=("state",), tied=True)
-    with pytest.raises(ValueError, match="TanhReadout: tied is True in a func"):
-        readout(words, words, None, embedding.embeddings)
+    refused(
+        lambda: readout(words, words, None, embedding.embeddings),
+        "TanhReadout: tied is True in a func",
+    )
 
 
 def test_a_functional_model_ignores_padding():
@@ -239,8 +231,7 @@ def test_a_mask_may_be_missing_or_of_integers(name, mask, same):
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
 @pytest.mark.parametrize("name", WITH_MASKS)
 def test_a_mask_of_another_shape_is_refused(name, shape):
-    with pytest.raises(ValueError, match=r"mask has the shape .*, wanted"):
-        WITH_MASKS[name](tf.ones(shape, tf.bool))
+    refused(lambda: WITH_MASKS[name](tf.ones(shape, tf.bool)), "mask has the shape")
 
 
 def test_bridges_need_no_mask():

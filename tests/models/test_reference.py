@@ -1,79 +1,15 @@
-"""The NumPy reference, compared with the output of the original program.
+"""The NumPy reference compared with the equations of the paper, order by order.
 
-`../shared/groundhog` holds what the authors' program computed; tests that need
-it skip if it is absent. `test_groundhog.py` compares the package with the same files,
-`test_layers.py` its cells with those of Keras.
+The rest of it is compared with the package, as is the original program (`test_groundhog.py`).
 """
-
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import reference
 
 
-@pytest.fixture(params=["rnnsearch", "rnnencdec"])
-def original(
-    request: pytest.FixtureRequest, shared: Callable[[str], Path]
-) -> reference.OriginalFiles:
-    return reference.OriginalFiles(request.param, shared("groundhog") / request.param)
-
-
-def forward(original: reference.OriginalFiles, p: dict, *batch: np.ndarray) -> reference.Forward:
-    return getattr(reference, original.name)(p, *batch)
-
-
 def close(actual: np.ndarray, wanted: np.ndarray, atol: float) -> None:
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=atol)
-
-
-def test_a_padded_batch_equals_the_original(original):
-    p = reference.from_groundhog(original.load("params"))
-    file = original.load("forward")
-    names = ("batch_x", "batch_x_mask", "batch_y", "batch_y_mask")
-    batch = tuple(file[name].T for name in names)
-    out = forward(original, p, *batch)
-    logp = reference.token_log_probs(out.logits, batch[2]) * batch[3]
-    close(logp, file["batch_logp"].T, 2e-6)
-    cost = reference.cross_entropy(out.logits, *batch[2:])
-    assert cost == pytest.approx(float(file["batch_cost"]), rel=1e-6)
-    close(out.s_0, file["batch_s0"], 1e-6)
-    close(out.states.swapaxes(0, 1), file["batch_states"], 1e-6)
-    close(out.contexts.swapaxes(0, 1), file["batch_context"], 1e-6)
-    if out.weights is not None:
-        close(out.weights.transpose(1, 2, 0), file["batch_alpha"], 1e-6)
-        assert (out.weights * (batch[1] == 0)[:, None] == 0).all()
-        annotations = out.annotations.swapaxes(0, 1)
-        close(annotations, file["batch_annotations"], 1e-6)
-
-
-def test_clipping_and_adadelta_equal_the_original(original):
-    train = original.load("train")
-    gradients = original.load("grad")
-    exact = {k: v.astype(np.float64) for k, v in gradients.items()}
-    norm = reference.global_norm(exact)
-    assert norm == pytest.approx(train["grad_norm_before_update"][0], rel=1e-6)
-    clipped = reference.clip_by_global_norm(exact, float(train["cutoff"]))
-    assert reference.global_norm(clipped) == pytest.approx(1.0)
-    small = {k: v / (2 * norm) for k, v in exact.items()}
-    unclipped = reference.clip_by_global_norm(small, 1.0)
-    assert all((unclipped[k] == small[k]).all() for k in small)
-
-    before = original.load("params")
-    after = original.load("params_after1")
-    squares = original.load("adadelta_after1")
-    for name, wanted in original.load("grad_clipped").items():
-        close(clipped[name], wanted, 1e-7)
-        value, mean_square, mean_step = reference.adadelta(
-            before[name].astype(np.float64),
-            clipped[name],
-            rho=float(train["rho"]),
-            epsilon=float(train["eps"]),
-        )
-        close(value, after[name], 2e-7)
-        close(mean_square, squares[f"Eg2/{name}"], 1e-8)
-        close(mean_step, squares[f"Edx2/{name}"], 1e-11)
 
 
 def random_cell(gates: str, m: int, n: int, c: int = 0) -> dict:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from engines import LINES, MODELS, REVERSED, TEXT, subwords as translator
 from hypothesis import given, strategies as st
 from processes import output_of, run_python
+from refusals import refused
 from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, LSTMCell, RNNEncDec, SubwordTokenizer, TanhReadout, Translator
@@ -92,8 +93,10 @@ def test_a_command_says_once_what_it_cannot_write(tmp_path, capsys):
 @pytest.mark.parametrize("change", [lambda kernel: kernel, lambda kernel: kernel * np.nan])
 def test_graphs_that_differ_never_appear(change, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "halves", change)
-    with pytest.raises(ValueError, match="differs from the model by"):
-        onnx.export_runtime(translator().graph, tmp_path / "new")
+    refused(
+        lambda: onnx.export_runtime(translator().graph, tmp_path / "new"),
+        "differs from the model by",
+    )
     (tmp_path / "mine").mkdir()
     for name in ("file", "runtime.json"):
         (tmp_path / "mine" / name).touch()
@@ -207,13 +210,11 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
 
 
 def test_the_other_loader_is_named(exported, tmp_path):
-    with pytest.raises(ValueError, match=r"bahdanau_tf\.runtime\.Translator\.load take it"):
-        Translator.load(exported)
+    refused(lambda: Translator.load(exported), "bahdanau_tf.runtime.Translator.load take it")
     for name in ("tatoeba-en-fr", tmp_path):
         with pytest.raises(ValueError, match=rf"`bahdanau-tf export .*--model_dir={name} "):
             Runtime.load(name)
-    with pytest.raises(ValueError, match="there is no folder nowhere"):
-        Runtime.load("nowhere")
+    refused(lambda: Runtime.load("nowhere"), "there is no folder nowhere")
 
 
 THREADS = """
@@ -318,16 +319,14 @@ def test_what_does_not_belong_together_is_refused(damage, message, exported, tmp
 def test_graphs_of_another_model_are_refused(exported, tmp_path):
     onnx.export_runtime(translator(units=7).graph, tmp_path / "other")
     shutil.copy(exported / "step.onnx", tmp_path / "other")
-    with pytest.raises(ValueError, match=r"step\.onnx reads state of width \[6\], wanted \[7\]"):
-        Runtime.load(tmp_path / "other")
+    refused(lambda: Runtime.load(tmp_path / "other"), "step.onnx reads state of width [6]")
 
 
 def test_nan_is_not_a_translation(exported, monkeypatch):
     runtime = Runtime.load(exported)
     nothing = np.full([1, 5, 12], np.nan, np.float32), np.zeros([1, 5, 12], np.int64)
     monkeypatch.setattr("bahdanau_tf.runtime.translator._Model.words", lambda *_: Words(*nothing))
-    with pytest.raises(ValueError, match="computes NaN for 'a dog'"):
-        runtime.translate("a dog", beam_size=5)
+    refused(lambda: runtime.translate("a dog", beam_size=5), "computes NaN for 'a dog'")
 
 
 def test_the_name_of_a_folder_need_not_be_utf8(exported, tmp_path):
@@ -349,8 +348,6 @@ def test_damaged_folders_are_refused(tmp_path, name, exported):
     shutil.copytree(exported, tmp_path / "new")
     path = Path(tmp_path, "new", name)
     path.write_bytes(b"{}")
-    with pytest.raises(ValueError, match=r"Translator\.load: "):
-        Runtime.load(tmp_path / "new")
+    refused(lambda: Runtime.load(tmp_path / "new"), "Translator.load:")
     path.unlink()
-    with pytest.raises(ValueError, match=r"Translator\.load: "):
-        Runtime.load(tmp_path / "new")
+    refused(lambda: Runtime.load(tmp_path / "new"), "Translator.load:")

@@ -27,6 +27,7 @@ import pytest
 import tensorflow as tf
 from browser import Page
 from google.protobuf import text_format
+from refusals import refused
 
 KIT = Path(__file__).resolve().parents[2] / "export"
 WIDTH = 12  # S and T of the toy model
@@ -217,10 +218,8 @@ def test_clients_call_any_signature_and_refuse_what_is_no_list_of_texts(client):
     assert np.asarray(outputs["weights"]).shape == (2, WIDTH, WIDTH)
     assert np.asarray(outputs["source_offsets"])[0, :3].tolist() == [[0, 1], [2, 3], [3, 3]]
     assert list(outputs["truncated"]) == [False, False]
-    with pytest.raises(ValueError, match="one string"):
-        client().translate("a b")
-    with pytest.raises(ValueError, match="surrogates"):
-        client().translate(["\ud83d"])
+    refused(lambda: client().translate("a b"), "one string")
+    refused(lambda: client().translate(["\ud83d"]), "surrogates")
 
 
 def test_clients_repeat_requests_to_a_busy_server(client, model):
@@ -254,8 +253,7 @@ def test_clients_report_an_unreachable_server():
     RestClient = kit("rest_client").RestClient
     message = error_of(RestClient("http://127.0.0.1:9", attempts=2))
     assert "Connection refused" in message
-    with pytest.raises(ValueError, match="http"):
-        RestClient("localhost:8501")
+    refused(lambda: RestClient("localhost:8501"), "http")
 
 
 def test_grpc_client_reports_an_unreachable_server():
@@ -273,8 +271,11 @@ def test_grpc_client_advises_plaintext_for_a_plain_server(grpc_address, model):
 
 def test_grpc_client_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "grpc", None)  # as if it were missing
-    with pytest.raises(SystemExit, match="grpc: pip install tensorflow-serving-api"):
-        runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__")
+    refused(
+        lambda: runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__"),
+        "grpc: pip install tensorflow-serving-api",
+        by=SystemExit,
+    )
 
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -387,8 +388,7 @@ def test_pauses_double_until_the_last_attempt(monkeypatch):
     def call() -> None:
         raise retrying.TryAgain("busy")
 
-    with pytest.raises(retrying.TryAgain, match="busy"):
-        retrying.retrying(call, attempts=4, wait=1.0)
+    refused(lambda: retrying.retrying(call, attempts=4, wait=1.0), "busy", by=retrying.TryAgain)
     assert len(pauses) == 3
     for pause, most in zip(pauses, (1, 2, 4), strict=True):
         assert most / 2 <= pause <= most
@@ -578,27 +578,6 @@ def test_stand_in_answers_only_to_names_of_this_machine(rest):
             assert raw(rest, f"GET {path}\r\nHost: {host}")[0] == status
 
 
-def test_stand_in_runs_a_few_requests_at_once(rest, model, monkeypatch):
-    at_once = kit("stand_in_server").AT_ONCE
-    together = threading.Barrier(at_once)  # passed by so many or none
-    running = itertools.count(1), itertools.count(0)
-    most = []
-    predict = model.predict
-
-    def counted(*arguments: Any) -> Any:
-        begun = next(running[0])
-        together.wait(20)
-        most.append(begun - next(running[1]))
-        return predict(*arguments)
-
-    monkeypatch.setattr(model, "predict", counted)
-    with ThreadPoolExecutor(3 * at_once) as pool:
-        bodies = ['{"inputs": ["a"]}'] * 3 * at_once
-        statuses = list(pool.map(lambda body: post(rest, body)[0], bodies))
-    assert statuses == [200] * 3 * at_once
-    assert max(most) <= at_once
-
-
 def test_stand_in_refuses_tensors_that_claim_many_rows(grpc_address, model):
     """Over gRPC a tensor of one value and a large shape has few bytes."""
     from tensorflow.core.framework import tensor_pb2
@@ -691,42 +670,6 @@ def test_health_check_reports_the_state_of_the_model(rest, model):
     assert (code, said) == (1, "127.0.0.1:9 does not answer\n")
 
 
-# check_with_docker.sh.
-
-
-def check_with_docker(folder: Path, docker: str | None, *flags: str) -> tuple[int, str]:
-    """Runs the script with `docker` replaced by a script, or missing (None)."""
-    for name in ("bash", "dirname", "env"):
-        (folder / name).symlink_to(shutil.which(name))
-    if docker is not None:
-        (folder / "docker").write_text(f"#!/usr/bin/env bash\n{docker}\n")
-        (folder / "docker").chmod(0o755)
-    script = subprocess.run(
-        ["bash", str(KIT / "check_with_docker.sh"), *flags],
-        capture_output=True,
-        text=True,
-        env={"PATH": str(folder), "PYTHON": "no_such_python"},
-    )
-    return script.returncode, script.stdout + script.stderr
-
-
-@pytest.mark.parametrize(
-    ("docker", "flags", "complaint"),
-    [
-        (None, [], "docker is not installed"),
-        ("exit 1", [], "the Docker daemon does not answer"),
-        ('[[ $1 != "compose" ]]', [], "docker has no compose"),
-        ("exit 0", [], "no_such_python lacks packages"),
-        ("exit 0", ["--cpu"], "'--cpu' is unknown, wanted --gpu"),
-    ],
-)
-def test_check_with_docker_reports_what_is_missing(tmp_path, docker, flags, complaint):
-    code, said = check_with_docker(tmp_path, docker, *flags)
-    assert code == 1
-    assert said.startswith(f"check_with_docker: {complaint}")
-    assert said.count("\n") == 1
-
-
 # load.py.
 
 
@@ -738,16 +681,6 @@ def test_beam_translate_names_the_extra_without_beam(monkeypatch):
         runpy.run_path(script, run_name="__main__")
     with pytest.raises(ImportError, match=needs):
         runpy.run_path(script)
-
-
-def test_percentiles_equal_numpys():
-    load = kit("load")
-    values = np.random.default_rng(3).random(97)
-    for percent in (50, 95, 99, 100):
-        assert load.percentile(values, percent) == np.percentile(
-            values, percent, method="inverted_cdf"
-        )
-    assert load.percentile([2.0], 99) == 2.0
 
 
 def test_load_stops_after_the_requests_or_the_time(rest, model):
@@ -797,30 +730,6 @@ def test_load_splits_lines_only_at_line_feeds(rest, model, tmp_path, monkeypatch
 
 
 # The configuration files.
-
-
-# The fields that are numbers in TensorFlow Serving's `session_bundle_config.proto`.
-BATCHING = {"max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads"}
-
-
-def without_comments(name: str) -> str:
-    return re.sub("#.*\n", "", (KIT / name).read_text("utf-8"))
-
-
-def test_batching_parameters_fit_the_clients():
-    lines = without_comments("batching.config").splitlines()
-    fields = [re.fullmatch(r"(\w+) \{ value: (\d+) \}", line).groups() for line in lines]
-    values = {name: int(value) for name, value in fields}
-    assert values.keys() <= BATCHING  # batches are not split
-    assert values["num_batch_threads"] >= 1
-    client = kit("rest_client").RestClient("http://localhost:8501")
-    assert client.batch_size <= values["max_batch_size"]
-
-
-def test_monitoring_is_enabled():
-    """As in TensorFlow Serving's `monitoring_config.proto`."""
-    monitoring = r'prometheus_config \{\n  enable: true\n  path: "/\S+"\n\}\n'
-    assert re.fullmatch(monitoring, without_comments("monitoring.config"))
 
 
 def test_model_config_has_the_model_name_of_the_clients():
@@ -873,13 +782,6 @@ def test_containers_have_no_privileges_and_write_no_files():
     assert listen in (KIT / "nginx.conf").read_text("utf-8")
     # Where nginx's image writes its process id and what it must buffer.
     assert playground["tmpfs"] == ["/run", "/var/cache/nginx"]
-
-
-def test_compose_file_for_gpus_changes_only_the_model_server():
-    image = services_of("docker-compose.yml")["translator"]["image"]
-    services = services_of("docker-compose.gpu.yml")
-    assert list(services) == ["translator"]
-    assert services["translator"]["image"] == f"{image}-gpu"
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 from oracle import randomized
+from refusals import refused
 from toys import ENGLISH, FRENCH, SPECIAL, toy_model, with_alternatives
 
 import bahdanau_tf
@@ -406,8 +407,7 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
 
 
 def test_export_refuses_more_translations_than_the_beam(translator, tmp_path):
-    with pytest.raises(ValueError, match="n_best is 6, wanted at most"):
-        translator.export(tmp_path, n_best=6)
+    refused(lambda: translator.export(tmp_path, n_best=6), "n_best is 6")
     assert not list(tmp_path.iterdir())
 
 
@@ -668,8 +668,7 @@ def test_round_to_half_rounds_weights_to_float16_and_names_those_too_large():
     for half, whole in zip(model.get_weights(), weights, strict=True):
         np.testing.assert_array_equal(half, np.float32(np.float16(whole)))
     model.readout.output_bias.assign(np.full(12, 70_000.0))
-    with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
-        round_to_half(model)
+    refused(lambda: round_to_half(model), "round_to_half:", "bias", "70000")
 
 
 def test_weights_exact_in_float16_are_stored_in_float16(translator, version):

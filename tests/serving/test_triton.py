@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engines import subwords as translator
+from refusals import refused
 from test_runtime import SENTENCES
 from toys import with_alternatives
 
@@ -143,8 +144,7 @@ def test_odd_rows_change_no_other_row(served):
     [(True, "has no export, wanted the folder"), (False, "pip install nvidia-pytriton")],
 )
 def test_mistakes_are_said_in_a_sentence(has_pytriton, complaint, tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        serve(monkeypatch, tmp_path, has_pytriton)
+    refused(lambda: serve(monkeypatch, tmp_path, has_pytriton), "2", by=SystemExit)
     assert complaint in capsys.readouterr().err
 
 
@@ -154,5 +154,8 @@ def test_a_server_that_ends_by_itself_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(KIT)
     monkeypatch.setattr(importlib.import_module("signatures"), "_of_onnx", lambda folder: {})
     serve(monkeypatch, tmp_path)
-    with pytest.raises(SystemExit, match="Triton has ended by itself"):
-        serve(monkeypatch, tmp_path, ends_itself=True)
+    refused(
+        lambda: serve(monkeypatch, tmp_path, ends_itself=True),
+        "Triton has ended by itself",
+        by=SystemExit,
+    )

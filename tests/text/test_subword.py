@@ -13,6 +13,7 @@ import sentencepiece
 import tensorflow as tf
 import test_tokenizer
 from hypothesis import given, settings, strategies as st
+from refusals import refused
 
 from bahdanau_tf.text import SubwordTokenizer, load_text, tokenizer as texts
 
@@ -254,8 +255,10 @@ def test_lowercase_and_case_folding(corpus):
         tokenizer = SubwordTokenizer.train(corpus, 330, **options)
         back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
         assert back[0].decode() == wanted
-    with pytest.raises(ValueError, match=r"it is 'identity'\.$"):
-        SubwordTokenizer.train(corpus, 330, normalization="identity", lowercase=True)
+    refused(
+        lambda: SubwordTokenizer.train(corpus, 330, normalization="identity", lowercase=True),
+        "it is 'identity'.",
+    )
 
 
 def test_a_tokenizer_of_an_older_version_is_read_unchanged(corpus, tmp_path):
@@ -378,8 +381,7 @@ def test_a_model_without_the_symbols_is_refused(corpus):
         vocab_size=45,
         minloglevel=2,
     )
-    with pytest.raises(ValueError, match=r"has no piece \[PAD\] or <pad>"):
-        SubwordTokenizer(model.getvalue())
+    refused(lambda: SubwordTokenizer(model.getvalue()), "has no piece [PAD] or <pad>")
 
 
 def test_a_saved_tokenizer_is_loaded(tokenizer, tmp_path):
@@ -392,8 +394,7 @@ def test_a_saved_tokenizer_is_loaded(tokenizer, tmp_path):
     data = (tmp_path / "sentencepiece.model").read_bytes()
     assert settings["checksum"] == hashlib.sha256(data).hexdigest()
     (tmp_path / "sentencepiece.model").write_bytes(data + b"\0")
-    with pytest.raises(ValueError, match="has changed since"):
-        load_text(tmp_path)
+    refused(lambda: load_text(tmp_path), "has changed since")
 
 
 def test_text_in_memory_is_learned_as_that_of_a_file(tmp_path):

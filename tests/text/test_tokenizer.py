@@ -14,6 +14,7 @@ import sacremoses
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 from processes import output_of
+from refusals import refused
 
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer, as_texts, lines_of
@@ -267,18 +268,6 @@ def test_offsets_of_any_bytes_cut_out_the_words(strings, language, reverse):
     assert all(start < end for start, end in spans)
 
 
-QUOTED = st.recursive(
-    st.sampled_from(["one", "two,", "three.", "x-ray", "(four)", "5", "!"]),
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=4).map(" ".join),
-        inner.map('"{}"'.format),
-        inner.map('("{}")'.format),
-        inner.map('"{},"'.format),
-    ),
-    max_leaves=12,
-)
-
-
 def back_and_signed(text: str, language: str) -> tuple[str, set[str]]:
     """The inverse by the rules alone, and the words that need a sign."""
     signed = empty(language).split_signed(tf.constant([text])).to_list()[0]
@@ -324,15 +313,6 @@ def test_only_a_single_quotation_mark_has_a_sign():
         assert back[0].decode() == text
 
 
-@given(st.lists(QUOTED, min_size=20, max_size=40))
-@settings(max_examples=5)
-def test_detokenize_inverts_tokenize_for_nested_quotations(texts):
-    for language in ("en", "de"):
-        tokenizer = knowing(texts, language)
-        back = tokenizer.detokenize(tokenizer.tokenize(texts)).numpy()
-        assert [text.decode() for text in back] == texts
-
-
 def test_invisible_characters_do_not_change_the_ids():
     plain = "It's a dog, café."
     odd = "\ufeffIt\u2060's\u00a0a\u3000\u200b d\xadog\u200b,\tcafe\u0301.\u200f"
@@ -361,8 +341,7 @@ def test_a_tokenizer_of_an_older_version_is_read_unchanged(tmp_path):
     assert again.detokenize(tf.ragged.constant(ids)).numpy().tolist() == [
         text.encode() for text in texts
     ]
-    with pytest.raises(ValueError, match=r"^WordTokenizer: rules=3, wanted"):
-        empty(rules=3)
+    refused(lambda: empty(rules=3), "WordTokenizer: rules=3")
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, SubwordTokenizer])
@@ -439,8 +418,7 @@ def test_one_string_and_one_row_of_ids_are_refused(either):
         )
         with pytest.raises(tf.errors.InvalidArgumentError):
             graph(tf.constant("hello"))
-    with pytest.raises(ValueError, match=r"ids has the shape \(2,\), wanted"):
-        either.detokenize([3, 2])
+    refused(lambda: either.detokenize([3, 2]), "ids has the shape (2,)")
 
 
 def test_ids_of_words_with_and_without_signs():
@@ -524,17 +502,14 @@ def test_a_changed_folder_is_refused(tmp_path):
     knowing(["a b"]).save(tmp_path)
     with open(tmp_path / "vocabulary.txt", "a") as file:
         file.write("c\n")
-    with pytest.raises(ValueError, match="has changed since"):
-        load_text(tmp_path)
+    refused(lambda: load_text(tmp_path), "has changed since")
     settings = tmp_path / "tokenizer.json"
     settings.write_text('{"class": "X", "checksum": "", "config": {}}')
-    with pytest.raises(ValueError, match=r"^load_text: .* holds a 'X'"):
-        load_text(tmp_path)
+    refused(lambda: load_text(tmp_path), "load_text:", "holds a 'X'")
 
 
 def test_an_unknown_normalization_is_refused():
-    with pytest.raises(ValueError, match=r"^WordTokenizer: normalization"):
-        empty(normalization="NFX")
+    refused(lambda: empty(normalization="NFX"), "WordTokenizer: normalization")
 
 
 def test_missing_tensorflow_text_is_reported(monkeypatch):
@@ -543,8 +518,7 @@ def test_missing_tensorflow_text_is_reported(monkeypatch):
 
     monkeypatch.setattr(metadata, "version", not_found)
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)
-    with pytest.raises(ImportError, match="which is not installed"):
-        empty()
+    refused(empty, "which is not installed", by=ImportError)
     assert words_of(empty(normalization=None), "a b") == [["a", "b"]]
 
 
@@ -560,8 +534,7 @@ def test_a_tensorflow_text_without_docstrings_is_reported(monkeypatch, tmp_path)
     (tmp_path / "tensorflow_text.py").write_text("None % {}")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "tensorflow_text", raising=False)
-    with pytest.raises(ImportError, match=r"^WordTokenizer with a normal form needs .* leave -OO"):
-        empty()
+    refused(empty, "WordTokenizer with a normal form needs", "leave -OO", by=ImportError)
 
 
 RELOAD = """
@@ -635,21 +608,7 @@ def test_one_string_is_encoded_and_decoded_in_python():
     assert text.decode(ids) == "The cat sleeps."
     assert text.decode([]) == text.decode([text.eos_id, *ids]) == ""
     assert text.encode("") == [text.eos_id]
-    with pytest.raises(ValueError, match=r"WordTokenizer\.encode: text is list, wanted one string"):
-        text.encode(["The cat"])
-
-
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ({}, "language='en'"),
-        ({"language": "fr", "reverse": True}, "language='fr', reverse=True"),
-        ({"normalization": None}, "language='en', normalization=None"),
-    ],
-)
-def test_a_tokenizer_is_shown_by_its_size_and_options(options, shown):
-    text = WordTokenizer(Vocabulary(SPECIAL), **options)
-    assert repr(text) == f"<WordTokenizer of 3 ids, {shown}>"
+    refused(lambda: text.encode(["The cat"]), "WordTokenizer.encode: text is list")
 
 
 def test_text_in_memory_is_learned_as_that_of_files(tmp_path, monkeypatch):

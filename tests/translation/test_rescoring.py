@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 import sacrebleu
 from hypothesis import given, strategies as st
+from refusals import refused
 
 from bahdanau_tf.commands import files, rescore
 from bahdanau_tf.commands.flags import parse, require, required
@@ -106,8 +107,7 @@ def test_lists_out_of_order_are_refused_at_once():
     """At sentence 3 a list of number 1 can no longer be matched."""
     lists = read_nbest(lines(f"{MOSES}1 ||| a ||| f ||| 1\n"), "pqr" * 1000)
     assert [len(next(lists).hypotheses) for _ in range(3)] == [2, 0, 1]
-    with pytest.raises(ValueError, match="line 4 is for sentence 1, wanted"):
-        next(lists)
+    refused(lambda: next(lists), "line 4 is for sentence 1")
 
 
 def test_ranking_by_the_mean_equals_values_by_hand():
@@ -137,8 +137,7 @@ def test_weights_0_and_1_use_one_score():
     # The feature of a second model gets another name.
     (again, _) = combine(ranked, [-1.0, -2.0], 0.5, "Name")
     assert again.features == "Name0= -4.0000 Name1= -1.0000"
-    with pytest.raises(ValueError, match=r"weight is 1\.5"):
-        combine(pair, [0.0, 0.0], 1.5)
+    refused(lambda: combine(pair, [0.0, 0.0], 1.5), "weight is 1.5")
     assert combine([], []) == []
 
 
@@ -236,10 +235,8 @@ def test_the_chosen_weight_is_that_of_an_exhaustive_search():
 
 
 def test_choosing_a_weight_needs_sentences():
-    with pytest.raises(ValueError, match="no sentences"):
-        choose_weight([], [])
-    with pytest.raises(ValueError, match="equal numbers"):
-        choose_weight([(NBest("s", []), [])], ["a", "b"])
+    refused(lambda: choose_weight([], []), "no sentences")
+    refused(lambda: choose_weight([(NBest("s", []), [])], ["a", "b"]), "equal numbers")
 
 
 @pytest.fixture
@@ -288,19 +285,16 @@ def test_malformed_lists_are_named_by_their_flag(run, tmp_path):
     good = write(tmp_path / "good", "0 ||| d ||| LM0= -3 ||| -3")
     bad = write(tmp_path / "bad", "7 ||| d ||| LM0= -3 ||| -3")
     flags = [f"--source={source}", f"--input={good}"]
-    with pytest.raises(ValueError, match=r"^--input: line 1 is for sentence 7"):
-        run(*flags, f"--input={bad}")
+    refused(lambda: run(*flags, f"--input={bad}"), "--input: line 1 is for sentence 7")
     dev = [f"--dev_source={source}", f"--dev_reference={source}"]
-    with pytest.raises(ValueError, match=r"^--dev_input: line 1 is for"):
-        run(*flags, *dev, f"--dev_input={bad}")
+    refused(lambda: run(*flags, *dev, f"--dev_input={bad}"), "--dev_input: line 1 is for")
 
 
 def test_a_source_that_is_not_utf8_is_not_blamed_on_the_list(run, tmp_path):
     source = tmp_path / "latin-1"
     source.write_bytes("été\n".encode("latin-1"))
     nbest = write(tmp_path / "nbest", "0 ||| d ||| LM0= -3 ||| -3")
-    with pytest.raises(ValueError, match=r"^\S*latin-1: line 1 is not UTF-8"):
-        run(f"--source={source}", f"--input={nbest}")
+    refused(lambda: run(f"--source={source}", f"--input={nbest}"), "latin-1: line 1 is not UTF-8")
 
 
 def test_sentences_without_hypotheses_are_named_together(run, tmp_path, capsys):
@@ -365,5 +359,4 @@ def test_bad_combinations_of_flags_are_refused(run, flags, said):
 
 
 def test_a_weight_above_1_is_refused(run):
-    with pytest.raises(ValueError, match=r"weight is 1.5, wanted 0 to 1"):
-        run("--weight=1.5")
+    refused(lambda: run("--weight=1.5"), "weight is 1.5")
