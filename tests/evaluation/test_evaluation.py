@@ -459,27 +459,26 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\n", "has no links"),
-        ("0-0", "has 1 lines, wanted 2"),
-        ("0-0\n0-1 0-x", "line 2: '0-x' is not a link, wanted e.g. 0-1"),
-        ("1 1 1\n1-1", "line 2: '1-1' is not a link, wanted e.g. 1 1 2 S"),
+        ("\n", ("has no links",)),
+        ("0-0", ("has 1 lines",)),
+        ("0-0\n0-1 0-x", ("line 2: '0-x' is not a link",)),
+        ("1 1 1\n1-1", ("line 2: '1-1' is not a link",)),
         (
             "0-0\n1-2",
-            "line 2: '1-2' is not within the pair's 1 source and 2 target words, counted from 0",
+            ("line 2: '1-2'", "1 source and 2 target words, counted from 0"),
         ),  # counted from 1
-        ("1 1 1\n2 0 1", "line 2: '2 0 1' is not within the pair's .* from 1"),
-        ("0 0 0", "line 1: .* within the 2 pairs, counted from 1"),
-        ("1 1 1\n3 1 1", "line 2: .* within the 2 pairs"),
-        ("\nthe cat\n0-x", "line 2: 'the cat', wanted Pharaoh's 0-1, or .*, or NAACL's 1 1 2 S"),
-        ("1 1 1 X\n1 1 1 S", "line 1: '1 1 1 X' is not a link, wanted e.g. 1 1 2 S"),
-        ("0-0 0-x\n0-1", "line 1: '0-x' is not a link, wanted e.g. 0-1"),
+        ("1 1 1\n2 0 1", ("line 2: '2 0 1' is not within the pair's", "from 1")),
+        ("0 0 0", ("line 1:", "within the 2 pairs, counted from 1")),
+        ("1 1 1\n3 1 1", ("line 2:", "within the 2 pairs")),
+        ("\nthe cat\n0-x", ("line 2: 'the cat'", "or NAACL's 1 1 2 S")),
+        ("1 1 1 X\n1 1 1 S", ("line 1: '1 1 1 X' is not a link",)),
+        ("0-0 0-x\n0-1", ("line 1: '0-x' is not a link",)),
     ],
 )
 def test_a_bad_link_by_hand_is_named_with_its_line(tmp_path, text, message):
     path = tmp_path / "gold"
     path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        evaluation.read_gold(path, [(2, 2), (1, 2)])
+    refused(lambda: evaluation.read_gold(path, [(2, 2), (1, 2)]), *message)
 
 
 @pytest.mark.parametrize(

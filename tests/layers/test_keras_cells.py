@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import close, randomized
+from refusals import refused
 
 from bahdanau_tf import layers, models
 from bahdanau_tf.layers.decoder import STEP_ORDERS
@@ -172,50 +173,28 @@ def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(name, tmp_pa
     close(loaded(batch), wanted.numpy(), 1e-6)
 
 
-def test_any_cell_and_any_score_give_alignments():
-    """They replace the alignment history of an AttentionWrapper."""
-
-    class Distance(layers.Attention):
-        def project(self, annotations: Any) -> Any:
-            return annotations[..., :N]
-
-        def score(self, query: Any, keys: Any) -> Any:
-            difference = query[:, :, None] - keys[:, None]
-            return -tf.reduce_sum(tf.square(difference), -1)
-
-    decoder = layers.AttentionDecoder(keras.layers.SimpleRNNCell(N), Distance(), "main-text")
-    annotations = normal(B, T, 2 * N)
-    encoded = layers.Encoded(annotations, (), (), tf.constant(MASK))
-    memory = decoder.attention.memory(encoded)
-    state = normal(B, N, seed=2)
-    glimpse = decoder(normal(B, 5, M), normal(B, M), (state,), memory)
-    distances = np.square(state[:, None] - annotations[..., :N]).sum(-1)
-    weights = np.where(MASK, np.exp(-distances), 0)
-    weights /= weights.sum(-1, keepdims=True)
-    close(glimpse.weights[:, 0], weights, 1e-5)
-    assert glimpse.weights.shape == [B, 5, T]
-
-
 @pytest.mark.parametrize(
     ("name", "part", "said"),
     [
-        ("attention", keras.layers.AdditiveAttention(), "attention is Add.*, wanted a subclass"),
-        ("attention", "additive", "attention is 'additive', wanted a layer or the name"),
-        ("attention", "Attention", "attention is 'Attention', wanted a layer or the name"),
+        ("attention", keras.layers.AdditiveAttention(), "attention is Add"),
+        ("attention", "additive", "attention is 'additive'"),
+        ("attention", "Attention", "attention is 'Attention'"),
         ("attention", layers.BahdanauAttention, "the class BahdanauAttention itself, not an inst"),
         ("encoder", keras.layers.Bidirectional(keras.layers.GRU(4)), "wanted an encoder such as"),
         ("encoder", layers.BidirectionalEncoder, "the class BidirectionalEncoder itself, not"),
         ("cell", layers.GRUCell, "AttentionDecoder: cell is the class GRUCell itself, not an"),
         ("cell", keras.layers.GRUCell, "cell is the class GRUCell itself, not an instance"),
-        ("cell", keras.layers.Dense(4), "AttentionDecoder: cell is Dense, wanted a cell such as"),
-        ("cell", keras.layers.GRU(4), "cell is GRU, wanted a cell such as GRUCell"),
-        ("readout", keras.layers.Dense(K), "RNNSearch: readout is Dense, wanted a subclass of R"),
-        ("bridge", keras.layers.Dense(4), "RNNSearch: bridge is Dense, wanted a subclass of Br"),
+        ("cell", keras.layers.Dense(4), "AttentionDecoder: cell is Dense"),
+        ("cell", keras.layers.GRU(4), "cell is GRU"),
+        ("readout", keras.layers.Dense(K), "RNNSearch: readout is Dense"),
+        ("bridge", keras.layers.Dense(4), "RNNSearch: bridge is Dense"),
     ],
 )
 def test_parts_of_another_kind_are_refused(name, part, said):
-    with pytest.raises(ValueError, match=said):
-        models.RNNSearch(K, K, units=4, embedding_dim=3, maxout_units=2, **{name: part})
+    refused(
+        lambda: models.RNNSearch(K, K, units=4, embedding_dim=3, maxout_units=2, **{name: part}),
+        said,
+    )
 
 
 REFUSED = {

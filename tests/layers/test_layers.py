@@ -598,28 +598,27 @@ def test_a_stack_of_different_sizes_can_have_state_dropout():
     ("owner", "arguments", "said"),
     [
         (layers.GRUCell, (0,), "units is 0"),
-        (layers.GRUCell, (2.5,), "units is 2.5, wanted a whole"),
+        (layers.GRUCell, (2.5,), "units is 2.5"),
         (layers.LSTMCell, (True,), "units is True"),
         (layers.StackedCells, ([],), "cells is empty"),
         (layers.BidirectionalEncoder, (layers.GRUCell(2), 0), "layers is 0"),
         (layers.BahdanauAttention, (0,), "units is 0"),
-        (layers.BahdanauAttention, ("8",), "units is '8', wanted a whole number, at least"),
+        (layers.BahdanauAttention, ("8",), "units is '8'"),
         (layers.LocationAttention, (5, 0), "filters is 0"),
         (layers.MonotonicAttention, (5, layers.LocationAttention(5)), "content is Location"),
-        (layers.MonotonicAttention, (5, layers.FixedContext()), "content is FixedContext, wanted"),
+        (layers.MonotonicAttention, (5, layers.FixedContext()), "content is FixedContext"),
         (layers.WordEmbedding, (9, "4"), "embedding_dim is '4'"),
         (layers.WordEmbedding, (9, 0), "embedding_dim is 0"),
         (layers.MaxoutReadout, ("9", 4), "vocabulary_size is '9'"),
-        (layers.MaxoutReadout, (9, 4, None, ("stat",)), r"terms is \['stat'\]"),
+        (layers.MaxoutReadout, (9, 4, None, ("stat",)), "terms is ['stat']"),
         (layers.TanhReadout, (9, -1), "units is -1"),
         (layers.TanhReadout, (9, 4, "2"), "factor_units is '2'"),
         (layers.AttentionDecoder, (layers.GRUCell(2), None, "late"), "step_order is 'late', w"),
-        (layers.ConditionalDecoder, (layers.GRUCell(2),), "attention is None, wanted an attention"),
+        (layers.ConditionalDecoder, (layers.GRUCell(2),), "attention is None"),
     ],
 )
 def test_arguments_that_no_layer_takes_are_refused(owner, arguments, said):
-    with pytest.raises(ValueError, match=f"{owner.__name__}: {said}"):
-        owner(*arguments)
+    refused(lambda: owner(*arguments), owner.__name__, said)
 
 
 @pytest.mark.parametrize(
@@ -631,8 +630,7 @@ def test_arguments_that_no_layer_takes_are_refused(owner, arguments, said):
 )
 def test_a_part_of_ones_own_without_a_method_names_it(kind, inputs, method):
     part = type("Mine", (kind,), {})(3, 2)
-    with pytest.raises(NotImplementedError, match=rf"Mine: there is no {method}\("):
-        part(*inputs)
+    refused(lambda: part(*inputs), "Mine: there is no", method, "(", by=NotImplementedError)
 
 
 READ = (None, 5), (None, 3), None  # by a readout
@@ -641,19 +639,22 @@ READ = (None, 5), (None, 3), None  # by a readout
 @pytest.mark.parametrize(
     ("layer", "shapes", "said"),
     [
-        (layers.DotAttention(), [(None, 4), [(None, None, 8)]], r"units \(4\).*annotations \(8"),
-        (layers.TanhReadout(9, 4, terms=("context",)), READ, r"terms is \['context'\], wanted one"),
-        (layers.MaxoutReadout(9, 4, tied=True), READ, r"units \(4\) and embedding_dim \(3\)"),
-        (layers.TanhReadout(9, 4, 5, tied=True), READ, r"factor_units \(5\) and embedding_dim \(3"),
-        (layers.LinearReadout(9, terms=("state",), tied=True), READ, r"terms \(5\) and embedding"),
-        (layers.SentenceBridge(N, M), [ENCODED_SHAPE], r"dim \(3\) and the encoder's units \(6\)"),
-        (layers.CopyBridge([N, N], M), [ENCODED_SHAPE], r"sizes \[6\]\).*cell's \(sizes \[6, 6\]"),
-        (layers.BackwardBridge(N, M), [ENCODED_SHAPE._replace(backward_states=())], "encoder=Bid"),
+        (layers.DotAttention(), [(None, 4), [(None, None, 8)]], ("units (4)", "annotations (8")),
+        (layers.TanhReadout(9, 4, terms=("context",)), READ, ("terms is ['context']",)),
+        (layers.MaxoutReadout(9, 4, tied=True), READ, ("units (4) and embedding_dim (3)",)),
+        (layers.TanhReadout(9, 4, 5, tied=True), READ, ("factor_units (5) and embedding_dim (3",)),
+        (layers.LinearReadout(9, terms=("state",), tied=True), READ, ("terms (5) and embedding",)),
+        (layers.SentenceBridge(N, M), [ENCODED_SHAPE], ("dim (3) and the encoder's units (6)",)),
+        (layers.CopyBridge([N, N], M), [ENCODED_SHAPE], ("sizes [6])", "cell's (sizes [6, 6]")),
+        (
+            layers.BackwardBridge(N, M),
+            [ENCODED_SHAPE._replace(backward_states=())],
+            ("encoder=Bid",),
+        ),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(layer, shapes, said):
-    with pytest.raises(ValueError, match=f"{type(layer).__name__}: .*{said}"):
-        layer.build(*shapes)
+    refused(lambda: layer.build(*shapes), type(layer).__name__, *said)
 
 
 def test_attention_without_a_memory_says_what_it_reads():

@@ -279,25 +279,6 @@ def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkey
             np.testing.assert_array_equal(value, wanted)
 
 
-def test_fit_scales_the_loss_of_a_model_in_float16():
-    """Keras does it by the model's dtype, also with accumulated gradients."""
-    inputs, target, _ = make_batch()
-    losses = []
-    for dtype in ("float32", "mixed_float16"):
-        model = make_model(dtype=dtype)
-        optimizer = SGD(1.0, max_norm=1.0, gradient_accumulation_steps=2)
-        # So small a loss that no update is skipped, at the first scale.
-        model.compile(optimizer, TokenCrossentropy(divisor=100), run_eagerly=True)
-        history = model.fit(inputs, target, batch_size=3, epochs=2, shuffle=False, verbose=0)
-        losses.append(history.history["loss"])
-        is_scaled = model.optimizer is not optimizer
-        assert is_scaled == (dtype == "mixed_float16")
-        assert int(optimizer.iterations) == 2
-        assert int(optimizer.skipped_updates) == 0
-    assert losses[0][-1] < losses[0][0]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
-
-
 def test_float16_needs_one_replica():
     strategy = SimpleNamespace(num_replicas_in_sync=2)
     model = SimpleNamespace(compute_dtype="float32", distribute_strategy=strategy)

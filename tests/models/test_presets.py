@@ -5,11 +5,8 @@ from importlib import resources
 
 import keras
 import pytest
-import tensorflow as tf
 
 import bahdanau_tf
-from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models import architecture
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
@@ -106,29 +103,3 @@ def test_sgd_has_the_papers_constants() -> None:
     optimizer = make_optimizer(recipe, Schedule(recipe, 100))
     assert isinstance(optimizer, keras.optimizers.SGD)
     assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
-
-
-class Letters:
-    """A tokenizer whose ids are letters."""
-
-    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        codes = tf.strings.unicode_decode(lines, "UTF-8")
-        return tf.concat([codes, tf.ones([tf.size(lines), 1], tf.int32)], 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "longest"), [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)]
-)
-def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
-    lengths = [1, 29, 30, 31, 49, 50, 51, 300]
-    path = tmp_path / "text"
-    path.write_text("".join("a" * length + "\n" for length in lengths))
-    corpus = ParallelCorpus(path, path)
-    batching = Recipe.from_preset(name).make_batching()
-    batches = stream_batches(corpus, Letters(), Letters(), batching)
-    lengths_read = [
-        length
-        for (inputs, *_), *_ in batches.take(1)
-        for length in tf.math.count_nonzero(inputs["source"], 1).numpy() - 1
-    ]
-    assert sorted(lengths_read) == [length for length in lengths if length <= longest]

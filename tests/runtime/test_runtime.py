@@ -76,8 +76,7 @@ def test_copies_have_the_folder_the_card_and_the_decoding(exported):
     ],
 )
 def test_what_cannot_be_written_is_refused_first(make, message, tmp_path):
-    with pytest.raises(ValueError, match=f"^export_runtime: {message}"):
-        onnx.export_runtime(make().graph, tmp_path / "new")
+    refused(lambda: onnx.export_runtime(make().graph, tmp_path / "new"), "export_runtime", message)
     assert not (tmp_path / "new").exists()
 
 
@@ -300,20 +299,19 @@ def linked(name: str) -> Any:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda x: other_tokenizer(x / "source"), "source has 300 ids and .*encode.onnx 290"),
-        (lambda x: other_tokenizer(x / "target"), "target has 300 ids and .*step.onnx 290"),
-        (exchanged, r"step.onnx has the inputs count, features, wanted ids, keys"),
-        (lambda x: (x / "runtime.json").write_text("[" * 100_000), "runtime.json is not JSON"),
-        (linked("card.md"), "card.md is not a regular file inside"),
-        (linked("source/tokenizer.json"), "tokenizer.json is not a regular file inside"),
-        (lambda x: os.mkfifo(x / "lexicon.npz2"), "lexicon.npz2 is not a regular file inside"),
+        (lambda x: other_tokenizer(x / "source"), ("source has 300 ids and", "encode.onnx 290")),
+        (lambda x: other_tokenizer(x / "target"), ("target has 300 ids and", "step.onnx 290")),
+        (exchanged, ("step.onnx has the inputs count, features",)),
+        (lambda x: (x / "runtime.json").write_text("[" * 100_000), ("runtime.json is not JSON",)),
+        (linked("card.md"), ("card.md is not a regular file inside",)),
+        (linked("source/tokenizer.json"), ("tokenizer.json is not a regular file inside",)),
+        (lambda x: os.mkfifo(x / "lexicon.npz2"), ("lexicon.npz2 is not a regular file inside",)),
     ],
 )
 def test_what_does_not_belong_together_is_refused(damage, message, exported, tmp_path):
     folder = shutil.copytree(exported, tmp_path / "new")
     damage(folder)
-    with pytest.raises(ValueError, match=message):
-        Runtime.load(folder)
+    refused(lambda: Runtime.load(folder), *message)
 
 
 def test_graphs_of_another_model_are_refused(exported, tmp_path):

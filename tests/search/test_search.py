@@ -451,8 +451,7 @@ def test_shrink_equals_the_original_program(shared):
 def test_options_out_of_range_are_refused(function, options, message):
     table = Table(seed=0)
     options = {"max_length": 3, **options}
-    with pytest.raises(ValueError, match=message):
-        function(table.step, table.state(), **IDS, **options)
+    refused(lambda: function(table.step, table.state(), **IDS, **options), message)
 
 
 def test_penalties_out_of_range_are_refused():

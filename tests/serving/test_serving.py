@@ -448,17 +448,16 @@ def by_python(y: tf.Tensor) -> tf.Tensor:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"extra": printed}, r"PrintV2 \(node .*Print.* of __inference"),
-        ({"extra": by_python}, r"EagerPyFunc \(node "),
-        ({"jit_compile": True}, "is to be compiled by XLA"),
+        ({"extra": printed}, ("PrintV2 (node", "Print", "of __inference")),
+        ({"extra": by_python}, ("EagerPyFunc (node",)),
+        ({"jit_compile": True}, ("is to be compiled by XLA",)),
     ],
     ids=["print", "python", "xla"],
 )
 def test_ops_that_a_server_cannot_run_are_refused(tmp_path, options, complaint):
     doubler = Doubler()
     write_saved_model(tmp_path / "model", doubler.signatures(**options), [])
-    with pytest.raises(ValueError, match=complaint):
-        check_operations(tmp_path / "model")
+    refused(lambda: check_operations(tmp_path / "model"), *complaint)
 
 
 def test_a_saved_model_contains_only_the_variables_it_uses(tmp_path):

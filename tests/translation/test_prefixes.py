@@ -333,18 +333,17 @@ def test_bad_prefixes_are_refused(translator):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"temperature": 0.5}, "temperature is 0.5, which has no effect"),
-        ({"seed": 1}, "seed is 1, which has no effect"),
-        ({"sampling": True, "shrink": True}, "shrink is True, which has no"),
-        ({"sampling": True, "beam_size": 2}, "beam_size .*; leave it"),
-        ({"sampling": True, "temperature": 0.0}, "temperature is 0.0, wanted"),
-        ({"sampling": True, "top_p": 1.5}, "top_p is 1.5, wanted"),
-        ({"sampling": True, "top_k": -1}, "top_k is -1, wanted"),
+        ({"temperature": 0.5}, ("temperature is 0.5, which has no effect",)),
+        ({"seed": 1}, ("seed is 1, which has no effect",)),
+        ({"sampling": True, "shrink": True}, ("shrink is True, which has no",)),
+        ({"sampling": True, "beam_size": 2}, ("beam_size", "leave it")),
+        ({"sampling": True, "temperature": 0.0}, ("temperature is 0.0",)),
+        ({"sampling": True, "top_p": 1.5}, ("top_p is 1.5",)),
+        ({"sampling": True, "top_k": -1}, ("top_k is -1",)),
     ],
 )
 def test_options_without_effect_on_sampling_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
-        Decoding(**options)
+    refused(lambda: Decoding(**options), *said)
 
 
 @pytest.mark.parametrize(
