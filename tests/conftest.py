@@ -46,7 +46,7 @@ hypothesis.settings.load_profile("bahdanau_tf")
 LONGEST_FIRST = (
     *("models", "engines", "chosen", "training", "distribution", "translator", "conformance"),
     *("tokenizer", "fit", "cli", "serving", "dataset", "named_parts"),
-    *("remembering", "products", "groundhog", "lexicon", "rate", "loading"),
+    *("products", "groundhog", "lexicon", "rate", "loading"),
     *("search", "align", "layers", "fine_tuning", "export_nodes", "ensemble"),
     *("notebooks", "callbacks", "minimal_model", "compiled_step", "prefixes", "replicas"),
     *("threads", "minimum_risk", "flags", "learning", "survival", "fast_training"),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
-from toys import ENGLISH, english, french, toy_translator
+from toys import ENGLISH, english, french, toy_model, toy_translator
 
 from bahdanau_tf import (
     Decoding,
@@ -53,7 +53,8 @@ def words(**options: Any) -> Translator:
     """It knows few words, and copies others or looks them up in a dictionary."""
     decoding = Decoding(beam_size=4, n_best=4, max_length=9, unknown="replace")
     lexicon = Lexicon(np.full((11, 1), -1), 6)
-    own = toy_translator(english(), french(), decoding, lexicon=lexicon, seed=28, **options)
+    model = toy_model(english(), french(), seed=28, **options)
+    own = Translator(model, english(), french(), decoding, lexicon=lexicon)
     own.model.readout.output_bias.assign_add(2.0 * np.eye(12, dtype="float32")[1])  # [UNK]
     own.dictionary = Dictionary(dict.fromkeys(ENGLISH, "ELSE"))
     return own
@@ -69,6 +70,8 @@ def ensemble() -> Translator:
 TIED = {"tie_embeddings": True, "share_embeddings": True, "factored_output": False}
 MODELS: dict[str, Callable[[], Translator]] = {
     "words": words,
+    "location": lambda: words(attention="LocationAttention"),
+    "monotonic": lambda: words(attention="MonotonicAttention"),
     "ensemble": ensemble,
     "original": lambda: subwords(factored_output=True, embedding_bias=True),
     "appendix": lambda: subwords(REVERSED, step_order="appendix", factored_output=False),

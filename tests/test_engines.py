@@ -146,14 +146,20 @@ def test_a_translation_is_what_its_options_say(model, case):
             check(x, decoding, prefix)
 
 
-@pytest.mark.parametrize("case", ["wide", "coverage", "sampling", "prefixes"])
-def test_scores_are_those_of_teacher_forcing(case):
+@pytest.mark.parametrize(
+    ("model", "case"),
+    [
+        *(("words", case) for case in ("wide", "coverage", "sampling", "prefixes")),
+        # Their attention has a state: every hypothesis reads the weights of its own past.
+        *(("location", "coverage"), ("monotonic", "wide")),
+    ],
+)
+def test_scores_are_those_of_teacher_forcing(model, case):
     """log p(y | x) of a translation; the ensemble's are in models/test_ensemble.py."""
-    ranked = [y for x in eager("words", case) if x.source_tokens for y in with_alternatives(x)]
-    texts = own("words").source_text, own("words").target_text
+    ranked = [y for x in eager(model, case) if x.source_tokens for y in with_alternatives(x)]
     targets = [ids_of(x) for x in ranked]
-    sources = texts[0].tokenize(tf.constant([x.source for x in ranked])).to_list()
-    log_probs = token_log_probs(own("words").model, sources, targets)
+    sources = own(model).source_text.tokenize([x.source for x in ranked]).to_list()
+    log_probs = token_log_probs(own(model).model, sources, targets)
     for x, wanted in zip(ranked, log_probs, strict=True):
         assert x.log_prob == pytest.approx(wanted.sum(), abs=1e-3)
 
