@@ -68,10 +68,12 @@ class Refusal(ValueError):
 
     @property
     def what(self) -> str:
-        return str(self.args[1])
+        return str(self.args[-1])
 
     def __str__(self) -> str:
-        return self.what if _in_command.get() else f"{self.owner}: {self.what}"
+        # Keras adds to the message and makes the error anew of it, without the rest.
+        alone = _in_command.get() or len(self.args) == 1
+        return self.what if alone else f"{self.owner}: {self.what}"
 
 
 class OptionError(Refusal):

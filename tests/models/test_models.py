@@ -184,7 +184,7 @@ RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)
         (SOURCE, TARGET[..., None], ("target has the shape", "1")),
         (SOURCE[:, :0], TARGET, ("source has the shape", "0")),
         (SOURCE, TARGET[:, :0], ("target has the shape", "0")),
-        (SOURCE[:1], TARGET, ("target has . rows",)),
+        (SOURCE[:1], TARGET, ("target has", "rows")),
         (SOURCE + 99, TARGET, ("source has ids from 99 to",)),
         (SOURCE, TARGET + 99, ("target has ids from 99 to",)),
         (SOURCE, TARGET - 1, ("target has ids from -1 to",)),
