@@ -63,16 +63,19 @@ class Refusal(ValueError):
     """
 
     def __init__(self, owner: str, *about: object) -> None:
-        super().__init__(owner, *about)
-        self.owner = owner
+        self.owner, self._about = owner, about
+        # Keras adds to the first argument, and makes the error anew of that alone.
+        super().__init__(f"{owner}: {self.what}" if about else owner)
+
+    def __reduce__(self) -> tuple[type[Refusal], tuple[object, ...]]:
+        return type(self), (self.owner, *self._about)
 
     @property
     def what(self) -> str:
-        return str(self.args[-1])
+        return str(self._about[0]) if self._about else self.owner
 
     def __str__(self) -> str:
-        # Keras adds to the message and makes the error anew of it, without the rest.
-        alone = _in_command.get() or len(self.args) == 1
+        alone = _in_command.get() or not self._about
         return self.what if alone else f"{self.owner}: {self.what}"
 
 
@@ -90,8 +93,8 @@ class OptionError(Refusal):
     def __init__(
         self, owner: str, option: str, value: object, wanted: str = "", why: str = ""
     ) -> None:
-        super().__init__(owner, option, value, wanted, why)
         self.option, self.value, self.wanted, self.why = option, value, wanted, why
+        super().__init__(owner, option, value, wanted, why)
 
     @property
     def what(self) -> str:
