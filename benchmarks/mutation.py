@@ -73,17 +73,17 @@ TESTS = {
         *("vocabulary", "rows", "true_case", "guess", "tokenizer", "subword"),
         *("text_files", "translator"),
     ),
-    "data": ("dataset", "selection", "training_text"),
+    "data": ("dataset", "selection", "held_out"),
 }
 
 
 def tests_of(room: str, stage: str) -> list[Path]:
     """The test files of a room, or all others."""
     folder = REPOSITORY / "tests"
-    own = [folder / f"test_{name}.py" for name in TESTS[room]]
+    own = [path for name in TESTS[room] for path in folder.rglob(f"test_{name}.py")]
     if stage == "room":
         return own
-    return [path for path in sorted(folder.glob("test_*.py")) if path not in own]
+    return [path for path in sorted(folder.rglob("test_*.py")) if path not in own]
 
 
 class Results:
