@@ -23,6 +23,7 @@ LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly sp
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
+SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
 FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
 
 
@@ -83,12 +84,15 @@ class SyntheticPairs:
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
-        """The pair with other numbers and names."""
+        """The pair with other numbers and names, and sometimes a symbol at the end."""
         x, y = source.decode(), target.decode()
         draw = {"numbers": self._number, "names": self._name}
         new = {kind: {old: draw[kind](random) for old in self._kept(kind, x, y)} for kind in draw}
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
+        if random.randint(8) == 0:
+            symbol = chr(random.choice(SYMBOLS))
+            x, y = (f"{text} {symbol}" for text in (x, y))
         return x.encode(), y.encode()
 
     def _kept(self, kind: str, source: str, target: str) -> list[str]:
