@@ -98,3 +98,9 @@ def test_the_card_has_what_its_command_prints(shared, monkeypatch, capsys):
     assert cli.main(command.split()) == 0
     (score,) = re.findall(r"BLEU.*?(\d+\.\d+)", capsys.readouterr().out)
     assert score in card
+
+
+def test_a_pretrained_translator_reads_curly_quotes_as_straight_ones():
+    text = Translator.from_preset("tatoeba-en-fr").source_text
+    curly = "\u201cDon\u2019t\u201d\u2026 she\u00a0said \u2014 no."
+    assert text.encode(curly) == text.encode('"Don\'t"... she said - no.')

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
-RARELY = 0.01  # of the occurrences of a sign's most frequent form
+FEW = 10  # occurrences of a sign
 _COUNTED = re.compile(rf"[\uff01-\uff5e{re.escape(''.join(SIGNS))}]|\.\.\.")
 
 
@@ -42,7 +42,9 @@ def _rare_forms(count: Counter[str]) -> dict[str, str]:
     rules: dict[str, str] = {}
     for row in ALIKE:
         most = max(row, key=count.__getitem__)
-        rules |= {x: most for x in row if x in SIGNS and count[x] < RARELY * count[most]}
+        for sign in {*row}.intersection(SIGNS):
+            if count[sign] < count[most] * (0.1 if count[sign] < FEW else 0.01):
+                rules[sign] = most
     return rules
 
 
