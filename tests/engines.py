@@ -29,6 +29,7 @@ from bahdanau_tf.runtime import Translator as Runtime, onnx
 from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving.export import export
+from bahdanau_tf.text.subwords import copies
 
 LINES = [
     *("the red cat sees a dog.", "le chat rouge dort.", "고양이가 잔다.", "猫が寝る。", "ÉTÉ été")
@@ -46,14 +47,23 @@ def subwords(
 ) -> Translator:
     sizes = {"units": 6, "embedding_dim": 5, "attention_units": 5, "maxout_units": 3}
     model = RNNSearch(source.vocabulary_size, target.vocabulary_size, **{**sizes, **options})
-    return Translator(randomized(model, scale=0.7), source, target, SHORT, lexicon=lexicon)
+    copied(randomized(model, scale=0.7), source, target)
+    return Translator(model, source, target, SHORT, lexicon=lexicon)
+
+
+def copied(model: Any, source: Any, target: Any) -> None:
+    """Lets a model copy more often than not, if it can."""
+    if model.copying is not None:
+        model.copying.copies.assign(copies(source, target))
+        model.copying.bias.assign([1.0, 2.0])
 
 
 def words(**options: Any) -> Translator:
     """It knows few words, and copies others or looks them up in a dictionary."""
     decoding = Decoding(beam_size=4, n_best=4, max_length=9, unknown="replace")
     lexicon = Lexicon(np.full((11, 1), -1), 6)
-    model = toy_model(english(), french(), seed=28, **options)
+    model = toy_model(english(), french(), seed=28, copying="follow", **options)
+    copied(model, english(), french())
     own = Translator(model, english(), french(), decoding, lexicon=lexicon)
     own.model.readout.output_bias.assign_add(2.0 * np.eye(12, dtype="float32")[1])  # [UNK]
     own.dictionary = Dictionary(dict.fromkeys(ENGLISH, "ELSE"))
@@ -74,9 +84,13 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "monotonic": lambda: words(attention="MonotonicAttention"),
     "ensemble": ensemble,
     "original": lambda: subwords(factored_output=True, embedding_bias=True),
-    "appendix": lambda: subwords(REVERSED, step_order="appendix", factored_output=False),
+    "appendix": lambda: subwords(
+        REVERSED, step_order="appendix", factored_output=False, copying="follow"
+    ),
     "main-text": lambda: subwords(target=REVERSED, step_order="main-text"),
-    "conditional": lambda: subwords(step_order="conditional", maxout_units=5, **TIED),
+    "conditional": lambda: subwords(
+        step_order="conditional", maxout_units=5, copying="hint", **TIED
+    ),
 }
 
 # What an engine cannot do: models, keywords of `translate`, and values of `unknown`.

@@ -20,6 +20,7 @@ MARKS = 2 * SUFFIX
 LENGTHS = (1.0, 6.0, 36.0)  # added for matches of 1, 2 and 3 words: w = 1, 7, 43
 NEAR = 0.05  # added to α, so that a position without weight is followed, too
 TINY = 1e-30  # odds of nothing
+NEVER = -1e9  # log odds of a word that the source, or a shortlist, lacks
 
 
 class CopyMemory(NamedTuple):
@@ -178,7 +179,7 @@ class Copying(weights.ConfiguredLayer):
 
     def of_sentences(self, source: tf.Tensor, target: tf.Tensor, alignment: tf.Tensor) -> Match:
         """The match of each word of known translations, [B, T_y, ...]; arguments as in a call."""
-        padded = tf.pad(target, [[0, 0], [SUFFIX, 0]])
+        padded = tf.pad(tf.cast(target, tf.int32), [[0, 0], [SUFFIX, 0]])
         last = tf.stack([padded[:, 2:-1], padded[:, 1:-2], padded[:, :-3]], -1)
         before = tf.pad(alignment[:, :-1], [[0, 0], [1, 0], [0, 0]])
         return self.match(self.memory(source), last, before, alignment)
@@ -219,7 +220,7 @@ def mixed_logits(copied: Copied, output: OutputWords) -> tf.Tensor:
     at = tf.reshape(at, [-1, 1])
     flat = tf.reshape(logits, [-1])
     own = tf.gather(flat, at[:, 0])
-    # l' - l; about 0 where there is no word, at place 0.
-    more = tf.math.softplus(tf.reshape(total + copied.log_odds, [-1]) - own)
+    log_odds = tf.where(places > 0, copied.log_odds, NEVER)  # 0 is the place of no word
+    more = tf.math.softplus(tf.reshape(total + log_odds, [-1]) - own)  # l' - l
     flat = tf.tensor_scatter_nd_add(flat, at, more)
     return tf.ensure_shape(tf.reshape(flat, shape), logits.shape)

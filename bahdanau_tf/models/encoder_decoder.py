@@ -281,7 +281,7 @@ class EncoderDecoder(StepwiseModel):
         state = self.decoder.initial_state(states, source_memory)
         if self.copying is None:
             return SourceMemory(attended, first), state
-        words = tf.repeat(tf.zeros_like(source[:, :1]), 2, 1)
+        words = tf.repeat(tf.zeros_like(source[:, :1], tf.int32), 2, 1)
         start = CopyState(state, words, tf.zeros_like(source, tf.float32))
         return SourceMemory(attended, first, self.copying.memory(source)), start
 
@@ -302,7 +302,7 @@ class EncoderDecoder(StepwiseModel):
         if tf.is_tensor(memory.forced):
             weights = tf.where(tf.math.is_nan(memory.forced), weights, memory.forced)
         if self.copying is not None:
-            last = tf.concat([ids[..., None], before.words], -1)
+            last = tf.concat([tf.cast(ids, tf.int32)[..., None], before.words], -1)
             match = self.copying.match(memory.copied, last, before.weights, weights)
             state = CopyState(state, last[..., :2], weights)
         hidden = self.read_out(glimpse.state, as_rows(previous), glimpse.context, match)

@@ -9,12 +9,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.copying import Copied
+from bahdanau_tf.layers.copying import NEVER, Copied
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
-NEVER = -1e9  # log odds of a word that the source lacks
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 
+from bahdanau_tf.layers import copying
 from bahdanau_tf.system import files
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
@@ -34,7 +35,6 @@ from bahdanau_tf.translation.arrays import check_model, context_terms, halves, v
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.saved import rounded
 
-FORMAT_VERSION = 1
 OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
 FLOAT, INT64 = 1, 7  # ONNX codes of dtypes
 _WRITTEN = {f"{name}.onnx" for name in ("encode", "step", "words", "shortlist")}
@@ -194,7 +194,99 @@ def _write_encoder(model: Any, path: Path, int8: bool) -> None:
     graph.output("mask", graph.add("Unsqueeze", missing, graph.whole(1)), FLOAT, "B", 1, "T")
     state = graph.add("Tanh", graph.product(start, *bridge))
     graph.output("state", state, FLOAT, "B", bridge[0].shape[1])
+    if model.copying is not None:
+        _add_copy_memory(graph, source, model.copying)
     graph.write(path, model.source_vocabulary_size)
+
+
+def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
+    """What `Copying.memory` returns, and the first state; words come as "copied"."""
+    zero, one = (graph.constant(np.float32(number)) for number in (0, 1))
+    none, last = graph.whole(0), graph.whole(2)
+    codes = graph.add("Gather", graph.constant(layer.copies.numpy().astype(np.int64)), source)
+    is_word = graph.add("Not", graph.add("Equal", codes, none))
+    words = graph.add("Where", is_word, graph.add("Abs", codes), graph.whole(-1))
+    across = graph.add("Unsqueeze", words, graph.whole(1))
+    same = graph.add("Equal", graph.add("Unsqueeze", words, last), across)
+    same = graph.add("And", same, graph.add("Unsqueeze", is_word, graph.whole(1)))
+    same = graph.add("Cast", same, to=FLOAT)
+    count = graph.add("CumSum", same, graph.constant(np.array(2, np.int64)))
+    first = graph.add("Where", graph.add("Equal", count, one), same, zero)
+    is_first = graph.add("Greater", graph.add("ReduceMax", first, axes=[1], keepdims=0), zero)
+    copied = graph.add("Where", is_first, words, none)
+
+    def shifted(value: str, start: int, end: int) -> str:
+        return graph.add("Slice", value, *map(graph.whole, (start, end, 1)))
+
+    def next_of(value: str, *pads: int) -> str:
+        return graph.add("Pad", shifted(value, 1, 2**31), graph.whole(*pads))
+
+    continues = graph.add("Cast", graph.add("Less", codes, none), to=FLOAT)
+    continues = graph.add("Unsqueeze", next_of(continues, 0, 0, 0, 1), last)
+    after = graph.add("Mul", next_of(first, 0, 0, 0, 0, 1, 0), continues)
+    fates = graph.add("Concat", continues, graph.add("Sub", one, continues), axis=2)
+    padded = graph.add("Pad", words, graph.whole(0, 2, 0, 0), graph.constant(np.array(-1)))
+    suffixes = [shifted(padded, start, end) for start, end in ((2, 2**31), (1, -1), (0, -2))]
+    suffixes = [graph.add("Unsqueeze", x, graph.whole(1, 2)) for x in suffixes]
+    graph.output("copied", copied, INT64, "B", "T")
+    graph.output("suffixes", graph.add("Concat", *suffixes, axis=2), INT64, "B", 1, 3, "T")
+    graph.output("first", first, FLOAT, "B", "T", "T")
+    graph.output("after", after, FLOAT, "B", "T", "T")
+    graph.output("fates", graph.add("Unsqueeze", fates, graph.whole(1)), FLOAT, "B", 1, "T", 2)
+    sizes = graph.add("Shape", source)
+    alpha = graph.add("ConstantOfShape", sizes)
+    pair = graph.add("Concat", graph.add("Shape", source, end=1), last, axis=0)
+    graph.output(
+        "last", graph.add("Cast", graph.add("ConstantOfShape", pair), to=INT64), INT64, "B", 2
+    )
+    graph.output("alpha", alpha, FLOAT, "B", "T")
+
+
+def _match(graph: _Graph, ids: str, weights: str) -> tuple[str, str, str]:
+    """m_i, α_i and f_i of `Copying.match`; adds what it reads to the inputs."""
+    last = graph.input("last", INT64, "B", "K", 2)
+    alpha = graph.input("alpha", FLOAT, "B", "K", "T")
+    suffixes = graph.input("suffixes", INT64, "B", 1, 3, "T")
+    first, after = (graph.input(name, FLOAT, "B", "T", "T") for name in ("first", "after"))
+    fates = graph.input("fates", FLOAT, "B", 1, "T", 2)
+    words = graph.add("Concat", graph.add("Unsqueeze", ids, graph.whole(2)), last, axis=2)
+    same = graph.add("Equal", suffixes, graph.add("Unsqueeze", words, graph.whole(3)))
+    parts = graph.add("Cast", same, to=FLOAT)
+    parts = graph.add("Split", parts, graph.whole(1, 1, 1), outputs=3, axis=2)
+    for number in (1, 2):
+        parts[number] = graph.add("Mul", parts[number - 1], parts[number])
+    runs = graph.add("Concat", *parts, axis=2)
+    marks = graph.add("Min", graph.add("MatMul", runs, fates), graph.constant(np.float32(1)))
+    lengths = graph.constant(np.array(copying.LENGTHS, np.float32)[:, None])
+    near = graph.add("ReduceSum", graph.add("Mul", runs, lengths), graph.whole(2), keepdims=0)
+    beside = graph.add("Add", alpha, graph.constant(np.float32(copying.NEAR)))
+    follower = graph.add("MatMul", graph.add("Mul", near, beside), after)
+    total = graph.add("ReduceSum", follower, graph.whole(2), keepdims=1)
+    follower = graph.add("Div", follower, graph.add("Max", total, _tiny(graph)))
+    graph.output("alpha_after", weights, FLOAT, "B", "K", "T")
+    start, end = (graph.whole(number) for number in (0, 2))
+    graph.output("last_after", graph.add("Slice", words, start, end, end), INT64, "B", "K", 2)
+    marks = graph.add("Reshape", marks, graph.whole(0, 0, copying.MARKS))
+    return marks, graph.add("MatMul", weights, first), follower
+
+
+def _tiny(graph: _Graph) -> str:
+    return graph.constant(np.float32(copying.TINY))
+
+
+def _add_log_odds(graph: _Graph, layer: Any, features: str, match: tuple[str, str, str]) -> None:
+    """The odds of `Copying.copied`, which are not rounded."""
+    marks, pointer, follower = match
+    kernel, of_marks, bias = values_of(layer.kernel, layer.mark_kernel, layer.bias)
+    gates = graph.add("MatMul", features, graph.constant(kernel))
+    gates = graph.add("Add", gates, graph.add("MatMul", marks, graph.constant(of_marks)))
+    gates = graph.add("Add", gates, graph.constant(bias))
+    most = graph.add("ReduceMax", gates, axes=[-1], keepdims=1)
+    shares = graph.split(graph.add("Exp", graph.add("Sub", gates, most)), 1, 1)
+    parts = zip(shares, (pointer, follower), strict=True)
+    odds = graph.add("Add", *(graph.add("Mul", *part) for part in parts))
+    odds = graph.add("Log", graph.add("Max", odds, _tiny(graph)))
+    graph.output("log_odds", graph.add("Add", most, odds), FLOAT, "B", "K", "T")
 
 
 def _embeddings(layer: Any) -> Array:
@@ -266,12 +358,20 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         of_cell, of_readout, weights = attend(state)
         new = _gru_step(graph, cell, graph.add("Add", projected, of_cell), state)
         seen = state if order == "appendix" else new
+    terms = [of_previous, of_readout]
+    if model.copying is not None:
+        match = _match(graph, ids, weights)
+        if model.copying.hint_units:
+            kernel = graph.constant(halves(values_of(model.copying.hint_kernel)))
+            terms.append(graph.add("MatMul", match[0], kernel))
     hidden = graph.product(seen, halves(values_of(readout.state_kernel)))
-    for term in (of_previous, of_readout):
+    for term in terms:
         hidden = graph.add("Add", hidden, term)
     features = graph.add("Max", *graph.split(hidden, t // 2, t // 2))
     if readout.factor_kernel is not None:
         features = graph.product(features, values_of(readout.factor_kernel), largest=None)
+    if model.copying is not None:
+        _add_log_odds(graph, model.copying, features, match)
     width = readout.factor_units or readout.hidden_size
     graph.output("features", features, FLOAT, "B", "K", width)
     graph.output("state_after", new, FLOAT, "B", "K", n)
@@ -311,19 +411,42 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
         biases = graph.add("Unsqueeze", biases, graph.whole(1))
         own_logits = graph.add("Add", graph.add("MatMul", features, columns), biases)
         logits = graph.add("Concat", logits, own_logits, axis=-1)
+    if model.copying is not None:
+        logits, normalizer = _mixed(graph, logits)
     most = graph.add("Min", count, graph.add("Shape", logits, start=2))
     best, words = graph.add("TopK", logits, most, outputs=2, axis=-1)
-    # The largest logit minus its log-probability, by a softmax, which is one fast pass.
-    start, end, axis = (graph.whole(number) for number in (0, 1, 2))
-    top = graph.add("Slice", best, start, end, axis)
-    place = graph.add("Slice", words, start, end, axis)
-    share = graph.add("GatherElements", graph.add("Softmax", logits, axis=-1), place, axis=-1)
-    normalizer = graph.add("Sub", top, graph.add("Log", share))
+    if model.copying is None:
+        # The largest logit minus its log-probability, by a softmax, which is one fast pass.
+        start, end, axis = (graph.whole(number) for number in (0, 1, 2))
+        top = graph.add("Slice", best, start, end, axis)
+        place = graph.add("Slice", words, start, end, axis)
+        share = graph.add("GatherElements", graph.add("Softmax", logits, axis=-1), place, axis=-1)
+        normalizer = graph.add("Sub", top, graph.add("Log", share))
     graph.output("log_probs", graph.add("Sub", best, normalizer), FLOAT, "B", "K", "N")
     graph.output("words", words, INT64, "B", "K", "N")
     graph.output("logits", logits, FLOAT, "B", "K", "V")
     graph.output("normalizer", normalizer, FLOAT, "B", "K", 1)
     graph.write(path, model.target_vocabulary_size)
+
+
+def _mixed(graph: _Graph, logits: str) -> tuple[str, str]:
+    """The logits with those of copied words, see `mixed_logits`, and their normalizer."""
+    largest = {"axes": [-1], "keepdims": 1}
+    share = graph.add("ReduceMax", graph.add("Softmax", logits, axis=-1), **largest)
+    top = graph.add("ReduceMax", logits, **largest)
+    normalizer = graph.add("Sub", top, graph.add("Log", share))
+    places = graph.input("places", INT64, "B", "T")
+    log_odds = graph.input("log_odds", FLOAT, "B", "K", "T")
+    places = graph.add("Unsqueeze", places, graph.whole(1))
+    is_word = graph.add("Greater", places, graph.whole(0))
+    log_odds = graph.add("Where", is_word, log_odds, graph.constant(np.float32(copying.NEVER)))
+    places = graph.add("Expand", places, graph.add("Shape", log_odds))
+    own = graph.add("GatherElements", logits, places, axis=-1)
+    more = graph.add("Sub", graph.add("Add", log_odds, normalizer), own)
+    more = graph.add("Softplus", more)
+    logits = graph.add("ScatterElements", logits, places, more, axis=-1, reduction="add")
+    together = graph.add("ReduceLogSumExp", log_odds, **largest)
+    return logits, graph.add("Add", normalizer, graph.add("Softplus", together))
 
 
 _TOLERANCE = 1e-5  # of α, and of log-probabilities as a share of the largest
@@ -375,6 +498,7 @@ def export_runtime(
         OSError: The folder cannot be written to.
     """
     check_model(graph)
+    model: Any = graph.model
     if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
         raise ValueError(
             f"--format=onnx needs {' and '.join(missing)}: pip install {' '.join(missing)}"
@@ -387,8 +511,8 @@ def export_runtime(
             "that --format=onnx wrote, to replace"
         )
     options = {
-        "format_version": FORMAT_VERSION,
-        "model": type(graph.model).__name__,
+        "format_version": 1 if model.copying is None else 2,
+        "model": type(model).__name__,
         "decoding": vars(graph.decoding),
         "habits": vars(habits),
         "max_source_length": max_source_length,

@@ -125,6 +125,13 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
     arrays.add("energy", values_of(model.decoder.attention.energy.kernel))
     if lexicon is not None:
         arrays.add("lexicon", lexicon.words)
+    if (copying := model.copying) is not None:
+        kernels = values_of(copying.kernel, copying.mark_kernel)
+        arrays.add("copies", copying.copies.numpy())
+        arrays.add("copying.kernel", np.concatenate(kernels))
+        arrays.add("copying.bias", values_of(copying.bias))
+        if copying.hint_units:
+            arrays.add("hints", halves(values_of(copying.hint_kernel)))
     texts = {"source": graph.source_texts[0], "target": graph.target_text}
     beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}

@@ -32,7 +32,7 @@ from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.protocol import StringTranslator, Work
 from bahdanau_tf.translation.result import Tokens, Translation
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # that of models which copy words, 1 of others
 INPUTS = {
     "encode": {"source"},
     "step": {"ids", "state", "keys", "terms", "mask"},
@@ -298,10 +298,12 @@ class _Model:
         prefixes: Sequence[Sequence[int]],
     ) -> None:
         self._step, self._words = sessions["step"], sessions["words"]
-        keys, terms, mask, state = sessions["encode"].run(None, {"source": source})
+        names = [x.name for x in sessions["encode"].get_outputs()]
         self._names = [x.name for x in self._step.get_outputs()]
-        self._memory = {"keys": keys, "terms": terms, "mask": mask}
-        self._state = {"state": state[:, None]}
+        outputs = sessions["encode"].run(None, {"source": source})
+        self._memory = dict(zip(names, outputs, strict=True))
+        states = [name for name in names if f"{name}_after" in self._names]
+        self._state = {name: self._memory.pop(name)[:, None] for name in states}
         if any(x.name == "term" for x in self._step.get_inputs()):
             width = self._step.get_inputs()[-1].shape[-1]
             self._state["term"] = np.zeros([len(source), 1, width], np.float32)
@@ -310,6 +312,9 @@ class _Model:
             self._words = sessions["shortlist"]
             self._first = int(lexicon["first"])
             self._own = _own_words(lexicon["words"], self._first, source, prefixes)
+        self._places: Array = self._memory.pop("copied", None)  # of words that may be copied
+        if lexicon is not None and self._places is not None:
+            self._places = _places(self._places, self._own, self._first)
 
     def step(self, ids: Array, parents: Array | None) -> Array:
         if parents is None:
@@ -320,7 +325,7 @@ class _Model:
             state = {k: x[rows, parents] for k, x in self._state.items()}
         outputs = self._step.run(None, {"ids": ids, **self._memory, **state})
         named = dict(zip(self._names, outputs, strict=True))
-        self._features = named["features"]
+        self._features = {x: named[x] for x in ("features", "log_odds") if x in named}
         self._state = {k: named[f"{k}_after"] for k in state}
         return named["weights"]
 
@@ -348,7 +353,9 @@ class _Model:
         return np.where(places < self._first, places, own)
 
     def _run(self, count: int, *outputs: str) -> list[Array]:
-        inputs = {"features": self._features, "count": np.array([count])}
+        inputs = {**self._features, "count": np.array([count])}
+        if self._places is not None:
+            inputs["places"] = self._places
         if self._own is not None:
             inputs["own"] = self._own
         results: list[Array] = self._words.run(list(outputs), inputs)
@@ -358,6 +365,13 @@ class _Model:
         self._memory = {name: x[rows] for name, x in self._memory.items()}
         self._state = {name: x[rows] for name, x in self._state.items()}
         self._own = None if self._own is None else self._own[rows]
+        self._places = None if self._places is None else self._places[rows]
+
+
+def _places(words: Array, own: Array, first: int) -> Array:
+    """The places of words [B, T] in the shortlist; 0 for one that is not in it."""
+    same = own[:, None] == words[..., None]
+    return np.where(words < first, words, np.where(same.any(-1), first + same.argmax(-1), 0))
 
 
 def _own_words(words: Array, first: int, source: Array, prefixes: Sequence[Sequence[int]]) -> Array:

@@ -108,7 +108,8 @@ export class Model {
     const state = product(backward.slice(0, 1), this.bridge)[0].map(tanh);
     const keys = await projected(annotations, this.keys);
     const terms = await projected(annotations, this.terms);
-    return { keys, terms, state, term: new Float32Array(this.terms.outputs) };
+    const codes = this.arrays.copies && ids.map((id) => this.arrays.copies[id]);
+    return { keys, terms, state, term: new Float32Array(this.terms.outputs), codes };
   }
 
   // α of each hypothesis, and the terms of its context.
@@ -131,8 +132,38 @@ export class Model {
     return [alphas, contexts];
   }
 
+  // What follows the last words of a hypothesis where they occur in the source, and six marks of
+  // where they do; see `bahdanau_tf.layers.Copying`.
+  matched(codes, { id, parent, weights }) {
+    const last = [id, parent?.id, parent?.parent?.id];
+    const marks = new Float32Array(6), follower = new Float32Array(codes.length);
+    for (let j = 0; j < codes.length; j++) {
+      const continues = codes[j + 1] < 0;
+      let k = 0;
+      while (k < 3 && last[k] && Math.abs(codes[j - k]) === last[k]) k++;
+      for (let n = 0; n < k; n++) marks[2 * n + !continues] = 1;
+      if (k && continues) follower[j + 1] = [1, 7, 43][k - 1] * (weights[j] + 0.05);
+    }
+    const total = follower.reduce((a, b) => a + b) || 1;
+    return { marks, follower: follower.map((x) => x / total) };
+  }
+
+  // The odds of each word of the source as the next one, by word.
+  odds(codes, features, { marks, follower }, alpha) {
+    const { "copying.kernel": kernel, "copying.bias": bias } = this.arrays;
+    const gate = (column) => Math.exp(
+      [...features, ...marks].reduce((sum, x, i) => sum + x * kernel[2 * i + column], bias[column]));
+    const pointed = gate(0), followed = gate(1), odds = new Map();
+    codes.forEach((code, j) => {
+      const word = Math.abs(code), more = pointed * alpha[j] + followed * follower[j];
+      if (word && more) odds.set(word, (odds.get(word) ?? 0) + more);
+    });
+    return odds;
+  }
+
   // Reads the last word `id` of each hypothesis with its `state` and, in the original order, the
-  // `term` of its context; returns features of the next words, states, terms and α.
+  // `term` of its context; returns features of the next words, states, terms, α and, if words are
+  // copied, odds.
   step(memory, hypotheses) {
     const states = hypotheses.map(({ state }) => state);
     const isFirst = !hypotheses[0].id; // no word is read
@@ -154,22 +185,43 @@ export class Model {
       after = gated(this.cell, states, added(projected, contexts));
       seen = this.order === "appendix" ? states : after;
     }
-    return { features: this.read(seen, added(projected, contexts)), after, contexts, alphas };
+    const { codes } = memory;
+    const matches = codes && hypotheses.map((hypothesis) => this.matched(codes, hypothesis));
+    const features = this.read(seen, added(projected, contexts), matches);
+    const odds = matches?.map((match, k) => this.odds(codes, features[k], match, alphas[k]));
+    return { features, after, contexts, alphas, odds };
   }
 
   // The maxout readout: the larger values of two halves, whose terms follow those of the cell.
-  read(states, terms) {
+  read(states, terms, matches) {
     const half = this.state.outputs / 2, start = this.cell.input.outputs - 2 * half;
+    const { hints } = this.arrays;
     const features = product(states, this.state).map((hidden, k) => {
+      if (hints) {
+        matches[k].marks.forEach((mark, m) => {
+          if (mark) for (let i = 0; i < 2 * half; i++) hidden[i] += hints[2 * half * m + i];
+        });
+      }
       const value = (i) => hidden[i] + terms[k][start + i];
       return hidden.subarray(0, half).map((_, i) => Math.max(value(i), value(half + i)));
     });
     return this.factor ? product(features, this.factor) : features;
   }
 
-  // Logits of all next words, or of those of a shortlist.
-  logits(features, words) {
-    return product(features, this.words, words);
+  // Logits of all next words, or of those of a shortlist; those of copied words have odds.
+  logits(features, words, odds) {
+    const logits = product(features, this.words, words);
+    odds?.forEach((ofWords, k) => {
+      const row = logits[k], largest = row.reduce((a, b) => Math.max(a, b));
+      const total = largest + Math.log(row.reduce((sum, x) => sum + Math.exp(x - largest), 0));
+      for (const [word, value] of ofWords) {
+        const place = words ? words.indexOf(word) : word, copied = total + Math.log(value);
+        if (place < 0) continue;
+        const most = Math.max(row[place], copied);
+        row[place] = most + Math.log1p(Math.exp(-Math.abs(row[place] - copied)));
+      }
+    });
+    return logits;
   }
 
   // The first words of the vocabulary, and those that the lexicon has for a sentence.

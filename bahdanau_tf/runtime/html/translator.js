@@ -46,10 +46,11 @@ async function searched(model, source, decoding, { pad, unk, eos }, pause) {
   let done = [], ended = 0;
   for (let time = 1; live.length && time <= longest; time++) {
     await pause();
-    const { features, after, contexts, alphas } = model.step(memory, live);
+    const { features, after, contexts, alphas, odds } = model.step(memory, live);
     const barred = time < shortest ? [...forbidden, eos] : forbidden;
     const room = decoding.shrink ? size - ended : size;
-    const next = continued(live, model.logits(features, words), words, barred, size).slice(0, room);
+    const logits = model.logits(features, words, odds);
+    const next = continued(live, logits, words, barred, size).slice(0, room);
     for (const hypothesis of next) {
       const { parent, k, logProb } = hypothesis;
       const score = logProb / penalty(time);
