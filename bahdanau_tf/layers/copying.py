@@ -162,7 +162,8 @@ class Copying(weights.ConfiguredLayer):
         float [B, K, T_x], and the alignment α_i.
         """
         before, alignment = (tf.cast(x, tf.float32) for x in (before, alignment))
-        same = tf.cast(memory.suffixes[:, None] == last[..., None], tf.float32)  # [B, K, 3, T_x]
+        same = tf.equal(memory.suffixes[:, None], last[..., None])  # of `==` no rank is known
+        same = tf.cast(same, tf.float32)  # [B, K, 3, T_x]
         runs = tf.math.cumprod(same, 2)
         shape = tf.shape(runs)
         rows = tf.reshape(runs, [shape[0], shape[1] * SUFFIX, shape[3]])
@@ -171,10 +172,10 @@ class Copying(weights.ConfiguredLayer):
         follower = tf.matmul(near * (tf.stop_gradient(before) + NEAR), memory.after)
         total = tf.reduce_sum(follower, -1, keepdims=True)
         return Match(
-            tf.repeat(memory.words[:, None], shape[1], 1),
+            tf.tile(memory.words[:, None], [1, shape[1], 1]),
             tf.reshape(marks, [shape[0], -1, MARKS]),
             tf.matmul(alignment, memory.first),
-            tf.math.divide_no_nan(follower, total),
+            follower / tf.maximum(total, TINY),
         )
 
     def of_sentences(self, source: tf.Tensor, target: tf.Tensor, alignment: tf.Tensor) -> Match:
