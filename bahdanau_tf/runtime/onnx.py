@@ -27,11 +27,17 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 
-from bahdanau_tf.layers import copying
 from bahdanau_tf.system import files
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
+from bahdanau_tf.translation.arrays import (
+    check_model,
+    context_terms,
+    copying,
+    halves,
+    values_of,
+    word_terms,
+)
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.saved import rounded
 
@@ -43,6 +49,7 @@ MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
 SMALLEST = 1e-9  # in place of 0 if all features of a row are 0
 Array: TypeAlias = Any  # of NumPy
 Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
+Match: TypeAlias = tuple[str, str, str]
 
 
 class _Graph:
@@ -215,10 +222,10 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     is_first = graph.add("Greater", graph.add("ReduceMax", first, axes=[1], keepdims=0), zero)
     copied = graph.add("Where", is_first, words, none)
 
-    def shifted(value: str, start: int, end: int) -> str:
+    def shifted(value: str, start: int, end: int) -> Value:
         return graph.add("Slice", value, *map(graph.whole, (start, end, 1)))
 
-    def next_of(value: str, *pads: int) -> str:
+    def next_of(value: str, *pads: int) -> Value:
         return graph.add("Pad", shifted(value, 1, 2**31), graph.whole(*pads))
 
     continues = graph.add("Cast", graph.add("Less", codes, none), to=FLOAT)
@@ -242,7 +249,7 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     graph.output("alpha", alpha, FLOAT, "B", "T")
 
 
-def _match(graph: _Graph, ids: str, weights: str) -> tuple[str, str, str]:
+def _match(graph: _Graph, ids: str, weights: str) -> Match:
     """m_i, α_i and f_i of `Copying.match`; adds what it reads to the inputs."""
     last = graph.input("last", INT64, "B", "K", 2)
     alpha = graph.input("alpha", FLOAT, "B", "K", "T")
@@ -274,7 +281,7 @@ def _tiny(graph: _Graph) -> str:
     return graph.constant(np.float32(copying.TINY))
 
 
-def _add_log_odds(graph: _Graph, layer: Any, features: str, match: tuple[str, str, str]) -> None:
+def _add_log_odds(graph: _Graph, layer: Any, features: str, match: Match) -> None:
     """The odds of `Copying.copied`, which are not rounded."""
     marks, pointer, follower = match
     kernel, of_marks, bias = values_of(layer.kernel, layer.mark_kernel, layer.bias)
@@ -358,25 +365,29 @@ def _write_step(model: Any, path: Path, int8: bool) -> None:
         of_cell, of_readout, weights = attend(state)
         new = _gru_step(graph, cell, graph.add("Add", projected, of_cell), state)
         seen = state if order == "appendix" else new
-    terms = [of_previous, of_readout]
-    if model.copying is not None:
-        match = _match(graph, ids, weights)
-        if model.copying.hint_units:
-            kernel = graph.constant(halves(values_of(model.copying.hint_kernel)))
-            terms.append(graph.add("MatMul", match[0], kernel))
-    hidden = graph.product(seen, halves(values_of(readout.state_kernel)))
-    for term in terms:
-        hidden = graph.add("Add", hidden, term)
-    features = graph.add("Max", *graph.split(hidden, t // 2, t // 2))
-    if readout.factor_kernel is not None:
-        features = graph.product(features, values_of(readout.factor_kernel), largest=None)
-    if model.copying is not None:
-        _add_log_odds(graph, model.copying, features, match)
-    width = readout.factor_units or readout.hidden_size
-    graph.output("features", features, FLOAT, "B", "K", width)
+    match = None if model.copying is None else _match(graph, ids, weights)
+    _read_out(graph, model, seen, [of_previous, of_readout], match)
     graph.output("state_after", new, FLOAT, "B", "K", n)
     graph.output("weights", weights, FLOAT, "B", "K", "T")
     graph.write(path, model.target_vocabulary_size)
+
+
+def _read_out(graph: _Graph, model: Any, state: str, terms: list[str], match: Match | None) -> None:
+    """The features, from the state and other terms; and the odds of words that are copied."""
+    readout, layer = model.readout, model.copying
+    if match is not None and layer.hint_units:
+        kernel = graph.constant(halves(values_of(layer.hint_kernel)))
+        terms.append(graph.add("MatMul", match[0], kernel))
+    hidden = graph.product(state, halves(values_of(readout.state_kernel)))
+    for term in terms:
+        hidden = graph.add("Add", hidden, term)
+    features = graph.add("Max", *graph.split(hidden, readout.hidden_size, readout.hidden_size))
+    if readout.factor_kernel is not None:
+        features = graph.product(features, values_of(readout.factor_kernel), largest=None)
+    if match is not None:
+        _add_log_odds(graph, layer, features, match)
+    width = readout.factor_units or readout.hidden_size
+    graph.output("features", features, FLOAT, "B", "K", width)
 
 
 def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
@@ -431,7 +442,7 @@ def _write_words(model: Any, path: Path, int8: bool, first: int | None = None) -
 
 def _mixed(graph: _Graph, logits: str) -> tuple[str, str]:
     """The logits with those of copied words, see `mixed_logits`, and their normalizer."""
-    largest = {"axes": [-1], "keepdims": 1}
+    largest: dict[str, Any] = {"axes": [-1], "keepdims": 1}
     share = graph.add("ReduceMax", graph.add("Softmax", logits, axis=-1), **largest)
     top = graph.add("ReduceMax", logits, **largest)
     normalizer = graph.add("Sub", top, graph.add("Log", share))

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bahdanau_tf.layers import copying as copying
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.bridge import BackwardBridge
 from bahdanau_tf.layers.cells import GRUCell
