@@ -179,6 +179,7 @@ class Translator(StringTranslator):
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
+        markup: bool = False,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
@@ -193,6 +194,7 @@ class Translator(StringTranslator):
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
+        markup: bool = False,
         **options: Any,
     ) -> Translations: ...
 
@@ -205,6 +207,7 @@ class Translator(StringTranslator):
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
+        markup: bool = False,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
@@ -224,6 +227,9 @@ class Translator(StringTranslator):
                 so pass the same objects again.
             split_sentences: Whether each string is translated sentence by sentence, as models that
                 learned from single sentences need. The first sentence gets the prefix.
+            markup: Whether inline tags and placeholders are taken out before the search and put
+                back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
+                them, and offsets count them. Those of a prefix are left out.
             attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
                 `Translation.weights`, edited or not, or a dict from the number of a step, counted
                 from 0, to a row. A row applies to every hypothesis in the beam, so with a
@@ -240,8 +246,9 @@ class Translator(StringTranslator):
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
                 differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
-                prefixes or attention are given and the target tokenizer is reversed; or
-                attention does not fit the sentence, or the model.
+                prefixes or attention are given and the target tokenizer is reversed; markup is set
+                and the model has no attention; or attention does not fit the sentence, or the
+                model.
 
         Example:
 
@@ -255,7 +262,9 @@ class Translator(StringTranslator):
                 "wanted one string, which is a sentence"
             )
         work = self._work(batch_size, constraints, attention)
-        return self._translated(work, sentences, decoding, prefixes, split_sentences, options)
+        return self._translated(
+            work, sentences, decoding, prefixes, split_sentences, markup, options
+        )
 
     def _work(
         self,

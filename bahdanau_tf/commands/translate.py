@@ -43,9 +43,10 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -105,6 +106,11 @@ class _Lines(common.Batches):
     split_sentences: bool = option(
         "whether a line of several sentences is translated sentence by sentence, as models that "
         "learned from single sentences need; the first gets the prefix",
+        False,
+    )
+    markup: bool = option(
+        "whether tags of HTML and XML, and placeholders such as %s, {0} and &amp;, are taken out "
+        "before the search and put back by attention; those of --prefixes are left out",
         False,
     )
 
@@ -291,17 +297,22 @@ def _translated(
     most: int,
 ) -> Iterable[Translation]:
     """The translations of some lines, in order; at most so many characters of each are read."""
+    from bahdanau_tf.translation.markup import translate_marked
     from bahdanau_tf.translation.sentence_splitting import translate_lines
 
-    def translate(lines: list[str], prefixes: list[str] | None) -> list[Translation]:
+    def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
         starts = [line[:most] for line in lines]
         rows = translator.translate(starts, batch_size=flags.batch_size, prefixes=prefixes)
         return [_of_whole(line, row) for line, row in zip(lines, rows, strict=True)]
 
-    starts = prefixes if any(prefixes) else None
-    if flags.split_sentences:
-        return translate_lines(translate, lines, starts, flags.alignments)
-    return translate(lines, starts)
+    def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
+        if flags.split_sentences:
+            weights = flags.alignments or flags.markup
+            return translate_lines(translate, lines, prefixes, weights)
+        return translate(lines, prefixes)
+
+    whole = partial(translate_marked, run) if flags.markup else run
+    return whole(lines, prefixes if any(prefixes) else None)
 
 
 def _of_whole(line: str, row: Translation) -> Translation:
@@ -359,8 +370,9 @@ def _formatter(
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
     name = translator.model_name
-    if flags.alignments and not translator.has_alignment:
-        raise ValueError(f"--alignments needs a model with attention; this is a {name}")
+    for flag in ("alignments", "markup"):
+        if flags[flag].value and not translator.has_alignment:
+            raise ValueError(f"--{flag} needs a model with attention; this is a {name}")
 
     def to_lines(number: int, translation: Translation) -> Iterator[str]:
         if flags.format == "json":

@@ -1,4 +1,4 @@
-"""What a translation keeps as it is: numbers and names."""
+"""What a translation keeps as it is: numbers, names and placeholders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ PATTERNS = {
         rf"(?<!{_LETTER})[A-ZÀ-Þ](?:{_LETTER}*(?:['’-]{_LETTER}+)+|{_LETTER}+)(?!{_LETTER})"
     ),
 }
+# Placeholders of programs and entities: %s, %(name)d, %1$s, %1, {0}, {x:>8}, {{x}}, ${x}, &amp;
+PLACEHOLDER = re.compile(
+    r"(?<![0-9])%(?:%|(?:\([^()\s]+\)|[0-9]+\$)?[-+#0]*[0-9]*(?:\.[0-9]+)?(?:hh?|ll?|[Lqjzt])?"
+    r"[diouxXeEfFgGcrsa@]|L?[0-9]{1,2})|[$#]?\{\{[^{}]*\}\}|[$#]?\{[^{}\s]*\}|"
+    r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);"
+)
 _BEFORE_FIRST = re.compile(r"\W*")
 
 

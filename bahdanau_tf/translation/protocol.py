@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.markup import translate_marked
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 
@@ -67,6 +70,7 @@ class StringTranslator(ABC):
         *,
         prefixes: str | None = None,
         split_sentences: bool = False,
+        markup: bool = False,
         **options: Any,
     ) -> Translation: ...
 
@@ -79,6 +83,7 @@ class StringTranslator(ABC):
         *,
         prefixes: Sequence[str] | None = None,
         split_sentences: bool = False,
+        markup: bool = False,
         **options: Any,
     ) -> Translations: ...
 
@@ -90,6 +95,7 @@ class StringTranslator(ABC):
         *,
         prefixes: str | Sequence[str] | None = None,
         split_sentences: bool = False,
+        markup: bool = False,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences.
@@ -101,6 +107,7 @@ class StringTranslator(ABC):
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence, the text that its translation begins with.
             split_sentences: Whether each string is translated sentence by sentence.
+            markup: Whether tags and placeholders are put back by attention.
             **options: Fields of `Decoding`, which override those of `decoding`; other fields are
                 adjusted where they do not fit them.
 
@@ -112,7 +119,9 @@ class StringTranslator(ABC):
                 differ, or an option cannot be used here; or the model computes NaN.
         """
         work = self._work(batch_size)
-        return self._translated(work, sentences, decoding, prefixes, split_sentences, options)
+        return self._translated(
+            work, sentences, decoding, prefixes, split_sentences, markup, options
+        )
 
     def _translated(
         self,
@@ -121,6 +130,7 @@ class StringTranslator(ABC):
         decoding: Decoding | None,
         prefixes: str | Sequence[str] | None,
         split_sentences: bool,
+        markup: bool,
         options: Mapping[str, Any],
     ) -> Translation | Translations:
         """The translations that `work` computes, judged by the habits."""
@@ -133,8 +143,17 @@ class StringTranslator(ABC):
             rows, usual = work(decoding, sentences, prefixes), self.source_texts[0].characters
             return Translations(self.habits.judged(row, usual) for row in rows)
 
-        if split_sentences:
-            translations = Translations(translate_lines(run, sentences, prefixes))
-        else:
-            translations = run(sentences, prefixes)
+        def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
+            if split_sentences:
+                return translate_lines(run, sentences, prefixes)
+            return run(sentences, prefixes)
+
+        if markup and not self.has_alignment:
+            raise Refusal(
+                "Translator.translate",
+                f"markup is set and {self.model_name} has no attention, wanted a model "
+                "with attention",
+            )
+        translate = partial(translate_marked, run_lines) if markup else run_lines
+        translations = Translations(translate(sentences, prefixes))
         return translations[0] if is_one else translations

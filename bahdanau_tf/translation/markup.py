@@ -1,0 +1,433 @@
+"""Markup: tags and placeholders leave a text before its translation, and attention puts them back.
+
+`split` takes them out. `put_back` needs only a `Translation` of what is left, with its soft
+alignment, so it works with every engine. An element encloses the run of words that are aligned with
+its own rather than with others; inner elements stay within outer ones. What encloses nothing (a
+placeholder, an empty tag, a comment, a tag without its partner) stands where most of the source
+words before it are before it, and most of those after it after it; near words count more.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.text.copied import PLACEHOLDER
+from bahdanau_tf.text.script import unspaced_script
+from bahdanau_tf.translation.batches import Sentences, decoded, strings
+from bahdanau_tf.translation.result import Offsets, Translation
+
+_MARK = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:script|style))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
+    r"<(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:[\s/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?>|"
+    f"(?P<placeholder>{PLACEHOLDER.pattern})",
+    re.DOTALL,
+)
+# Words on both sides of these are two words, without a space, too.
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|body|br|caption|d[dlt]|div|fig(caption|ure)|footer|form|"
+    "h[1-6r]|head(er)?|li|main|nav|[ou]l|option|p|pre|section|t[dhr]|table|tbody|tfoot|thead|title"
+)
+_DEEPEST = 100  # elements within each other; tags of deeper ones stand by themselves
+
+
+class Mark(NamedTuple):
+    """A tag, a placeholder or a comment."""
+
+    text: str
+    kind: Literal["open", "close", "point"]
+    name: str
+    place: int  # in the plain text
+    before: bool  # whether a space, or the end of the text, is before it
+    after: bool
+    apart: bool  # whether a space of the plain text stands for it
+
+
+@dataclass
+class Node:
+    """An element with what is in it, or a mark by itself, which has no `closing`."""
+
+    opening: Mark
+    closing: Mark | None = None
+    children: list[Node] = field(default_factory=list)
+
+
+class Marked(NamedTuple):
+    """A text without its markup, and the markup."""
+
+    source: str
+    plain: str
+    origin: Offsets  # where each character of `plain` is in `source`
+    nodes: list[Node]
+
+
+def translate_marked(
+    translate: Callable[[Sentences, Sentences | None], Iterable[Translation]],
+    sentences: Sentences,
+    prefixes: Sentences | None = None,
+) -> Iterator[Translation]:
+    """Translates sentences with markup, by a function for plain ones; prefixes lose theirs."""
+    starts = {} if prefixes is None else {"prefixes": prefixes}
+    columns = strings("Translator.translate", {"sentences": sentences, **starts})
+    rows = {name: [*map(split, map(decoded, column))] for name, column in columns.items()}
+    plain = {name: [x.plain for x in column] for name, column in rows.items()}
+    translations = translate(plain["sentences"], plain.get("prefixes"))
+    for marked, translation in zip(rows["sentences"], translations, strict=True):
+        yield put_back(marked, translation)
+
+
+def split(source: str) -> Marked:
+    """Takes the markup out of a text.
+
+    Of two spaces around a placeholder one is left. Entities of letters and apostrophes are read as
+    characters.
+    """
+    plain: list[str] = []
+    origin: Offsets = []
+    marks: list[Mark] = []
+    end = 0
+
+    def add(characters: str, spans: Iterable[tuple[int, int]]) -> None:
+        plain.extend(characters)
+        origin.extend(spans)
+
+    for match, follow in _with_next(source):
+        start = match.start()
+        add(source[end:start], ((x, x + 1) for x in range(end, start)))
+        end = match.end()
+        if character := _character(match):
+            add(character, [match.span()])
+            continue
+        mark = _mark(source, match)
+        is_tight = not follow or follow.isspace() or _closes(follow)
+        if mark.kind == "point" and plain and plain[-1].isspace() and is_tight:
+            plain.pop()
+            origin.pop()
+            marks = [x._replace(place=min(x.place, len(plain))) for x in marks]
+        place, last = len(plain), plain[-1] if plain else " "
+        parts = _BLOCK.fullmatch(mark.name) or match["placeholder"]
+        apart = bool(parts and _is_spaced(last) and not _opens(last) and _in_word(follow))
+        if apart:
+            add(" ", [(start, end)])
+        marks.append(mark._replace(place=place + (apart and mark.kind == "open"), apart=apart))
+    add(source[end:], ((x, x + 1) for x in range(end, len(source))))
+    return Marked(source, "".join(plain), origin, _nodes(marks))
+
+
+def _with_next(source: str) -> Iterator[tuple[re.Match[str], str]]:
+    """The marks of a text, each with the next character of the plain text, or "" at its end."""
+    rows: list[tuple[re.Match[str], str]] = []
+    follow, start = source[-1:], len(source)
+    for match in [*_MARK.finditer(source)][::-1]:
+        if match.end() < start or not rows:
+            follow = source[match.end() : match.end() + 1]
+        rows.append((match, follow))
+        follow, start = _character(match) or follow, match.start()
+    return reversed(rows)
+
+
+def _character(match: re.Match[str]) -> str:
+    """The letter or the apostrophe that an entity means, else ""."""
+    text = html.unescape(match[0]) if match[0].startswith("&") else ""
+    return text if len(text) == 1 and (text.isalnum() or text in "'’") else ""
+
+
+def _mark(source: str, match: re.Match[str]) -> Mark:
+    (start, end), name = match.span(), match["name"] or ""
+    kind: Literal["open", "close", "point"] = "close" if match["slash"] else "open"
+    if not name or match[0].endswith("/>"):
+        kind = "point"
+    before, after = (
+        not x or x.isspace() or (kind == "point" and not _is_spaced(x))
+        for x in (source[max(start - 1, 0) : start], source[end : end + 1])
+    )
+    return Mark(match[0], kind, name.lower(), 0, before, after, apart=False)
+
+
+def _nodes(marks: Sequence[Mark]) -> list[Node]:
+    """The tree of marks; a tag without its partner in the same element is a point."""
+    roots: list[Node] = []
+    opened: list[Node] = []
+
+    def add(node: Node) -> None:
+        (opened[-1].children if opened else roots).append(node)
+
+    def leave(count: int) -> None:
+        while len(opened) > count:
+            node = opened.pop()
+            for other in (Node(node.opening._replace(kind="point")), *node.children):
+                add(other)
+
+    for mark in marks:
+        names = [node.opening.name for node in opened]
+        if mark.kind == "open" and len(opened) < _DEEPEST:
+            opened.append(Node(mark))
+        elif mark.kind == "close" and mark.name in names:
+            leave(len(names) - names[::-1].index(mark.name))
+            node = opened.pop()
+            add(replace(node, closing=mark))
+        else:
+            add(Node(mark._replace(kind="point")))
+    leave(0)
+    return roots
+
+
+def put_back(marked: Marked, translation: Translation) -> Translation:
+    """A translation of `marked.plain` with the markup, as its alternatives.
+
+    Raises:
+        ValueError: It has no alignment.
+    """
+    if marked.plain == marked.source:
+        return translation
+    source_spans = _stripped(translation.source, translation.source_spans)
+    target_spans = _stripped(translation.text, translation.target_spans)
+    words = _words(translation.text, target_spans)
+    view = _View.of(marked, translation, source_spans, words)
+    whole = np.ones(len(source_spans))
+    items = [*_ordered(view, marked.nodes, 0, len(words), whole)]
+    text, origin = _written(translation.text, [word[0] for word in words], items)
+    source_tokens, source_offsets = _moved(source_spans, marked.origin, marked.source)
+    tokens, target_offsets = _moved(target_spans, origin, text)
+    return replace(
+        translation,
+        source=marked.source,
+        text=text,
+        tokens=tokens,
+        source_tokens=source_tokens,
+        source_offsets=source_offsets,
+        target_offsets=target_offsets,
+        alternatives=[put_back(marked, x) for x in translation.alternatives],
+    )
+
+
+def _stripped(text: str, spans: Offsets) -> Offsets:
+    """Spans without the space that a sub-word may begin with."""
+    return [(end - len(text[start:end].lstrip()), end) for start, end in spans]
+
+
+def _moved(spans: Offsets, origin: Offsets, result: str) -> tuple[list[str], Offsets]:
+    """Tokens and their byte offsets in a result, from their spans before."""
+    edges = [0, *accumulate(len(x.encode()) for x in result)]
+    places = [*origin, (len(result),) * 2]
+    moved = [(places[a][0], places[b - 1][1] if a < b else places[a][0]) for a, b in spans]
+    return [result[a:b] for a, b in moved], [(edges[a], edges[b]) for a, b in moved]
+
+
+def _words(text: str, spans: Offsets) -> list[tuple[int, list[int]]]:
+    """The words of a text, which no tag splits: where each begins, and its tokens."""
+    words: list[tuple[int, list[int]]] = []
+    last = 0
+    for place, (start, end) in enumerate(spans):
+        if start < end:
+            inside = start == last and _in_word(text[start - 1 : start]) and _in_word(text[start])
+            if words and (start < last or inside):
+                words[-1][1].append(place)
+            else:
+                words.append((start if words else len(text) - len(text.lstrip()), [place]))
+            last = max(last, end)
+    return words
+
+
+class _View(NamedTuple):
+    """What decides where marks stand."""
+
+    plain: str
+    spans: np.ndarray  # start and end of each source token, int [T_x, 2]
+    shares: np.ndarray  # α of each word of the translation, which sum to 1, float [words, T_x]
+    signs: np.ndarray  # which of these words are punctuation, bool [words]
+
+    @classmethod
+    def of(
+        cls, marked: Marked, x: Translation, spans: Offsets, words: list[tuple[int, list[int]]]
+    ) -> _View:
+        if x.weights is None and words and marked.nodes:
+            raise Refusal("markup", "there is no alignment, wanted one of a model with attention")
+        alpha = np.zeros([len(x.tokens), len(spans)]) if x.weights is None else x.weights
+        rows = np.zeros([len(words), len(spans)])
+        edges = [*(start for start, _ in words), len(x.text)]
+        texts = [x.text[a:b].strip() for a, b in pairwise(edges)]
+        read = [marked.plain[a:b] for a, b in spans]
+        signs = np.array([not any(map(_is_letter, text)) for text in texts], bool)
+        for row, (_, tokens) in enumerate(words):
+            rows[row] = alpha[tokens, : len(spans)].mean(axis=0)
+            same = np.array([token == texts[row] for token in read], bool)
+            if row == len(words) - 1 and read and not any(map(_is_letter, read[-1])):
+                same[-1] = True
+            if signs[row] and same.any():  # attention is rarely sure of punctuation
+                rows[row] = (rows[row] + 1e-3) * same
+        sums = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
+        return cls(marked.plain, np.array(spans, int).reshape(-1, 2), rows / sums, signs)
+
+    def inside(self, node: Node) -> np.ndarray:
+        """The share of each source token that an element encloses, float [T_x]."""
+        if node.closing is None:
+            return np.zeros(len(self.spans))
+        starts, ends = self.spans.T
+        common = np.minimum(ends, node.closing.place) - np.maximum(starts, node.opening.place)
+        return np.maximum(common, 0) / np.maximum(ends - starts, 1)
+
+    def gains(self, node: Node, inside: np.ndarray) -> np.ndarray:
+        """How much more each word is aligned with what an element encloses than with the rest.
+
+        Punctuation is not, if it encloses none.
+        """
+        gains = self.shares @ inside
+        if node.closing is not None:
+            enclosed = self.plain[node.opening.place : node.closing.place]
+            if all(_is_letter(x) or x.isspace() for x in enclosed):
+                gains[self.signs] = 0.0
+        return gains - 0.5
+
+    def boundary(self, node: Node, low: int, high: int, blocked: np.ndarray) -> int:
+        """The place of a node without words, among those from low to high."""
+        mark = node.opening
+        left = int((self.spans.mean(axis=1) < mark.place).sum())
+        steps = left - np.arange(len(self.spans))
+        near = 1.0 / np.where(steps > 0, steps, steps - 1)
+        if mark.before != mark.after:  # it clings to a word
+            near[left : left + 1] *= 1 + mark.before
+            near[max(left - 1, 0) : left] *= 1 + mark.after
+        sums = np.append(0.0, np.cumsum(self.shares[low:high] @ near)).round(6)
+        return low + int(np.where(blocked[low : high + 1], -np.inf, sums).argmax())
+
+
+def _ordered(
+    view: _View, nodes: Sequence[Node], low: int, high: int, outer: np.ndarray
+) -> Iterator[int | Mark]:
+    """The words from low to high, by number, with the marks of nodes among them.
+
+    `outer` is the share of each source token that the element around the nodes encloses.
+    """
+    inner = [view.inside(node) for node in nodes]
+    gains = [view.gains(node, x) for node, x in zip(nodes, inner, strict=True)]
+    spans: dict[int, tuple[int, int]] = {}
+    blocked = np.zeros(len(view.shares) + 1, bool)  # places within an element
+    taken = np.zeros(len(view.shares), bool)
+    # The element that is surest of a word has it.
+    for place in sorted(range(len(nodes)), key=lambda x: -gains[x][low:high].max(initial=-1)):
+        values = np.where(taken, -np.inf, gains[place])[low:high]
+        if inner[place].any() and (inner[place] >= outer).all():
+            start, end = 0, high - low
+        else:
+            start, end = _best_run(values)
+        if start < end:
+            spans[place] = low + start, low + end
+            taken[low + start : low + end] = True
+            blocked[low + start + 1 : low + end] = True
+    for place, node in enumerate(nodes):
+        if place not in spans:
+            spans[place] = (view.boundary(node, low, high, blocked),) * 2
+    for place in sorted(spans, key=lambda x: (*spans[x], x)):
+        (start, end), node = spans[place], nodes[place]
+        yield from range(low, start)
+        yield node.opening
+        yield from _ordered(view, node.children, start, end, inner[place])
+        if node.closing is not None:
+            yield node.closing
+        low = end
+    yield from range(low, high)
+
+
+def _best_run(gains: np.ndarray) -> tuple[int, int]:
+    """The run of words with the largest sum of gains; the longest of equal ones.
+
+    Without a positive gain it is one word, or (0, 0) if nothing is aligned with the element.
+    """
+    best, start, total = (-0.5, 0, 0), 0, 0.0
+    for place, gain in enumerate(gains):
+        if total < 0:
+            start, total = place, 0.0
+        total += gain
+        if total > -0.5:
+            best = max(best, (round(float(total), 6), place + 1 - start, -start))
+    _, length, start = best
+    return -start, length - start
+
+
+def _written(text: str, starts: Sequence[int], items: Iterable[int | Mark]) -> tuple[str, Offsets]:
+    """Writes words and marks, and where each character of the text then is."""
+    edges, written, origin = [*starts, len(text)], "", Offsets()
+    marks: list[Mark] = []
+    end = 0  # of the words that are written
+    for item in [*items, len(starts)]:
+        if isinstance(item, Mark):
+            marks.append(item)
+            continue
+        start = edges[item]
+        gaps = _gaps(marks, text[end:start], text[end - 1 : end], text[start : start + 1])
+        if not any(gaps):  # no space is left: it is where the marks begin
+            origin += [(len(written),) * 2] * (start - end)
+        for gap, mark in zip(gaps, [*(x.text for x in marks), ""], strict=True):
+            if gap and len(origin) < start:
+                origin += [(len(written) + x, len(written) + x + 1) for x in range(len(gap))]
+            written += gap + mark
+        if item < len(starts):
+            word = text[start : edges[item + 1]].rstrip()
+            origin += [(len(written) + x, len(written) + x + 1) for x in range(len(word))]
+            written, end = written + word, start + len(word)
+        marks = []
+    return written, origin
+
+
+def _gaps(marks: Sequence[Mark], gap: str, last: str, following: str) -> list[str]:
+    """The spaces before, between and after marks which stand between two characters, or in a gap.
+
+    They are where the source has spaces beside the marks.
+    """
+    count = len(marks)
+    wishes = [
+        [
+            *(x.after for x in marks[max(place - 1, 0) : place]),
+            *(x.before for x in marks[place : place + 1]),
+        ]
+        for place in range(count + 1)
+    ]
+    places = [place for place, wish in enumerate(wishes) if all(wish)]
+    if gap:
+        places = places or [place for place, wish in enumerate(wishes) if any(wish)][:1]
+        if not places and not any(mark.apart for mark in marks):
+            kinds = [*(mark.kind for mark in marks), "open"]
+            places = [next(x for x, kind in enumerate(kinds) if kind != "close")]
+        return [gap if x in places[:1] else " " * (x in places) for x in range(count + 1)]
+    at_edge = not (last and following)
+    spaces = [""] * (count + 1)
+    for place in places:
+        near = marks[max(place - 1, 0) : place + 1]
+        left = place > 0 or (_is_spaced(last) and not _opens(last))
+        right = place < count or (_is_spaced(following) and not _closes(following))
+        if left and right and (at_edge or any(mark.kind == "point" for mark in near)):
+            spaces[place] = " "
+    return spaces
+
+
+def _is_letter(character: str) -> bool:
+    """Whether it is a letter, a digit, or a part of one."""
+    return unicodedata.category(character)[0] in "LMN"
+
+
+def _is_spaced(character: str) -> bool:
+    """Whether it is not a space, and of a script with spaces between words."""
+    if not character or character.isspace() or unspaced_script([character]):
+        return False
+    return _is_letter(character) or unicodedata.east_asian_width(character) not in "WF"
+
+
+def _in_word(character: str) -> bool:
+    return bool(character) and _is_letter(character) and _is_spaced(character)
+
+
+def _opens(character: str) -> bool:
+    return unicodedata.category(character) in ("Ps", "Pi")
+
+
+def _closes(character: str) -> bool:
+    return unicodedata.category(character) in ("Po", "Pe", "Pf")
