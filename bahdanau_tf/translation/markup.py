@@ -70,7 +70,7 @@ class Marked(NamedTuple):
 
 
 def translate_marked(
-    translate: Callable[[Sentences, Sentences | None], Iterable[Translation]],
+    translate: Callable[[list[str], list[str] | None], Iterable[Translation]],
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation]:
@@ -87,8 +87,8 @@ def translate_marked(
 def split(source: str) -> Marked:
     """Takes the markup out of a text.
 
-    Of two spaces around a placeholder one is left. Entities of letters and apostrophes are read as
-    characters.
+    Of two spaces around a placeholder one is left, and none before punctuation. Entities of letters
+    and apostrophes are read as characters.
     """
     plain: list[str] = []
     origin: Offsets = []
@@ -125,9 +125,9 @@ def split(source: str) -> Marked:
 def _with_next(source: str) -> Iterator[tuple[re.Match[str], str]]:
     """The marks of a text, each with the next character of the plain text, or "" at its end."""
     rows: list[tuple[re.Match[str], str]] = []
-    follow, start = source[-1:], len(source)
+    follow, start = "", len(source) + 1
     for match in [*_MARK.finditer(source)][::-1]:
-        if match.end() < start or not rows:
+        if match.end() < start:
             follow = source[match.end() : match.end() + 1]
         rows.append((match, follow))
         follow, start = _character(match) or follow, match.start()
@@ -240,10 +240,8 @@ def _words(text: str, spans: Offsets) -> list[tuple[int, list[int]]]:
 class _View(NamedTuple):
     """What decides where marks stand."""
 
-    plain: str
     spans: np.ndarray  # start and end of each source token, int [T_x, 2]
     shares: np.ndarray  # α of each word of the translation, which sum to 1, float [words, T_x]
-    signs: np.ndarray  # which of these words are punctuation, bool [words]
 
     @classmethod
     def of(
@@ -256,16 +254,15 @@ class _View(NamedTuple):
         edges = [*(start for start, _ in words), len(x.text)]
         texts = [x.text[a:b].strip() for a, b in pairwise(edges)]
         read = [marked.plain[a:b] for a, b in spans]
-        signs = np.array([not any(map(_is_letter, text)) for text in texts], bool)
         for row, (_, tokens) in enumerate(words):
             rows[row] = alpha[tokens, : len(spans)].mean(axis=0)
-            same = np.array([token == texts[row] for token in read], bool)
-            if row == len(words) - 1 and read and not any(map(_is_letter, read[-1])):
-                same[-1] = True
-            if signs[row] and same.any():  # attention is rarely sure of punctuation
-                rows[row] = (rows[row] + 1e-3) * same
+            if not any(map(_is_letter, texts[row])):  # attention is rarely sure of punctuation
+                same = np.array([token == texts[row] for token in read], bool)
+                if row == len(words) - 1 and read and not any(map(_is_letter, read[-1])):
+                    same[-1] = True
+                rows[row] = (rows[row] + 1e-3) * same if same.any() else rows[row]
         sums = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
-        return cls(marked.plain, np.array(spans, int).reshape(-1, 2), rows / sums, signs)
+        return cls(np.array(spans, int).reshape(-1, 2), rows / sums)
 
     def inside(self, node: Node) -> np.ndarray:
         """The share of each source token that an element encloses, float [T_x]."""
@@ -273,19 +270,8 @@ class _View(NamedTuple):
             return np.zeros(len(self.spans))
         starts, ends = self.spans.T
         common = np.minimum(ends, node.closing.place) - np.maximum(starts, node.opening.place)
-        return np.maximum(common, 0) / np.maximum(ends - starts, 1)
-
-    def gains(self, node: Node, inside: np.ndarray) -> np.ndarray:
-        """How much more each word is aligned with what an element encloses than with the rest.
-
-        Punctuation is not, if it encloses none.
-        """
-        gains = self.shares @ inside
-        if node.closing is not None:
-            enclosed = self.plain[node.opening.place : node.closing.place]
-            if all(_is_letter(x) or x.isspace() for x in enclosed):
-                gains[self.signs] = 0.0
-        return gains - 0.5
+        shares: np.ndarray = np.maximum(common, 0) / np.maximum(ends - starts, 1)
+        return shares
 
     def boundary(self, node: Node, low: int, high: int, blocked: np.ndarray) -> int:
         """The place of a node without words, among those from low to high."""
@@ -308,7 +294,7 @@ def _ordered(
     `outer` is the share of each source token that the element around the nodes encloses.
     """
     inner = [view.inside(node) for node in nodes]
-    gains = [view.gains(node, x) for node, x in zip(nodes, inner, strict=True)]
+    gains = [view.shares @ x - 0.5 for x in inner]  # how much more a word belongs inside
     spans: dict[int, tuple[int, int]] = {}
     blocked = np.zeros(len(view.shares) + 1, bool)  # places within an element
     taken = np.zeros(len(view.shares), bool)
@@ -355,7 +341,7 @@ def _best_run(gains: np.ndarray) -> tuple[int, int]:
 
 def _written(text: str, starts: Sequence[int], items: Iterable[int | Mark]) -> tuple[str, Offsets]:
     """Writes words and marks, and where each character of the text then is."""
-    edges, written, origin = [*starts, len(text)], "", Offsets()
+    edges, written, origin = [*starts, len(text), len(text)], "", Offsets()
     marks: list[Mark] = []
     end = 0  # of the words that are written
     for item in [*items, len(starts)]:
@@ -363,18 +349,13 @@ def _written(text: str, starts: Sequence[int], items: Iterable[int | Mark]) -> t
             marks.append(item)
             continue
         start = edges[item]
-        gaps = _gaps(marks, text[end:start], text[end - 1 : end], text[start : start + 1])
-        if not any(gaps):  # no space is left: it is where the marks begin
-            origin += [(len(written),) * 2] * (start - end)
+        word = text[start : edges[item + 1]].rstrip()
+        gaps = _gaps(marks, text[end:start], text[end - 1 : end], word[:1])
+        origin += [(len(written),) * 2] * (start - end)
         for gap, mark in zip(gaps, [*(x.text for x in marks), ""], strict=True):
-            if gap and len(origin) < start:
-                origin += [(len(written) + x, len(written) + x + 1) for x in range(len(gap))]
             written += gap + mark
-        if item < len(starts):
-            word = text[start : edges[item + 1]].rstrip()
-            origin += [(len(written) + x, len(written) + x + 1) for x in range(len(word))]
-            written, end = written + word, start + len(word)
-        marks = []
+        origin += [(len(written) + x, len(written) + x + 1) for x in range(len(word))]
+        written, end, marks = written + word, start + len(word), []
     return written, origin
 
 
@@ -384,12 +365,10 @@ def _gaps(marks: Sequence[Mark], gap: str, last: str, following: str) -> list[st
     They are where the source has spaces beside the marks.
     """
     count = len(marks)
+    near = [marks[max(place - 1, 0) : place + 1] for place in range(count + 1)]
     wishes = [
-        [
-            *(x.after for x in marks[max(place - 1, 0) : place]),
-            *(x.before for x in marks[place : place + 1]),
-        ]
-        for place in range(count + 1)
+        [*(x.before if x is mark else x.after for x in near[place])]
+        for place, mark in enumerate([*marks, None])
     ]
     places = [place for place, wish in enumerate(wishes) if all(wish)]
     if gap:
@@ -401,10 +380,9 @@ def _gaps(marks: Sequence[Mark], gap: str, last: str, following: str) -> list[st
     at_edge = not (last and following)
     spaces = [""] * (count + 1)
     for place in places:
-        near = marks[max(place - 1, 0) : place + 1]
         left = place > 0 or (_is_spaced(last) and not _opens(last))
         right = place < count or (_is_spaced(following) and not _closes(following))
-        if left and right and (at_edge or any(mark.kind == "point" for mark in near)):
+        if left and right and (at_edge or any(mark.kind == "point" for mark in near[place])):
             spaces[place] = " "
     return spaces
 

@@ -220,6 +220,24 @@ def test_json_lines_are_written(run):
     assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
+@pytest.mark.parametrize("split", [[], ["--split_sentences"]])
+def test_markup_is_put_back(run, tmp_path, split):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("<i>P</i>\n\n", "utf-8")
+    text = "<b>one</b> two %s\nsaid <i>no. Well</i> done\n"
+    flags = ["--markup", f"--prefixes={prefixes}", *split]
+    first, second = run(text, *flags).split("\n")[:-1]
+    assert first == "TWO <b>ONE</b> %s"
+    assert second == ("<i>NO.</i> SAID DONE WELL" if split else "DONE <i>WELL NO.</i> SAID")
+    assert [*filter(None, run.model.prefixes)] == ["P"]
+    line = json.loads(run(text, *flags, "--format=json", "--alignments").split("\n")[0])
+    assert line["source"] == "<b>one</b> two %s"
+    assert line["source_tokens"] == ["one", "two"]
+    assert line["source_spans"] == [[3, 6], [11, 14]]
+    assert line["target_spans"] == [[0, 3], [7, 10]]
+    assert line["alignment"] == [[0, 1], [1, 0]]
+
+
 def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, capsys):
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
@@ -400,6 +418,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         (["--max_source_length=0"], "--max_source_length"),
         (["--format=xml"], "--format"),
         (["--alignments", f"--input={source}"], "attention"),
+        (["--markup", f"--input={source}"], "attention"),
     ):
         assert main(["translate", "--model_dir=x", *flags]) == 2
         assert said in capsys.readouterr().err

@@ -1,0 +1,199 @@
+"""Markup that is put back by an alignment made by hand, by chance, and by engines."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from comparisons import offsets_of
+from engines import in_onnx_runtime, subwords
+from hypothesis import given, strategies as st
+from refusals import refused
+from toys import english, french, toy_translator
+
+from bahdanau_tf import RNNEncDec, Translation
+from bahdanau_tf.translation.markup import put_back, split
+
+
+def translation(source: str, text: str, links: str, weights: np.ndarray | None = None):
+    """Of words and signs; links are as in "0-0 1-2", source and target."""
+    read, written = (re.findall(r"\w+|[^\w\s]", x) for x in (source, text))
+    if weights is None:
+        weights = np.zeros([len(written) + 1, len(read) + 1], np.float32)
+        for link in links.split():
+            column, row = map(int, link.split("-"))
+            weights[row, column] = 1
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1)
+    return Translation(
+        source,
+        text,
+        written,
+        source_tokens=read,
+        source_offsets=offsets_of(source, read),
+        target_offsets=offsets_of(text, written),
+        weights=weights,
+    )
+
+
+def cut(text: str, offsets: list[tuple[int, int]]) -> list[str]:
+    return [text.encode()[start:end].decode() for start, end in offsets]
+
+
+def marked(source: str, text: str, links: str = "", weights: np.ndarray | None = None):
+    result = put_back(split(source), translation(split(source).plain, text, links, weights))
+    assert cut(result.source, result.source_offsets) == result.source_tokens
+    assert cut(result.text, result.target_offsets) == result.tokens
+    return result
+
+
+SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 2-1 3-3 4-4 5-5"
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "links", "wanted"),
+    [
+        (
+            "The <b>red</b> <i>car</i> is here.",
+            *SWAPPED[1:],
+            "La <i>voiture</i> <b>rouge</b> est ici.",
+        ),
+        (
+            "<p>The red <b>car is</b> here.</p>",
+            *SWAPPED[1:],
+            "<p>La <b>voiture rouge est</b> ici.</p>",
+        ),
+        (
+            "The <a x='a>b'><b>red</b> car</a> is here.",
+            *SWAPPED[1:],
+            "La <a x='a>b'>voiture <b>rouge</b></a> est ici.",
+        ),
+        ("The red car is <b>here</b>.", *SWAPPED[1:], "La voiture rouge est <b>ici</b>."),
+        ("The red car is <b>here.</b>", *SWAPPED[1:], "La voiture rouge est <b>ici.</b>"),
+        ("The r<b>e</b>d car is here.", *SWAPPED[1:], "La voiture <b>rouge</b> est ici."),
+        (" <p> The red car is here. </p>\n", *SWAPPED[1:], "<p> La voiture rouge est ici. </p>"),
+        ("The %s red car is here.", *SWAPPED[1:], "La %s voiture rouge est ici."),
+        ("The red<x/> car is here.", *SWAPPED[1:], "La voiture rouge<x/> est ici."),
+        ("The red car is here<!-- <b> -->.", *SWAPPED[1:], "La voiture rouge est ici<!-- <b> -->."),
+        (
+            "The <b></b>red car <u>is <i>here</u>.</i>",
+            *SWAPPED[1:],
+            "La <b></b>voiture rouge <u>est <i>ici</u>.</i>",
+        ),
+        # What is read of the source ends before the tag.
+        ("Stop <b>here</b>", "Halte", "0-0", "Halte <b></b>"),
+        ("I live in %(town)s.", "Je vis à.", "0-0 1-1 2-2 3-3", "Je vis à %(town)s."),
+        ("Tom &amp; Li", "Tom Li", "0-0 1-1", "Tom &amp; Li"),
+        ("R&amp;D", "R D", "0-0 1-1", "R&amp;D"),
+        ("caf&eacute; <b>don&#39;t</b>", "café pas", "0-0 1-1 2-1 3-1", "café <b>pas</b>"),
+        ("One.<br>Two.", "Un. Deux.", "0-0 1-1 2-2 3-3", "Un.<br>Deux."),
+        ("<li>One</li><li>Two</li>", "Un Deux", "0-0 1-1", "<li>Un</li><li>Deux</li>"),
+        ("Look at {0} books", "本を見る", "2-0", "{0}本を見る"),
+        ("%s冊", "books", "0-0", "%s books"),
+        ("これは<b>猫</b>", "a cat", "0-1", "a <b>cat</b>"),
+        ("%d%% of {{x}} and ${y}", "de et", "0-0 1-1", "%d%% de {{x}} et ${y}"),
+        ("<b>%s</b> %s", "", "", "<b>%s</b> %s"),
+        ("100% sure, i <3 u & a < b", "c'est sûr", "", "c'est sûr"),
+        (
+            "<script>if (a < b) x();</script>Yes",
+            "Oui",
+            "0-0",
+            "<script>if (a < b) x();</script>Oui",
+        ),
+    ],
+)
+def test_marks_follow_their_words(source, text, links, wanted):
+    assert marked(source, text, links).text == wanted
+
+
+WORDS = st.sampled_from(["a", "bc", "é", "猫", ".", ",", "(", "d'"])
+POINTS = st.sampled_from(["%s", "{0}", "&amp;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
+SPACES = st.sampled_from(["", " ", "  "])
+WELL = st.recursive(
+    st.tuples(SPACES, WORDS | POINTS, SPACES).map("".join),
+    lambda inner: st.tuples(st.sampled_from("bip"), st.lists(inner, max_size=4)).map(
+        lambda x: f"<{x[0]}>{''.join(x[1])}</{x[0]}>"
+    ),
+    max_leaves=12,
+)
+ILL = st.lists(WORDS | POINTS | SPACES | st.sampled_from(["<b>", "</b>", "<i>", "</i>"])).map(
+    "".join
+)
+MARKS = re.compile(r"<!--.*?-->|<x y='>'/>|<[^>]*>|%s|\{0\}|&amp;|\$\{x\}")
+TARGETS = st.lists(st.sampled_from(["x", "y.", "(z", "猫", "猫。", "l'eau"]), max_size=6).map(
+    " ".join
+)
+
+
+class Paths(HTMLParser):
+    """The elements, each with those around it; fails if a tag is not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.paths = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.paths.append("/".join(self.open))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.paths.append("/".join([*self.open, tag]))
+
+
+@given(WELL | st.lists(WELL).map("".join) | ILL, TARGETS, st.integers(0, 99))
+def test_nothing_is_lost_or_doubled(source, text, seed):
+    """By any soft alignment; the rest is the translation, up to spaces."""
+    plain = split(source).plain
+    count = len(re.findall(r"\w+|[^\w\s]", plain))
+    rows = len(re.findall(r"\w+|[^\w\s]", text)) + 1
+    weights = np.random.default_rng(seed).dirichlet(np.full(count + 1, 0.2), rows)
+    result = marked(source, text, weights=weights)
+    assert result.source == source
+    assert sorted(MARKS.findall(result.text)) == sorted(MARKS.findall(source))
+    assert MARKS.sub("", result.text).split() == text.split() or (
+        "".join(MARKS.sub("", result.text).split()) == "".join(text.split())
+    )
+    if not MARKS.search(source):
+        assert result == translation(source, text, "", weights)
+
+
+@given(st.lists(WELL).map("".join), TARGETS, st.integers(0, 99))
+def test_well_formed_markup_stays_so_with_its_nesting(source, text, seed):
+    count = len(re.findall(r"\w+|[^\w\s]", split(source).plain))
+    rows = len(re.findall(r"\w+|[^\w\s]", text)) + 1
+    weights = np.random.default_rng(seed).dirichlet(np.full(count + 1, 0.2), rows)
+    assert sorted(Paths(marked(source, text, weights=weights).text).paths) == sorted(
+        Paths(source).paths
+    )
+
+
+SENTENCES = ["<p>the <b>red</b> cat sleeps.</p>", "the red cat sleeps.", "", "%s <i>a</i> dog"]
+
+
+def test_engines_agree(eager_search, tmp_path):
+    """The texts without markup are plain translations, with their alternatives and prefixes."""
+    pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
+    own = subwords()
+    options = {"n_best": 2, "prefixes": ["", "", "", "<b>le</b>"], "split_sentences": True}
+    results = own.translate(SENTENCES, markup=True, **options)
+    others = in_onnx_runtime(own, tmp_path)(SENTENCES, markup=True, **options)
+    options["prefixes"][3] = "le"
+    plains = own.translate([MARKS.sub("", x).strip() for x in SENTENCES], **options)
+    for x, other, plain in zip(results, others, plains, strict=True):
+        for a, b, c in zip(*([y, *y.alternatives] for y in (x, other, plain)), strict=True):
+            assert (a.text, a.tokens, a.source) == (b.text, b.tokens, b.source)
+            assert "".join(MARKS.sub("", a.text).split()) == "".join(c.text.split())
+    assert [x.source for x in results] == SENTENCES
+    assert results[0].text.startswith("<p>")
+    assert results[1] == plains[1]
+
+
+def test_a_model_without_attention_is_refused():
+    own = toy_translator(english(), french(), model_class=RNNEncDec)
+    refused(lambda: own.translate("<b>a</b>", markup=True), "markup", "RNNEncDec")
+    bare = Translation("a", "b", ["b"], target_offsets=[(0, 1)])
+    refused(lambda: put_back(split("<b>a</b>"), bare), "markup", "alignment")
