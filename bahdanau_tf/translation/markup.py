@@ -111,7 +111,10 @@ def split(source: str) -> Marked:
         if mark.kind == "point" and plain and plain[-1].isspace() and is_tight:
             plain.pop()
             origin.pop()
-            marks = [x._replace(place=min(x.place, len(plain))) for x in marks]
+            place = len(marks)
+            while place and marks[place - 1].place > len(plain):  # those between
+                place -= 1
+                marks[place] = marks[place]._replace(place=len(plain))
         place, last = len(plain), plain[-1] if plain else " "
         parts = _BLOCK.fullmatch(mark.name) or match["placeholder"]
         apart = bool(parts and _is_spaced(last) and not _opens(last) and _in_word(follow))
