@@ -318,10 +318,12 @@ def _ordered(
     for place in sorted(spans, key=lambda x: (*spans[x], x)):
         (start, end), node = spans[place], nodes[place]
         yield from range(low, start)
-        yield node.opening
+        tags = [tag for tag in (node.opening, node.closing) if tag is not None]
+        if start == end:
+            tags = [tag._replace(kind="point") for tag in tags]
+        yield tags[0]
         yield from _ordered(view, node.children, start, end, inner[place])
-        if node.closing is not None:
-            yield node.closing
+        yield from tags[1:]
         low = end
     yield from range(low, high)
 

@@ -82,6 +82,7 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
         # What is read of the source ends before the tag.
         ("Stop <b>here</b>", "Halte", "0-0", "Halte <b></b>"),
         ("I live in %(town)s.", "Je vis à.", "0-0 1-1 2-2 3-3", "Je vis à %(town)s."),
+        ("I <b>see <i>%s</i>.</b>", "Je vois.", "0-0 1-1 2-2", "Je <b>vois <i>%s</i>.</b>"),
         ("Tom &amp; Li", "Tom Li", "0-0 1-1", "Tom &amp; Li"),
         ("R&amp;D", "R D", "0-0 1-1", "R&amp;D"),
         ("caf&eacute; <b>don&#39;t</b>", "café pas", "0-0 1-1 2-1 3-1", "café <b>pas</b>"),
