@@ -35,7 +35,7 @@ FLOORS = (
 # How large the package may be. Files and lines are round limits, some 5 % above what is there:
 # a change that needs more than that air takes away elsewhere, or says why in docs/decisions.md.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
-IMPORTS = 72  # of one room by another
+IMPORTS = 73  # of one room by another
 FILES_AT_MOST = 155
 LINES = 36_000
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,5 +1,6 @@
 """The tables, figures and findings of a report, with toy systems."""
 
+import copy
 import json
 import math
 import random
@@ -24,6 +25,7 @@ from bahdanau_tf.report.bahdanau import findings
 from bahdanau_tf.report.paper import Document, Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
 from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translator import Translator
 
@@ -463,11 +465,6 @@ def test_rescoring_ranks_by_the_models_scores():
     ]
 
 
-def limit_length(folder, **limits):
-    """Writes what a training knows of its limits."""
-    (folder / "training.json").write_text(json.dumps({"recipe": limits}))
-
-
 def test_hours_are_those_of_all_sessions(translator, tmp_path):
     """The report's record lacks a session that was killed; the log has it."""
     line = '{"step": 5, "epoch": 1.0, "seconds": 7200.0}\n'
@@ -485,9 +482,8 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
         '{"step": 12, "epoch": 2.5, "seconds": 1800.0, "device": "a GPU"}\n'
     )
     dev = Corpus(["red cat", "dog"], ["blue", "mat sits"])
-    folder = tmp_path / "best"
-    folder.mkdir()
-    limit_length(tmp_path, max_length=1)
+    translator = copy.copy(translator)  # whose habits change
+    translator.habits = Habits(1)
     trained = {"translator": translator, "model_dir": tmp_path}
     ours = system("ours", counterpart="RNNsearch-30", **trained)
     unwritten = replace(ours, counterpart="", name="x", model_dir=tmp_path / "x")
@@ -501,7 +497,7 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     assert rows["ours"][:6] == [12, 2.5, 0.5, "a GPU", None, nll]
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
-    limit_length(tmp_path, max_words=1)  # of the source alone: "dog"
+    translator.habits = Habits(longest_words=1)  # of the source alone: "dog"
     table = bahdanau.training_table(results(ours), dev, None)
     learned = -translator.score(["dog"], ["mat sits"])[0].log_prob
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [pytest.approx(learned), None]

@@ -1,6 +1,5 @@
 """Figures 2 and 3 of Sutskever et al.: sentence vectors, BLEU by rarity."""
 
-import json
 import random
 from collections import Counter
 from types import SimpleNamespace
@@ -19,7 +18,9 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System, measure
 from bahdanau_tf.report.sutskever import rarity_figure, vectors_figure
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
+from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -206,11 +207,9 @@ def test_the_report_draws_the_first_lstm(translator, tmp_path):
 def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
     """Sentences of another length than the tokenizer's."""
     folders = {}
-    for name, recipe in (("a", {"max_words": 7}), ("b", {"max_length": 9})):
+    for name, habits in (("a", Habits(longest_words=7)), ("b", Habits(9))):
         folders[name] = tmp_path / name
-        translator.save(folders[name] / "best")
-        record = json.dumps({"recipe": recipe})
-        (folders[name] / "training.json").write_text(record)
+        write_translator(folders[name], translator.graph, habits)
     test = Corpus(["a, b, c."], ["a"])
     scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
     measurements = measure(folders, {}, test, scoring, {})
