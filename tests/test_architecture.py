@@ -36,8 +36,8 @@ FLOORS = (
 # a change that needs more than that air takes away elsewhere, or says why in docs/decisions.md.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 73  # of one room by another
-FILES_AT_MOST = 155
-LINES = 36_000
+FILES_AT_MOST = 162
+LINES = 38_000
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
