@@ -1,4 +1,4 @@
-"""Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
+"""Writes the best model of --model_dir as a SavedModel, or for ONNX Runtime.
 
 The SavedModel takes strings and returns strings; it includes beam search, with the beam size and
 penalties set here. It is reloaded in a new process and compared with the model before it gets its

@@ -44,7 +44,7 @@ COMMANDS = {
     "rescore": "re-rank n-best lists with a model",
     "lexicon": "learn target words for each source word, for --shortlist",
     "distil": "write training text with a model's or ensemble's translations",
-    "export": "write a SavedModel that takes and returns strings",
+    "export": "write a SavedModel, or for ONNX Runtime: strings in, strings out",
     "page": "write one HTML page that translates in the browser",
     "data": "list public corpora, or download one",
     "select": "choose training pairs similar to an in-domain text",

@@ -46,8 +46,8 @@ _ANOTHER_TEXT = (
 _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
     "use the same {train_source} and {train_target} as before, or name another folder",
-    THREADS: "{folder} was trained with {deterministic} and {before} threads, but now there are "
-    "{after}, which may round differently; set {threads}={before}, or name another folder",
+    THREADS: "{folder} was trained with {deterministic} and {threads}={before}, but now it is "
+    "{after}, which may round differently; set it to {before}, or name another folder",
     DEV_TEXT: _ANOTHER_TEXT,
     DEV_TOKENIZER: "the BLEU of {folder}/best is with the tokenizer {before}, but now it is "
     "{after}; set {tokenize}={before}, name another folder, or move {folder}/best away to "
