@@ -104,3 +104,43 @@ def test_a_pretrained_translator_reads_curly_quotes_as_straight_ones():
     text = Translator.from_preset("tatoeba-en-fr").source_text
     curly = "\u201cDon\u2019t\u201d\u2026 she\u00a0said \u2014 no."
     assert text.encode(curly) == text.encode('"Don\'t"... she said - no.')
+
+
+def test_what_people_type_first_arrives():
+    """Names, numbers, addresses; short inputs; a missing capital or mark."""
+    typed = {
+        "My name is Barbara and I live in Chicago.": ["Barbara", "Chicago"],
+        "There are 347 books on the table.": ["347", "livres", "table"],
+        "I paid $20 for it.": ["20"],
+        "The price is 3.50 euros.": ["3.50", "euros"],
+        "The train to Lyon leaves at 9:45.": ["train", "Lyon", "9:45"],
+        "I love you \U0001f60d": ["\U0001f60d", "aime"],
+        "https://www.example.com/a/b?c=1": ["https://www.example.com/a/b?c=1"],
+        "Open the file report_2024.pdf, please.": ["report_2024.pdf", "Ouvre"],
+        "Write to anna.schmidt@firma.de.": ["anna.schmidt@firma.de"],
+        "Call me at 555-0199.": ["Appelle", "555-0199"],
+        "Mr. Nakamura was born on 12/05/1987.": ["Nakamura", "12/05/1987"],
+        "Version 2.4.1 is out.": ["Version 2.4.1"],
+        "I live in Seoul.": ["Seoul"],
+        "Priya and Giovanni are friends.": ["Priya", "Giovanni", "amis"],
+        "Tom": ["Tom"],
+        "OK": ["accord"],
+        "where are you": ["O\u00f9 "],
+        "i love you": ["Je t'aime."],
+        "I love you": ["Je t'aime."],
+        "I love you.": ["Je t'aime."],
+        "Thank you very much!": ["Merci beaucoup"],
+        "Hello": ["Bonjour"],
+        "Good morning": ["Bonjour"],
+    }
+    for x, kept in zip(
+        Translator.from_preset("tatoeba-en-fr").translate([*typed]), typed.values(), strict=True
+    ):
+        assert all(word in x.text for word in kept), x
+        assert not {"number", "cut", "repeated"} & {doubt.kind for doubt in x.doubts}, x
+
+
+def test_what_a_translator_cannot_know_is_doubted():
+    typed = ["very " * 300, "<b>Hello</b> there", "\ub098\ub294 \uc790\ub2e4."]
+    for x in Translator.from_preset("tatoeba-en-fr").translate(typed):
+        assert x.doubts, x
