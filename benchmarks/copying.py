@@ -24,7 +24,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf.translation.doubts import numbers
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model_dir", None, "a translator's folder, or a pretrained one", required=True)
+flags.DEFINE_string("model_dir", "tatoeba-en-fr", "a translator's folder, or a pretrained one")
 flags.DEFINE_list("seeds", ["1", "2"], "a probe set for each")
 flags.DEFINE_integer("sentences", 300, "sentences of a probe set")
 flags.DEFINE_integer("examples", 0, "sentences to print whose translations lack something")

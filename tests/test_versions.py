@@ -14,6 +14,7 @@ from refusals import refused
 from bahdanau_tf.commands import export as command
 from bahdanau_tf.serving import Limits, Report, export
 from bahdanau_tf.serving.export import publish, workplace, writing
+from bahdanau_tf.translation.doubts import Habits
 
 export_module = sys.modules["bahdanau_tf.serving.export"]  # `export` is its function
 
@@ -126,7 +127,9 @@ def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys,
     monkeypatch.setattr(making, "write_saved_model", lambda folder, *_: model(folder.parent))
     graph = SimpleNamespace(source_text=None, source_texts=[], target_text=None, dictionary=None)
     halved = []
-    translator = SimpleNamespace(graph=graph, halve_weights=lambda: halved.append(True))
+    translator = SimpleNamespace(
+        graph=graph, habits=Habits(), halve_weights=lambda: halved.append(True)
+    )
     monkeypatch.setattr(command, "load_translator", lambda _: translator)
 
     def examined(_: object, folder: Path, limits: Limits) -> Report:

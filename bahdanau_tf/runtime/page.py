@@ -135,6 +135,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
     texts = {"source": graph.source_texts[0], "target": graph.target_text}
     beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
+    usual = "".join(sorted(graph.source_text.characters))
     settings = {
         "card": card,
         "step_order": model.decoder.step_order,
@@ -144,7 +145,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
-        "doubts": {**vars(habits), **RULES, "texts": reasons()},
+        "doubts": {**vars(habits), **RULES, "texts": reasons(), "usual": usual},
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

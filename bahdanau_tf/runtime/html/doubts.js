@@ -2,11 +2,11 @@
 // and numbers `rules` has.
 
 export class Doubts {
-  constructor(rules, pieces) {
+  constructor(rules) {
     Object.assign(this, rules);
     this.numbers = RegExp(rules.number, "g");
     this.thousands = RegExp(`^(?:${rules.thousands})$`);
-    this.usual = new Set(pieces.join(""));
+    this.usual = new Set(rules.usual);
   }
 
   // `{confidence, doubts}` of a translation; each doubt is `{kind, detail}`.

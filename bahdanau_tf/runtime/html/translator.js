@@ -82,7 +82,7 @@ export class Translator {
       const { [`${side}.scores`]: scores, [`${side}.charsmap`]: charsmap } = arrays;
       this[side] = new Subwords(settings.texts[side], scores, charsmap);
     }
-    this.doubts = new Doubts(settings.doubts, [...this.source.ids.keys()]);
+    this.doubts = new Doubts(settings.doubts);
   }
 
   // What `start` of view.js shows of a text.
