@@ -306,7 +306,9 @@ class _Stream:
             else:
                 rows, x, y = self.synthetic.read(int(epoch), places, rows)
             if self.batching.careless_sources:
-                x = [*map(careless, x, y, self.losses(int(epoch))[places])]
+                losses = self.losses(int(epoch))[places]
+                for i in np.flatnonzero(losses).tolist():
+                    x[i] = careless(x[i], y[i], int(losses[i]))
             yield places, rows.astype(np.int64), x, y
 
     def _losses(self, epoch: int) -> np.ndarray:

@@ -31,7 +31,7 @@ _MARK = re.compile(
     f"(?P<placeholder>{PLACEHOLDER.pattern})",
     re.DOTALL,
 )
-# Words on both sides of these are two words, without a space, too.
+# These separate two words even without a space.
 _BLOCK = re.compile(
     "address|article|aside|blockquote|body|br|caption|d[dlt]|div|fig(caption|ure)|footer|form|"
     "h[1-6r]|head(er)?|li|main|nav|[ou]l|option|p|pre|section|t[dhr]|table|tbody|tfoot|thead|title"

@@ -339,7 +339,7 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
 def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch, name):
     model = make_model(**MODELS[name])
     inputs, target, weights = make_batch()
-    # Keras' loss smooths what is copied, too.
+    # Keras' loss also smooths what is copied.
     loss = TokenCrossentropy(label_smoothing=0.1 * (model.copying is None))
     variables = [v.value for v in model.trainable_variables]
 
