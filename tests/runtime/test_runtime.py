@@ -21,7 +21,7 @@ from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, LSTMCell, RNNEncDec, SubwordTokenizer, TanhReadout, Translator
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.runtime import Translator as Runtime, onnx
+from bahdanau_tf.runtime import Translator as Runtime, graphs, onnx
 from bahdanau_tf.runtime.search import Words
 from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving.limits import LimitedText
@@ -91,7 +91,7 @@ def test_a_command_says_once_what_it_cannot_write(tmp_path, capsys):
 
 @pytest.mark.parametrize("change", [lambda kernel: kernel, lambda kernel: kernel * np.nan])
 def test_graphs_that_differ_never_appear(change, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx, "halves", change)
+    monkeypatch.setattr(graphs, "halves", change)
     refused(
         lambda: onnx.export_runtime(translator().graph, tmp_path / "new"),
         "differs from the model by",
