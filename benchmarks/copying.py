@@ -21,7 +21,7 @@ from typing import NamedTuple
 from absl import app, flags
 
 from bahdanau_tf import Translator
-from bahdanau_tf.translation.doubts import numbers
+from bahdanau_tf.text.copied import numbers
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", "tatoeba-en-fr", "a translator's folder, or a pretrained one")

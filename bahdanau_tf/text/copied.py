@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 
 # Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
@@ -20,6 +21,9 @@ PLACEHOLDER = re.compile(
     r"[diouxXeEfFgGcrsa@]|L?[0-9]{1,2})|[$#]?\{\{[^{}]*\}\}|[$#]?\{[^{}\s]*\}|"
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);"
 )
+# Digits with single separators between them; the groups of a thousand are one number.
+DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
+THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
 _BEFORE_FIRST = re.compile(r"\W*")
 
 
@@ -44,3 +48,12 @@ def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
     is_first = bool(matches) and start is not None and matches[0].start() == start.end()
     words = [match[0] for match in matches]
     return words, words[: int(is_first)]
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text, by their digits: 9:45 is 9 and 45, and 14,000 is 14000."""
+    all_digits: list[str] = []
+    for match in DIGITS.finditer(unicodedata.normalize("NFKC", text)):
+        digits = re.findall(r"\d+", match[0])
+        all_digits += ["".join(digits)] if THOUSANDS.fullmatch(match[0]) else digits
+    return all_digits

@@ -7,13 +7,13 @@ it depends on the length. So a training keeps the scores of the dev text's trans
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bahdanau_tf.text.copied import DIGITS, THOUSANDS, numbers
 from bahdanau_tf.translation.result import Doubt, Translation
 
 QUANTILES = 21  # of the scores of translations of similar lengths
@@ -22,13 +22,10 @@ UNLIKELY = 0.03  # below this confidence a translation is doubted
 REPEATS = 3  # of a phrase of 1 to `PHRASE` words
 PHRASE = 4
 SHOWN = 10  # strange characters of a text
-# Digits with single separators between them; the groups of a thousand are one number.
-_NUMBER = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
-_THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
-# The same, for the scripts of a page.
+# For the scripts of a page.
 RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
-    **{"number": _NUMBER.pattern, "thousands": _THOUSANDS.pattern},
+    **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern},
 }
 
 
@@ -121,15 +118,6 @@ def strange_characters(text: str, usual: Collection[str]) -> str:
         and not all(x in usual or x.isspace() for x in unicodedata.normalize("NFKC", character))
     )
     return "".join(strange)
-
-
-def numbers(text: str) -> list[str]:
-    """The numbers of a text, by their digits: 9:45 is 9 and 45, and 14,000 is 14000."""
-    all_digits: list[str] = []
-    for match in _NUMBER.finditer(unicodedata.normalize("NFKC", text)):
-        digits = re.findall(r"\d+", match[0])
-        all_digits += ["".join(digits)] if _THOUSANDS.fullmatch(match[0]) else digits
-    return all_digits
 
 
 def missing_numbers(source: str, text: str) -> list[str]:
