@@ -1,6 +1,5 @@
 """The parts of benchmarks/ that need neither another toolkit nor a GPU."""
 
-import contextlib
 import datetime
 import importlib
 import json
@@ -180,83 +179,6 @@ def test_updates_are_measured_plain_and_compiled(tmp_path):
         assert figures["words_per_second"] == pytest.approx(8 * 15 / figures["seconds"], rel=1e-3)
         assert 0 < figures["share"] < 1
     assert "no_dtype" in failed["error"]
-
-
-SOURCE = '''\
-def shown(x: int | None = 1, *, y=True):
-    """A - b."""
-    if x > 2 and not y:  # été
-        raise ValueError(f"{x + 1}, not {-1}")
-    x += 3
-    print("é", x * 0.5)
-    return -x
-'''
-MISTAKES = {
-    "1 -> 2",
-    "True -> False",
-    "x > 2 and (not y) -> not (x > 2 and (not y))",
-    "x > 2 and (not y) -> x > 2 or not y",
-    "x > 2 -> x >= 2",
-    "2 -> 3",
-    "not y -> y",
-    "raise ValueError(f'{x + 1}, not {-1}') -> pass",
-    "x += 3 -> pass",
-    "3 -> 4",
-    "print('é', x * 0.5) -> pass",
-    "x * 0.5 -> x / 0.5",
-    "0.5 -> 1.0",
-    "-x -> x",
-}
-
-
-def test_each_mutant_has_one_mistake(module, tmp_path):
-    """Annotations, docstrings and error messages are not mutated."""
-    path = tmp_path / "shown.py"
-    path.write_text(SOURCE, "utf-8")
-    every = list(module("mutants").mutants_of(tmp_path, path))
-    assert sorted(mutant.name.split(": ", 1)[1] for mutant in every) == sorted(MISTAKES)
-    for mutant in every:
-        pairs = zip(SOURCE.split("\n"), mutant.source.split("\n"), strict=True)
-        different = [number for number, (old, new) in enumerate(pairs, 1) if old != new]
-        assert different == [mutant.line]
-
-
-def test_a_seed_draws_the_same_mutants(module, tmp_path):
-    mutants = module("mutants")
-    (tmp_path / "room").mkdir()
-    for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
-        path.write_text(SOURCE, "utf-8")
-    every = mutants.everything(tmp_path, ["room", "b.py"])
-    first = mutants.draw(every, 10, seed=1)
-    assert first == mutants.draw(every, 10, seed=1)
-    assert first != mutants.draw(every, 10, seed=2)
-    assert len({mutant.name for mutant in first}) == 10
-    assert {mutant.room for mutant in first} == {"room", "b.py"}
-
-
-def test_noting_records_which_mutants_run(module, tmp_path):
-    """A default runs with the `def`, a constant with its file."""
-    path = tmp_path / "shown.py"
-    path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")
-    every = module("mutants").mutants_of(tmp_path, path)
-    statements = {mutant.mistake: mutant.statement for mutant in every}
-    noted: set[str] = set()
-    source = module("places").noting(path.read_text("utf-8"), path.name, {*statements.values()})
-    names: dict[str, Any] = {"__runs__": noted.add}
-    exec(source, names)
-    assert noted == set()
-    assert names["shown"].__doc__ == "A - b."
-
-    def runs(x: int, **settings: bool) -> set[str]:
-        noted.clear()
-        with contextlib.suppress(ValueError):
-            names["shown"](x, **settings)
-        return {mistake for mistake, place in statements.items() if place in noted}
-
-    always = {"-1 -> 1", "1 -> 2", "True -> False", "x > 2 -> x >= 2"}
-    assert always <= runs(1) & runs(3, y=False)
-    assert "-x -> x" in runs(1) - runs(3, y=False)
-    assert [*runs(3, y=False) - runs(1)] == ["raise ValueError(f'{x + 1}, not {-1}') -> pass"]
 
 
 def test_all_that_is_watched_for_a_kill_exists(module):
