@@ -10,7 +10,9 @@ import sys
 
 def main() -> int:
     """Runs the command; Ctrl-C ends it quietly, even during imports."""
-    open_standard_streams()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # One that was closed, as by `2>&-`, is None; the next file would get its descriptor.
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, mode))  # noqa: SIM115
     # If the output is not UTF-8, characters that it lacks become "?".
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     status: list[int] = []  # none if the process ends in another way
@@ -23,19 +25,6 @@ def main() -> int:
     signal.signal(signal.SIGINT, before)
     status.append(command.main())
     return status[0]
-
-
-def open_standard_streams() -> None:
-    """Replaces those that were closed, as by `2>&-`, which Python has as None.
-
-    Otherwise the next file would get their descriptor. A stream that was
-    replaced has the name of the null device, by which `check_open` knows it.
-    """
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            # It gets the lowest free descriptor, that of the closed stream.
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def _end_at_once(status: list[int]) -> None:

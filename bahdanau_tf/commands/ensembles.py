@@ -60,7 +60,6 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError("--forward or --reversed is missing")
     for name in DIRECTIONS:
         common.check_folders(name, getattr(flags, name))
-    common.check_open("stdout", "standard output")
     common.check_files(flags, "source", "reference")
     common.check_search(flags)
 

@@ -70,7 +70,6 @@ GROUPS = (
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    common.check_open("stdout", "standard output")
     metrics = {*flags.metrics}
     if not metrics or len(metrics) < len(flags.metrics) or not metrics <= METRICS.keys():
         names = ",".join(flags.metrics)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -167,17 +166,8 @@ def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
         if path is not None:
             files.append((f"--{name}", path))
         elif name == "input":
-            check_open("stdin", "standard input")
             files.append(("standard input", 0))
     return files
-
-
-def check_open(stream: str, called: str) -> None:
-    """Checks that a standard stream of `sys` was not closed, as by `>&-`."""
-    # The command replaces a closed stream by the null device; a stream that the user has
-    # sent there has another name.
-    if getattr(getattr(sys, stream), "name", None) == os.devnull:
-        raise ValueError(f"{called} is closed, wanted it open")
 
 
 def check_apart_from_models(flag: str, path: str) -> None:
@@ -197,7 +187,6 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
     Those are the files that are read, and the other ones that are written.
     """
     if path is None:
-        check_open("stdout", "standard output")
         return
     if not path or os.path.isdir(path):
         raise ValueError(f"--{flag} is {path!r}, wanted the name of a file")

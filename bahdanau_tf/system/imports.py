@@ -72,13 +72,7 @@ def quiet() -> Iterator[None]:
     TensorFlow's libraries write messages before any log level is set. An error in an import is an
     exception, and is still reported.
     """
-    if sys.stderr is not None:
-        sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # it is closed
-        yield
-        return
+    kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

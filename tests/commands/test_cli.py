@@ -16,7 +16,6 @@ from typing import NamedTuple
 import pytest
 from letters import stand_in_for_learning
 
-from bahdanau_tf.__main__ import open_standard_streams
 from bahdanau_tf.commands import demo
 from bahdanau_tf.commands.files import MOST_CHARACTERS, windows
 from bahdanau_tf.commands.main import main
@@ -138,16 +137,6 @@ def test_translate_reads_and_writes_pipes(model_dir):
     lines = done.stdout.split("\n")
     assert len(lines) == 4
     assert lines[1] == ""
-
-
-def test_closed_standard_streams_are_replaced(monkeypatch):
-    """As by `2>&-`; Python has None for them."""
-    for name in ("stdin", "stdout", "stderr"):
-        monkeypatch.setattr(sys, name, None)
-    open_standard_streams()
-    assert sys.stdin.read() == ""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.close()
 
 
 class Trained(NamedTuple):

@@ -466,25 +466,9 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
     assert "--output is also standard input" in said
 
 
-@pytest.mark.parametrize(
-    ("command", "closed", "called"),
-    [
-        ("translate --model_dir=x --input={text}", ">&-", "standard output"),
-        ("translate --model_dir=x --output={text}.out", "<&-", "standard input"),
-    ],
-)
-def test_a_closed_stream_is_refused(text, command, closed, called):
-    """What would be written there is lost, and no text can be read."""
-    done = subprocess.run(
-        f'"{sys.executable}" -m bahdanau_tf {command} {closed}'.format(text=text),
-        shell=True,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    name = command.split()[0]
-    wanted = f"bahdanau-tf: {name}: {called} is closed, wanted it open\n"
-    assert (done.returncode, done.stderr) == (2, wanted)
+def test_the_standard_streams_may_be_closed():
+    command = f'"{sys.executable}" -m bahdanau_tf data list <&- >&- 2>&-'
+    assert subprocess.run(command, shell=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
