@@ -15,7 +15,7 @@ import numpy as np
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.text.copied import PATTERNS, kept
+from bahdanau_tf.text.copied import PATTERNS, kept, kept_by_pairs
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -42,14 +42,13 @@ class SyntheticPairs:
         self._is_synthetic = lru_cache(maxsize=1)(self._places)
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
         rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
-        pairs = [
+        words, self._names = kept_by_pairs(
             (source.decode(), target.decode())
             for sides in corpus.read_in_chunks(rows)
             for source, target in zip(*sides, strict=True)
-        ]
-        self._names = {name for pair in pairs for name in kept("names", *pair)}
-        some = ([bool(self._kept(kind, *pair)) for pair in pairs] for kind in PATTERNS)
-        self._rows = [rows[has] for has in map(np.array, some) if has.any()]
+        )
+        some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
+        self._rows = [rows[has] for has in some if has.any()]
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -87,16 +86,16 @@ class SyntheticPairs:
         """The pair with other numbers and names, and sometimes a symbol at the end."""
         x, y = source.decode(), target.decode()
         draw = {"numbers": self._number, "names": self._name}
-        new = {kind: {old: draw[kind](random) for old in self._kept(kind, x, y)} for kind in draw}
+        new = {
+            kind: {old: draw[kind](random) for old in kept(kind, x, y, self._names)}
+            for kind in draw
+        }
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
         if random.randint(8) == 0:
             symbol = chr(random.choice(SYMBOLS))
             x, y = (f"{text} {symbol}" for text in (x, y))
         return x.encode(), y.encode()
-
-    def _kept(self, kind: str, source: str, target: str) -> list[str]:
-        return kept(kind, source, target, self._names)
 
     def _number(self, random: np.random.RandomState) -> str:
         """A number, decimal, price, time, date or version."""

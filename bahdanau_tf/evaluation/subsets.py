@@ -19,7 +19,7 @@ from bahdanau_tf.evaluation.scores import (
     score_corpus,
 )
 from bahdanau_tf.evaluation.tables import Cell
-from bahdanau_tf.text.copied import PATTERNS, kept
+from bahdanau_tf.text.copied import PATTERNS, kept_by_pairs
 
 Mask = Sequence[bool]
 
@@ -294,11 +294,10 @@ class References:
         Counts those that the reference has from the source.
         """
         sources, lines, texts = (as_scored(x, self.nfc) for x in (sources, self.lines, texts))
-        pairs = [*zip(sources, lines, strict=True)]
-        names = {name for pair in pairs for name in kept("names", *pair)}
+        words, _ = kept_by_pairs(zip(sources, lines, strict=True))
         shares = {}
         for kind, pattern in PATTERNS.items():
-            rows = [kept(kind, *pair, names) for pair in pairs]
+            rows = words[kind]
             if count := sum(map(len, rows)):
                 present = (
                     len({*row} & {*pattern.findall(text)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 # Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
 # with a capital, and may be joined, as O'Neil and Jean-Luc.
@@ -33,19 +33,43 @@ def kept(kind: str, source: str, target: str, names: Collection[str] = ()) -> li
     The first word of a sentence has a capital, too: it is a name if it is one of `names`, or if the
     same word stands behind the first one on the other side.
     """
-    (before, first), (after, other) = (_words(kind, text) for text in (source, target))
-    shared = [word for word in dict.fromkeys(before) if word in after]
-    if kind == "numbers":
-        return shared
-    inner = {*before[len(first) :], *after[len(other) :], *names}
-    return [word for word in shared if word in inner]
+    return [word for word, sure in _shared(kind, source, target).items() if sure or word in names]
+
+
+def kept_by_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, list[list[str]]], set[str]]:
+    """The numbers and the names that each pair of a text keeps, and all names, read once.
+
+    A word that is surely a name in one pair is one at the start of any other.
+    """
+    shared: dict[str, list[dict[str, bool]]] = {kind: [] for kind in PATTERNS}
+    for pair in pairs:
+        for kind, rows in shared.items():
+            rows.append(_shared(kind, *pair))
+    names = {word for row in shared["names"] for word, sure in row.items() if sure}
+    words = {
+        kind: [[word for word, sure in row.items() if sure or word in names] for row in rows]
+        for kind, rows in shared.items()
+    }
+    return words, names
+
+
+def _shared(kind: str, source: str, target: str) -> dict[str, bool]:
+    """The words of a kind that stand on both sides, and whether this alone makes them of it."""
+    before, first = _words(kind, source)
+    if not before:
+        return {}
+    after, other = _words(kind, target)
+    inner = {*before[len(first) :], *after[len(other) :]}
+    return {word: kind == "numbers" or word in inner for word in before if word in after}
 
 
 def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
     """The numbers or names of a text, and the one that begins it, if there is one."""
     matches = [*PATTERNS[kind].finditer(text)]
+    if not matches:
+        return [], []
     start = _BEFORE_FIRST.match(text)
-    is_first = bool(matches) and start is not None and matches[0].start() == start.end()
+    is_first = start is not None and matches[0].start() == start.end()
     words = [match[0] for match in matches]
     return words, words[: int(is_first)]
 
