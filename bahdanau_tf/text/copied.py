@@ -21,6 +21,12 @@ PLACEHOLDER = re.compile(
     r"[diouxXeEfFgGcrsa@]|L?[0-9]{1,2})|[$#]?\{\{[^{}]*\}\}|[$#]?\{[^{}\s]*\}|"
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);"
 )
+# Addresses, file names and codes, which no language changes: a@b.org, x.com/y, a_1.csv, B52, AB-12
+_SIGN = "[A-Za-z0-9_/@:.%+=&?#~-]"
+CODE = re.compile(
+    rf"(?<!{_SIGN})(?={_SIGN}*(?:@[A-Za-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]|://|[a-z]{{2}}\.[a-z]{{2}}|"
+    rf"[A-Z]-?[0-9]|[a-z][0-9])){_SIGN}*[A-Za-z0-9_/]"
+)
 # Digits with single separators between them; the groups of a thousand are one number.
 DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")

@@ -25,7 +25,7 @@ from bahdanau_tf.training.checkpoints import LOW, as_array
 from bahdanau_tf.training.folder import Log
 from bahdanau_tf.training.run import SIGNALS, Run, as_score
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.doubts import Habits, new_words
 from bahdanau_tf.translator import Translator
 
 SECONDS = 300  # between two checkpoints without an evaluation
@@ -218,7 +218,11 @@ class Selection(RunCallback):
         """Saves the model with its habits, of the last translations of the dev text."""
         run = self._run
         usual = Habits(run.recipe.max_length or None, run.recipe.max_words or None)
-        rows = [(x.log_prob, len(x.tokens) + x.finished) for x in run.translations if x.tokens]
+        rows = [
+            (x.log_prob, len(x.tokens) + x.finished, new_words(x)[1])
+            for x in run.translations
+            if x.tokens
+        ]
         run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
         run.folder.save_best(run.translator)
 

@@ -7,13 +7,16 @@ it depends on the length. So a training keeps the scores of the dev text's trans
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bahdanau_tf.text.copied import DIGITS, THOUSANDS, numbers
+from bahdanau_tf.text.copied import CODE, DIGITS, THOUSANDS, numbers
+from bahdanau_tf.text.script import ALIKE
 from bahdanau_tf.translation.result import Doubt, Translation
 
 QUANTILES = 21  # of the scores of translations of similar lengths
@@ -22,10 +25,19 @@ UNLIKELY = 0.03  # below this confidence a translation is doubted
 REPEATS = 3  # of a phrase of 1 to `PHRASE` words
 PHRASE = 4
 SHOWN = 10  # strange characters of a text
+NEW_WORDS = 2  # fewer words in several pieces are usual
+RARE = 0.02  # of the dev text's sentences have a larger share of such words
+_OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
+WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
+RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
+QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
+PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
 # For the scripts of a page.
 RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
-    **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern},
+    **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
+    **{"word": WORD.pattern, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
+    "new_words": NEW_WORDS,
 }
 
 
@@ -40,12 +52,15 @@ class Habits:
         lengths: The longest translation of each group of lengths, end symbol included; the last
             group also has all longer ones.
         scores: For each group the quantiles of log p(y | x) / |y|, from 0 to 1.
+        split: The largest usual share of the words of a source, as `new_words` counts, that are of
+            several tokens.
     """
 
     longest: int | None = None
     longest_words: int | None = None
     lengths: Sequence[int] = ()
     scores: Sequence[Sequence[float]] = ()
+    split: float | None = None
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -67,15 +82,25 @@ class Habits:
         words = min((x.longest_words for x in members if x.longest_words), default=None)
         return cls(longest, words)
 
-    def measured(self, log_probs: Sequence[float], lengths: Sequence[int]) -> Habits:
-        """Those of a model that translated a dev text so; `lengths` count the end symbol."""
+    def measured(
+        self, log_probs: Sequence[float], lengths: Sequence[int], split: Sequence[float] = (1.0,)
+    ) -> Habits:
+        """Those of a model that translated a dev text so; `lengths` count the end symbol.
+
+        `split` are the sentences' shares of words in several tokens.
+        """
         count = min(GROUPS, max(1, len(lengths) // MEMBERS))
         edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count).astype(int))
         groups = np.searchsorted(edges, lengths)
         means = np.array(log_probs) / np.array(lengths)
         shares = np.linspace(0, 1, QUANTILES)
         scores = [np.quantile(means[groups == i], shares).round(4) for i in range(len(edges))]
-        return replace(self, lengths=edges.tolist(), scores=[x.tolist() for x in scores])
+        return replace(
+            self,
+            lengths=edges.tolist(),
+            scores=[x.tolist() for x in scores],
+            split=float(np.quantile(split, 1 - RARE).round(4)),
+        )
 
     def judged(self, translation: Translation, usual: Collection[str]) -> Translation:
         """A translation with confidence and doubts, as its alternatives.
@@ -96,9 +121,15 @@ class Habits:
         return float(np.interp(x.log_prob / length, self.scores[group], shares))
 
     def _doubts(self, x: Translation, usual: Collection[str]) -> Iterator[Doubt]:
-        if strange := strange_characters(x.source, usual):
+        if strange := unread_characters(x.source, x.text, usual):
             yield Doubt("characters", strange[:SHOWN])
+        words, share = new_words(x)
+        if self.split is not None and share > self.split:
+            yield Doubt("words", ", ".join(words[:PHRASE]))
         yield from (Doubt("number", number) for number in missing_numbers(x.source, x.text))
+        yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
+        if marks_alone(x.text) and not marks_alone(x.source):
+            yield Doubt("marks")
         if x.truncated:
             yield Doubt("cut")
         if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
@@ -120,18 +151,59 @@ def strange_characters(text: str, usual: Collection[str]) -> str:
     return "".join(strange)
 
 
+def unread_characters(source: str, text: str, usual: Collection[str]) -> str:
+    """The strange characters of a source, but not those that are carried over.
+
+    These are signs that its translation has, too, and names that it has.
+    """
+
+    def without_name(word: re.Match[str]) -> str:
+        is_name = unicodedata.category(word[0][0]) == "Lu" and word[0] in text
+        return "" if is_name else word[0]
+
+    strange = strange_characters(WORD.sub(without_name, source), usual)
+    return "".join(x for x in strange if x.isalpha() or x not in text)
+
+
+def new_words(x: Translation) -> tuple[list[str], float]:
+    """The words of a source that are of several tokens, and their share of all words.
+
+    Names, numbers and codes do not count. A text of another language has many such words. Of fewer
+    than `NEW_WORDS` the share is 0.
+    """
+    data, count, words = x.source.encode(), 0, []
+    starts = [end - len(data[start:end].lstrip()) for start, end in x.source_offsets]
+    for word in WORD.finditer(x.source):
+        if word[0].isalpha() and unicodedata.category(word[0][0]) != "Lu":
+            first, last = (len(x.source[:place].encode()) for place in word.span())
+            count += 1
+            if sum(first <= start < last for start in starts) > 1:
+                words.append(word[0])
+    return words, len(words) / count if len(words) >= NEW_WORDS else 0.0
+
+
 def missing_numbers(source: str, text: str) -> list[str]:
-    """The numbers of a source that its translation lacks; words may say those of one digit."""
-    written = numbers(text)
-    return [x for x in numbers(source) if x not in written and len(x) > 1]
+    """The numbers of a source that its translation lacks, or has less often.
+
+    Words may say those of one digit.
+    """
+    missing = Counter(numbers(source)) - Counter(numbers(text))
+    return [x for x in missing if len(x) > 1]
+
+
+def marks_alone(text: str) -> bool:
+    """Whether a quotation mark or a bracket lacks its other one."""
+    odd = sum(map(text.count, QUOTES)) % 2 == 1
+    return odd or any(text.count(first) != text.count(last) for first, last in PAIRS)
 
 
 def repeated_phrase(text: str) -> str:
     """The first phrase that stands several times in a row; "" if there is none."""
-    words = text.split()
+    words = [word.lower() for word in WORD.findall(text)]
     for count in range(1, PHRASE + 1):
         for start in range(len(words) - count * REPEATS + 1):
             phrase = words[start : start + count]
             if words[start : start + count * REPEATS] == phrase * REPEATS:
                 return " ".join(phrase)
-    return ""
+    run = RUN.search(text)
+    return run[0] if run else ""

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
 
-Kind = Literal["characters", "number", "cut", "repeated", "long", "unlikely"]
+Kind = Literal[
+    "characters", "words", "number", "code", "marks", "cut", "repeated", "long", "unlikely"
+]
 REASONS: dict[Kind, str] = {
     "characters": "characters that the model does not know: {}",
+    "words": "words that the model hardly knows: {}",
     "number": "the number {} is missing",
+    "code": "{} is missing, or is not as it was",
+    "marks": "a quotation mark or a bracket is alone",
     "cut": "only a part is translated",
     "repeated": "{} is repeated",
     "long": "longer than the training's sentences ({} tokens)",

@@ -102,9 +102,12 @@ def test_a_page_of_the_pretrained_model(tmp_path, capsys):
 
 def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
-    own.habits = Habits(9).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40)
+    own.habits = Habits(9).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4])
     texts = [
         "I am happy.",
+        "Zoë, asdfgh qwertz müde 🎂!",
+        "He said “no”.",
+        "Open x_1.csv at http://a.org/?b=c",
         "There are 347 books.",
         "14,000 at 9:45",
         "안녕 ａb “no” ☺",
@@ -120,7 +123,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         assert [(y["kind"], str(y["detail"])) for y in row["doubts"]] == [*map(tuple, x.doubts)]
         assert row.get("confidence") == pytest.approx(x.confidence, abs=1e-3)
         kinds.update(doubt.kind for doubt in x.doubts)
-    assert kinds >= {"characters", "number", "cut", "long", "unlikely"}
+    assert kinds >= {"characters", "words", "number", "code", "cut", "long", "unlikely"}
 
 
 class Elements(HTMLParser):

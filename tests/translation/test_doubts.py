@@ -1,10 +1,12 @@
 """Doubts and confidence, against counting."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from bahdanau_tf.text.copied import CODE
 from bahdanau_tf.translation import doubts
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Translation
@@ -36,6 +38,8 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
         ("2026-11-28", "28/11/2026", []),
         ("\uff13\uff15 \u500b", "35 of them", []),  # full width
         ("2 cats", "deux chats", []),  # words say small numbers
+        ("1980-12-12", "1980-12", ["12"]),
+        ("12 and 12 and 13", "12 et 12", ["13"]),
     ],
 )
 def test_numbers_that_are_missing(source: str, text: str, missing: list[str]) -> None:
@@ -49,6 +53,9 @@ def test_numbers_that_are_missing(source: str, text: str, missing: list[str]) ->
         ("no no no", "no"),
         ("a b a b a b c", "a b"),
         ("so a b c d a b c d a b c d", "a b c d"),
+        ("Sir, sir sir!", "sir"),
+        ("x \u263a\u263b\u263a\u263b\u263a\u263b\u263a\u263b", "\u263a\u263b" * 4),
+        ("1000000", ""),
         ("a b a c a b", ""),
         ("", ""),
     ],
@@ -63,11 +70,70 @@ def test_characters_are_compared_in_any_width() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "strange"),
+    [
+        ("a=b", "a=b", ""),  # signs that are carried over
+        ("a=b", "a b", "="),
+        ("so \u263a!", "si\u263a", ""),
+        ("I met Zo\u00eb, so", "I zo Zo\u00eb.", ""),  # a name
+        ("zo\u00eb", "zo\u00eb", "\u00eb"),  # a word
+        ("\ub098\ub294", "\ub098\ub294", "\ub098\ub294"),
+    ],
+)
+def test_characters_that_are_carried_over_are_no_doubt(
+    source: str, text: str, strange: str
+) -> None:
+    assert doubts.unread_characters(source, text, USUAL | {*"AI,!"}) == strange
+
+
+@pytest.mark.parametrize(
+    ("source", "codes"),
+    [
+        ("Write to a.b@c.org, or see www.cc.org.", ["a.b@c.org", "www.cc.org"]),
+        ("https://c.org/a?b=1&c_d! x_1.csv: AB-12 B52 mp3", None),
+        ("p.m., e.g. at 9:45, the 25th, 100%, U.S.A., mid-1990s, and/or, it's 3.50...", []),
+    ],
+)
+def test_codes_are_what_no_language_changes(source: str, codes: list[str] | None) -> None:
+    every = ["https://c.org/a?b=1&c_d", "x_1.csv", "AB-12", "B52", "mp3"]
+    assert CODE.findall(source) == (every if codes is None else codes)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_alone"),
+    [
+        ('a "b" c', False),
+        (':no".', True),
+        ('\u00abno"', True),
+        ("\u201cno\u201d", False),
+        ("\u201eno\u201c", False),
+        ("a (b) [c]", False),
+        ("a (b", True),
+    ],
+)
+def test_marks_that_are_alone(text: str, is_alone: bool) -> None:
+    assert doubts.marks_alone(text) == is_alone
+
+
+def test_new_words_are_those_in_pieces() -> None:
+    """Names, numbers and codes do not count, nor does a single word."""
+    pieces = ["The", " \u00e9", "t\u00e9", ", Ba", "rba", "ra", " a", "b", ".o", "rg", " f", "oo."]
+    ends = [*itertools.accumulate(len(x.encode()) for x in pieces)]
+    offsets = [*itertools.pairwise([0, *ends])]
+    x = Translation("".join(pieces), source_offsets=offsets)
+    assert doubts.new_words(x) == (["\u00e9t\u00e9", "foo"], 1.0)
+    cut = Translation(x.source, source_offsets=offsets[:10])
+    assert doubts.new_words(cut) == (["\u00e9t\u00e9"], 0.0)
+
+
 def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths() -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(2, 40, 4000)
     log_probs = -random.gamma(2.0, 0.2, 4000) * lengths * (1 + lengths / 40)
-    habits = Habits().measured(log_probs, lengths)
+    shares = random.random(4000)
+    habits = Habits().measured(log_probs, lengths, shares)
+    assert np.mean(shares > habits.split) == pytest.approx(doubts.RARE, abs=0.001)
     groups = [*itertools.pairwise([1, *habits.lengths])]
     for length, mean in ((3, -0.2), (15, -0.4), (39, -1.5), (20, -9.0), (8, 0.0)):
         start, end = next((a, b) for a, b in groups if a < length <= b)
@@ -88,6 +154,11 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(habits, translation(cut=True, **usual)) == ["cut"]
     assert kinds(habits, translation(text="b b b", **usual)) == ["repeated"]
     assert kinds(habits, translation("a a a", "b b b", **usual)) == []
+    assert kinds(habits, translation("b2", **usual)) == ["code"]
+    assert kinds(habits, translation(text="(b", **usual)) == ["marks"]
+    new = translation("ab cd", source_offsets=[(0, 1), (1, 2), (2, 4), (4, 5)], **usual)
+    assert kinds(habits, new) == []
+    assert kinds(replace(habits, split=0.5), new) == ["words"]
     assert kinds(habits, translation("a b c d", **usual)) == ["long"]
     assert kinds(habits, translation(log_prob=-9.0)) == ["unlikely"]
     assert kinds(Habits(), translation("", "", log_prob=-9.0)) == []

@@ -6,24 +6,29 @@ export class Doubts {
     Object.assign(this, rules);
     this.numbers = RegExp(rules.number, "g");
     this.thousands = RegExp(`^(?:${rules.thousands})$`);
+    this.codes = RegExp(rules.code, "g");
+    this.words = RegExp(rules.word, "gu");
+    this.runs = RegExp(rules.run, "u");
     this.usual = new Set(rules.usual);
   }
 
-  // `{confidence, doubts}` of a translation; each doubt is `{kind, detail}`.
-  of(source, count, { text, logProb, finished, offsets }) {
+  // `{confidence, doubts}` of a translation; each doubt is `{kind, detail}`. `tokens` are the byte
+  // offsets of the source's.
+  of(source, tokens, { text, logProb, finished, offsets }) {
     const doubts = [];
     const add = (kind, detail = "") => doubts.push({ kind, detail });
     const confidence = this.confidence(logProb, offsets.length && offsets.length + finished);
-    const strange = this.strange(source);
+    const strange = this.unread(source, text);
     if (strange.length) add("characters", strange.slice(0, this.shown).join(""));
-    const written = this.numbersOf(text);
-    for (const number of this.numbersOf(source)) {
-      if (number.length > 1 && !written.includes(number)) add("number", number);
-    }
+    const [words, share] = this.newWords(source, tokens);
+    if (this.split !== null && share > this.split) add("words", words.slice(0, this.phrase).join(", "));
+    for (const number of this.missingNumbers(source, text)) add("number", number);
+    for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
+    if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
     const phrase = this.repeated(text);
     if (phrase && !this.repeated(source)) add("repeated", phrase);
-    if (this.longest !== null && count > this.longest) add("long", this.longest);
+    if (this.longest !== null && tokens.length > this.longest) add("long", this.longest);
     if (confidence < this.unlikely) add("unlikely", `${Math.round(100 * (1 - this.unlikely))}%`);
     return { confidence, doubts };
   }
@@ -44,6 +49,45 @@ export class Doubts {
     return [...new Set(text)].filter((x) => !isUsual(x) && ![...x.normalize("NFKC")].every(isUsual));
   }
 
+  // Not signs and names that are carried over.
+  unread(source, text) {
+    const rest = source.replace(this.words, (word) =>
+      /^\p{Lu}/u.test(word) && text.includes(word) ? "" : word);
+    return this.strange(rest).filter((x) => /\p{L}/u.test(x) || !text.includes(x));
+  }
+
+  newWords(source, tokens) {
+    const bytes = new TextEncoder().encode(source), words = [];
+    const length = (text) => new TextEncoder().encode(text).length;
+    const isBlank = (x) => x === 32 || (9 <= x && x <= 13);
+    const starts = tokens.map(([start, end]) => {
+      while (start < end && isBlank(bytes[start])) start += 1;
+      return start;
+    });
+    let count = 0;
+    for (const { 0: word, index } of source.matchAll(this.words)) {
+      if (!/^(?!\p{Lu})\p{L}+$/u.test(word)) continue;
+      count += 1;
+      const first = length(source.slice(0, index)), last = first + length(word);
+      if (starts.filter((x) => first <= x && x < last).length > 1) words.push(word);
+    }
+    return [words, words.length < this.new_words ? 0 : words.length / count];
+  }
+
+  missingNumbers(source, text) {
+    const left = new Map();
+    const add = (number, count) => left.set(number, (left.get(number) ?? 0) + count);
+    for (const number of this.numbersOf(source)) add(number, 1);
+    for (const number of this.numbersOf(text)) add(number, -1);
+    return [...left].filter(([number, count]) => number.length > 1 && count > 0).map(([x]) => x);
+  }
+
+  marksAlone(text) {
+    const count = (mark) => text.split(mark).length - 1;
+    return [...this.quotes].reduce((sum, mark) => sum + count(mark), 0) % 2 === 1
+      || this.pairs.some(([first, last]) => count(first) !== count(last));
+  }
+
   numbersOf(text) {
     return [...text.normalize("NFKC").matchAll(this.numbers)].flatMap(([number]) => {
       const digits = number.match(/\d+/g);
@@ -52,7 +96,7 @@ export class Doubts {
   }
 
   repeated(text) {
-    const words = text.split(/\s+/).filter(Boolean);
+    const words = [...text.matchAll(this.words)].map(([word]) => word.toLowerCase());
     const { phrase: longest, repeats } = this;
     for (let count = 1; count <= longest; count++) {
       for (let start = 0; start + count * repeats <= words.length; start++) {
@@ -60,6 +104,6 @@ export class Doubts {
         if (all.every((word, i) => word === all[i % count])) return all.slice(0, count).join(" ");
       }
     }
-    return "";
+    return this.runs.exec(text)?.[0] ?? "";
   }
 }

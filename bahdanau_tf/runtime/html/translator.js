@@ -98,7 +98,7 @@ export class Translator {
     return {
       offsets: columns.map((column) => offsets[column]), translations,
       hasAlignment: true, truncated: !hypotheses[0].finished,
-      ...this.doubts.of(text, offsets.length, translations[0]),
+      ...this.doubts.of(text, offsets, translations[0]),
     };
   }
 
