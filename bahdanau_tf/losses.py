@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.system.tensors import operand, product
 
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
@@ -86,10 +87,8 @@ class TokenCrossentropy(keras.losses.Loss):
     ) -> None:
         super().__init__(reduction=reduction, name=name, **kwargs)
         if not 0.0 <= label_smoothing < 1.0:
-            raise ValueError(
-                f"TokenCrossentropy: label_smoothing is {label_smoothing}, "
-                "wanted 0 or more and less than 1"
-            )
+            wanted = "0 or more and less than 1"
+            raise OptionError("TokenCrossentropy", "label_smoothing", label_smoothing, wanted)
         if divisor <= 0:
             raise ValueError(f"TokenCrossentropy: divisor is {divisor}, wanted more than 0")
         self.label_smoothing = label_smoothing

@@ -22,7 +22,7 @@ from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.doubts import Habits
-from bahdanau_tf.translation.graph import TranslationGraph, part
+from bahdanau_tf.translation.graph import TranslationGraph, joined_texts, part
 from bahdanau_tf.translation.protocol import StringTranslator, Work
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
@@ -142,22 +142,8 @@ class Translator(StringTranslator):
         Raises:
             ValueError: There are no translators, or their target vocabularies differ.
         """
-        if not translators:
-            raise ValueError("Translator.ensemble: there are no translators, wanted one or more")
+        texts, sources = joined_texts([member.graph for member in translators])
         first = translators[0]
-        texts: list[Tokenizer] = []
-        sources = []
-        for translator in translators:
-            if translator.target_text.settings() != first.target_text.settings():
-                raise ValueError(
-                    "Translator.ensemble: the target vocabularies or "
-                    "tokenizers differ, wanted one for all"
-                )
-            settings = [text.settings() for text in texts]
-            if translator.source_text.settings() not in settings:
-                texts.append(translator.source_text)
-                settings.append(translator.source_text.settings())
-            sources.append(settings.index(translator.source_text.settings()))
         joined = cls(
             Ensemble([member.model for member in translators], average, sources),
             texts,

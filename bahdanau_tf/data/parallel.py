@@ -223,9 +223,10 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 def check_is_text(flag: str, path: str) -> None:
     """Raises a ValueError if a file is named after a format that holds both sides."""
     if how := OTHERS.get(_ending(path)):
-        raise ValueError(
+        raise Refusal(
+            "fit",
             f"{named(flag)}: {path} is not plain text, wanted one side, one sentence per line; "
-            f"{how.format(named('train_source'), named('dev_source'))}"
+            f"{how.format(named('train_source'), named('dev_source'))}",
         )
 
 
@@ -249,7 +250,7 @@ def write_columns(table: str, model_dir: Path, name: str) -> None:
             open(source, "w", encoding="utf-8", newline="\n") as sources,
             open(target, "w", encoding="utf-8", newline="\n") as targets,
         ):
-            for pair in _rows(table, name):
+            for pair in read_table(table, f"{name}_source"):
                 sources.write(f"{pair[0]}\n")
                 targets.write(f"{pair[1]}\n")
 
@@ -258,27 +259,35 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
     """Raises a ValueError unless `write_columns` has written the columns of this table."""
     written = column_paths(model_dir, name).values()
     if not all(map(os.path.exists, written)):
-        raise ValueError(
+        raise Refusal(
+            "fit",
             f"{named(name + '_source')} is {table}, but the training in {model_dir} began without "
-            "this table; leave it out to resume, or name another folder"
+            "this table; leave it out to resume, or name another folder",
         )
     pairs = zip(*map(read_lines, written), strict=True)
-    if any(a != b for a, b in zip_longest(_rows(table, name), pairs)):
-        raise ValueError(
+    rows = read_table(table, f"{name}_source")
+    if any(a != b for a, b in zip_longest(rows, pairs)):
+        raise Refusal(
+            "fit",
             f"{named(name + '_source')}: {table} has different pairs than when the training "
-            f"in {model_dir} began; use the earlier ones, or name another folder"
+            f"in {model_dir} began; use the earlier ones, or name another folder",
         )
 
 
-def _rows(table: str, name: str) -> Iterator[tuple[str, str]]:
+def read_table(table: str, flag: str) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of a table, of which `flag` is the path; a blank line is a blank pair.
+
+    Raises a ValueError for a line that has not two columns.
+    """
     for number, line in enumerate(read_lines(table), 1):
         cells = line.split("\t") if line.strip() else ["", ""]
         if len(cells) != len(SIDES):
             count = amount(len(cells), "column") if len(cells) > 1 else "no tab"
-            raise ValueError(
-                f"{named(name + '_source')}: {table}, line {number} has {count}, wanted two "
+            raise Refusal(
+                "fit",
+                f"{named(flag)}: {table}, line {number} has {count}, wanted two "
                 "columns, a sentence and its translation with a tab between "
-                f"them{_cut(table, len(cells))}"
+                f"them{_cut(table, len(cells))}",
             )
         yield cells[0].rstrip("\r"), cells[1]
 

@@ -315,10 +315,8 @@ class KerasCell(Cell):
     def __init__(self, cell: keras.layers.Layer, **kwargs: Unpack[weights.KerasOptions]) -> None:
         cell = weights.deserialized(cell)
         if not is_keras_cell(cell):
-            raise ValueError(
-                f"KerasCell: cell is {weights.described(cell)}, wanted a cell of "
-                "keras.layers.RNN whose first state is its output"
-            )
+            wanted = "a cell of keras.layers.RNN whose first state is its output"
+            raise OptionError("KerasCell", "cell", weights.described(cell), wanted)
         kind = type(cell).__name__
         for name in ("dropout", "recurrent_dropout"):
             if rate := getattr(cell, name, 0):

@@ -12,6 +12,7 @@ from bahdanau_tf.layers import recurrent, weights
 from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext, as_attention
 from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.gru import Weights, attention_recurrence, gru_recurrence, previous_states
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         super().__init__(**kwargs)
         name = type(self).__name__
         if step_order not in (orders := self.step_orders):
-            raise ValueError(f"{name}: step_order is {step_order!r}, wanted one of {list(orders)}")
+            raise OptionError(name, "step_order", step_order, f"one of {list(orders)}")
         self.cell = as_cell(name, cell)
         self.attention = as_attention(name, attention)
         self.step_order = step_order
@@ -431,9 +432,8 @@ class ConditionalDecoder(AttentionDecoder):
     ) -> None:
         super().__init__(cell, attention, "conditional", state_dropout, **kwargs)
         if self.attention is None:
-            raise ValueError(
-                "ConditionalDecoder: attention is None, wanted an attention layer or FixedContext"
-            )
+            wanted = "an attention layer or FixedContext"
+            raise OptionError("ConditionalDecoder", "attention", None, wanted)
         self.context_cell = new_cell(self.cell)
 
     def _build_cells(self, embedding_dim: int) -> None:

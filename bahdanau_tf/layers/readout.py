@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers import weights
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import OptionError, size
 from bahdanau_tf.system.tensors import Shape
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Readout(weights.ConfiguredLayer):
             factor_units = size(owner, "factor_units", factor_units)
         unknown = set(terms) - set(TERMS)
         if unknown or not terms:
-            raise ValueError(f"{owner}: terms is {list(terms)}, wanted some of {list(TERMS)}")
+            raise OptionError(owner, "terms", list(terms), f"some of {list(TERMS)}")
         self.vocabulary_size = size(owner, "vocabulary_size", vocabulary_size)
         self.units = units  # None where the width follows from the terms
         self.factor_units = factor_units

@@ -20,7 +20,7 @@ from bahdanau_tf.layers.weights import KerasOptions, accepted, serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.architecture import SIZES, divided, with_options_shown
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import OptionError, size
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -142,10 +142,8 @@ def _attention_class(name: str) -> type[Attention]:
     kind = getattr(layers, name, None)
     kinds = Attention, FixedContext
     if not (isinstance(kind, type) and issubclass(kind, kinds)) or kind is Attention:
-        raise ValueError(
-            f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
-            "package, such as 'GeneralAttention'"
-        )
+        wanted = "a layer or the name of a class of this package, such as 'GeneralAttention'"
+        raise OptionError("RNNSearch", "attention", name, wanted)
     return kind
 
 

@@ -17,7 +17,7 @@ from bahdanau_tf.options.fields import OptionGroup, setting
 from bahdanau_tf.options.model import ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.system.ranges import Range, as_flag, named
+from bahdanau_tf.system.ranges import Range, Refusal, as_flag, named
 
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 PRETRAINED = resources.files("bahdanau_tf").joinpath("pretrained")
@@ -87,7 +87,7 @@ def refuse(user_options: Collection[str], names: Collection[str], where: str) ->
     """
     for name in names:
         if name in user_options:
-            raise ValueError(f"{named(name)} is not used {where}; leave it out")
+            raise Refusal("fit", f"{named(name)} is not used {where}; leave it out")
 
 
 def write_options(
@@ -165,16 +165,18 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
             if KINDS.get(name) is not bool:
                 name = ""
         if name not in KINDS and name not in others:
-            raise ValueError(
+            raise Refusal(
+                "fit",
                 f"{named('model_dir')}: {path}: {flag} is not an option of `train`; "
-                "another version of bahdanau_tf may have written it"
+                "another version of bahdanau_tf may have written it",
             )
         kind = KINDS.get(name, str)
         try:
             values[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
-            raise ValueError(
+            raise Refusal(
+                "fit",
                 f"{named('model_dir')}: {path}: --{name} is {text!r}, "
-                f"wanted a value of type {kind.__name__}"
+                f"wanted a value of type {kind.__name__}",
             ) from error
     return values

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.files import LONGEST_SOURCE
+from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.text.rows import append_end, as_strings, surfaces
 from bahdanau_tf.text.tokenizer import Reading, Tokenizer, Written
 from bahdanau_tf.translation import TranslationGraph
@@ -47,7 +48,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name, least in (("max_source_length", 2), ("max_target_length", 2), ("n_best", 0)):
             if getattr(self, name) < least:
-                raise ValueError(f"Limits: {name} is {getattr(self, name)}, wanted {least} or more")
+                raise OptionError("Limits", name, getattr(self, name), f"{least} or more")
 
 
 class CutReading(NamedTuple):
@@ -264,7 +265,6 @@ def n_best_of(graph: TranslationGraph, limits: Limits) -> int:
     """N of the signature `n_best`; raises ValueError if it is larger than the beam size."""
     beam_size, asked = graph.decoding.beam_size, graph.decoding.n_best
     if limits.n_best > beam_size and not graph.decoding.sampling:
-        raise ValueError(
-            f"Limits: n_best is {limits.n_best}, wanted at most the beam size, {beam_size}"
-        )
+        wanted = f"at most the beam size, {beam_size}"
+        raise OptionError("Limits", "n_best", limits.n_best, wanted)
     return limits.n_best or (asked if asked > 1 else beam_size)

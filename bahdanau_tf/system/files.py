@@ -292,9 +292,9 @@ def check_file(flag: str, path: str | None) -> None:
     if path is None:
         return
     if not os.path.exists(path):
-        raise ValueError(f"{named(flag)}: there is no file {path}")
+        raise Refusal("fit", f"{named(flag)}: there is no file {path}")
     if os.path.isdir(path):
-        raise ValueError(f"{named(flag)}: {path} is a folder, wanted a file")
+        raise Refusal("fit", f"{named(flag)}: {path} is a folder, wanted a file")
 
 
 def check_folder(flag: str, path: str) -> None:
@@ -303,9 +303,9 @@ def check_folder(flag: str, path: str) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir():
-        raise ValueError(f"{named(flag)}: {place} is a file, wanted a folder")
+        raise Refusal("fit", f"{named(flag)}: {place} is a file, wanted a folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"{named(flag)}: no permission to write to {place}")
+        raise Refusal("fit", f"{named(flag)}: no permission to write to {place}")
 
 
 def check_not_in_onnx(name: str, folder: AnyPath) -> None:
@@ -322,7 +322,8 @@ def check_outside_models(flag: str, path: str) -> None:
     place = Path(path).resolve()
     for folder in (place, *place.parents):
         if any((folder / name).is_file() for name in ("translator.json", RUNTIME)):
-            raise ValueError(
+            raise Refusal(
+                "fit",
                 f"{named(flag)}: {folder} holds a saved model, and anything else in it is lost "
-                "when the model is saved again; wanted a folder outside it"
+                "when the model is saved again; wanted a folder outside it",
             )

@@ -24,7 +24,7 @@ from bahdanau_tf.options.choices import (
 )
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Training:
             text, model = TextOptions.of(values), ModelOptions.of(values)
             unused = text.unused() | model.unused() | unused
             if recipe.risk_samples:
-                raise ValueError(
-                    f"{named('risk_samples')} needs {named('init_from')}, a trained model"
+                raise Refusal(
+                    "fit", f"{named('risk_samples')} needs {named('init_from')}, a trained model"
                 )
         else:
             options.refuse(
@@ -101,7 +101,9 @@ class Training:
         for name, where in unused.items():
             options.refuse(self.user_options, [name], f"with {where}")
         if model.share_embeddings and not text.joint:
-            raise ValueError(f"{named('share_embeddings')} needs {named('joint')}, one vocabulary")
+            raise Refusal(
+                "fit", f"{named('share_embeddings')} needs {named('joint')}, one vocabulary"
+            )
         has_dev = "dev_source" in self.user_options or bool(start.dev_pairs)
         if not has_dev and "dev_pairs" not in chosen and "dev_pairs" not in self.recalled:
             where = f"without {named('dev_source')} or {named('dev_pairs')}"
@@ -109,9 +111,10 @@ class Training:
                 where = f"with {named('dev_pairs', 0)}, without a dev text"
             options.refuse(self.user_options, options.OF_DEV_TEXT, where)
         if not has_dev and recipe.schedule == "plateau":
-            raise ValueError(
+            raise Refusal(
+                "fit",
                 f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
-                f"{named('dev_pairs')}"
+                f"{named('dev_pairs')}",
             )
         return text, model, recipe, start
 
@@ -165,19 +168,20 @@ class Training:
             if name not in self.texts and not (name == "train_target" and "train" in tables):
                 alone = self.texts.get("train_source")
                 table = f"; if {alone} is a table of both sides, its name must end in .tsv"
-                raise ValueError(f"{named(name)} is missing{table if alone else ''}")
+                raise Refusal("fit", f"{named(name)} is missing{table if alone else ''}")
         is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
         if not (is_pair or "dev" in tables):
-            raise ValueError(f"{named('dev_source')} and {named('dev_target')} go together")
+            raise Refusal("fit", f"{named('dev_source')} and {named('dev_target')} go together")
         for name, path in self.texts.items():
             self._check_text(name, path)
         if init_from := self.user_options.get("init_from"):
             start, folder = Path(init_from).resolve(), self.model_dir.resolve()
             if start in (folder, folder / "best", folder / "start"):
-                raise ValueError(
+                raise Refusal(
+                    "fit",
                     f"{named('init_from')} is {init_from}, the model of {named('model_dir')} "
                     "itself: leave it out to resume that training, or name another "
-                    f"{named('model_dir')} to start a new one"
+                    f"{named('model_dir')} to start a new one",
                 )
         if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
             options.refuse(self.user_options, ["dev_pairs"], f"with {named('dev_source')}")
@@ -185,17 +189,18 @@ class Training:
             _ = self.chosen(TYPICAL).recipe  # else the options of the folder count
 
     def _check_text(self, name: str, path: str) -> None:
-        """Raises if there is no such file; if a recipe names it, says so."""
+        """Raises unless there is such a file; if a recipe names it, says so."""
         try:
             check_file(name, path)
-            check_regular(path)  # it is read several times
-        except ValueError as error:
+        except Refusal as error:
             if self.recipe_name is None:
                 raise
-            raise ValueError(
-                f"{error}; {named('recipe', self.recipe_name)} uses its own files, in "
-                f"{named('data_dir')}, where you name none"
+            raise Refusal(
+                "fit",
+                f"{error.what}; {named('recipe', self.recipe_name)} uses its own files, in "
+                f"{named('data_dir')}, where you name none",
             ) from error
+        check_regular(path)  # it is read several times
 
     @property
     def tables(self) -> dict[str, str]:
@@ -205,10 +210,11 @@ class Training:
             source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)
             if source is not None and is_table(source):
                 if source == target:
-                    raise ValueError(
+                    raise Refusal(
+                        "fit",
                         f"{named(name + '_target')} is {target}, the same as "
                         f"{named(name + '_source')}; leave {named(name + '_target')} out to read "
-                        "both columns of the table"
+                        "both columns of the table",
                     )
                 if target is None:
                     tables[name] = source
@@ -252,9 +258,10 @@ class Training:
             module = str(recalled.get(part, "")).rpartition(".")[0]
             is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
             if not is_ours and module not in self.modules:
-                raise ValueError(
+                raise Refusal(
+                    "fit",
                     f"{file} has {named(part, recalled[part])}, a class of the module {module}; "
-                    f"if you trust that module, set {named('modules', [module])}"
+                    f"if you trust that module, set {named('modules', [module])}",
                 )
         return replace(self, recalled=recalled)
 

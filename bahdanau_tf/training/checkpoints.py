@@ -16,7 +16,7 @@ import tensorflow as tf
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.evaluation.scores import METRICS, SCORES
 from bahdanau_tf.system.files import reason
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 
 _AGAIN = "Fix that, then run the same command again"
 
@@ -169,6 +169,9 @@ def explain_tensorflow_errors() -> Iterator[None]:
         raise OSError(f"train: {reason(error)}; the last checkpoint is kept. {advice}") from error
 
 
+# Variables of a `State` that checkpoints of earlier versions lack: 0.3.0 kept only the loss and the
+# BLEU of the best model, and the scores of each metric that is added to `METRICS` are new.
+ADDED = [f"best_{name}" for name in SCORES if name not in ("loss", "bleu")]
 _VARIABLE = (tf.Variable, keras.Variable)
 _FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
 
@@ -209,13 +212,14 @@ class Checkpoints:
         except tf.errors.InvalidArgumentError:
             pass  # a variable of another dtype
         except ValueError as error:
-            raise ValueError(
-                f"{named('model_dir')}: {path} is a checkpoint of another model: {error}"
+            raise Refusal(
+                "train", f"{named('model_dir')}: {path} is a checkpoint of another model: {error}"
             ) from error
-        raise ValueError(
+        raise Refusal(
+            "train",
             f"{named('model_dir')}: {path} does not have the variables of this model or "
             "its optimizer: another version of bahdanau_tf wrote it; continue "
-            "with that version, or name another folder"
+            "with that version, or name another folder",
         )
 
     def save(self) -> None:
@@ -262,8 +266,8 @@ def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
     """Whether a checkpoint has each variable, in one place alone.
 
     The variables of an optimizer are numbered. With one more among them, the others would get one
-    another's values; those that have names show it. A variable of a `State` may be newer than the
-    checkpoint: it keeps its initial value.
+    another's values; those that have names show it. A checkpoint may lack what is in `ADDED`, which
+    keeps its initial value.
     """
     saved = tf.train.CheckpointView(path)
     now = tf.train.TrackableView(root)
@@ -280,7 +284,8 @@ def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
                 nodes.append(child)
             elif isinstance(part, _VARIABLE) and part is not restored[child]:
                 return False
-    may_lack = (x for part in restored.values() if isinstance(part, State) for x in part.variables)
+    states = (part for part in restored.values() if isinstance(part, State))
+    may_lack = (getattr(state, name) for state in states for name in ADDED)
     ids = {id(part) for part in (*restored.values(), *may_lack)}
     variables = (part for part in now.descendants() if isinstance(part, _VARIABLE))
     return all(id(part) in ids for part in variables)

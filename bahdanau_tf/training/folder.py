@@ -20,7 +20,7 @@ from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, TextOptions
 from bahdanau_tf.options.training import KINDS, StartOptions
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
@@ -110,7 +110,7 @@ class Change(NamedTuple):
                 f"{folder} holds another model: {self.called} is {before!r} there "
                 f"and {after!r} now; name another folder"
             )
-        return ValueError(f"{named('model_dir')}: {text}")
+        return Refusal("train", f"{named('model_dir')}: {text}")
 
 
 def of_training(
@@ -154,9 +154,10 @@ def write_settings(path: Path, settings: Settings) -> None:
 def read_settings(path: Path) -> dict[str, object]:
     """Reads what `write_settings` wrote; raises ValueError if it is missing, damaged or too new."""
     if not path.is_file():
-        raise ValueError(
+        raise Refusal(
+            "train",
             f"{named('model_dir')}: {path.parent} holds a model, but {path}, "
-            "the file of its settings, is missing; name another folder"
+            "the file of its settings, is missing; name another folder",
         )
     return read_versioned(path, FORMAT_VERSION, named("model_dir"))
 
@@ -176,10 +177,11 @@ def changes(path: Path, settings: Settings) -> Iterator[Change]:
 
 def _completed(before: Settings, now: Settings, path: Path) -> dict[str, object]:
     if unknown := before.keys() - now.keys() - {"format_version"}:
-        raise ValueError(
+        raise Refusal(
+            "train",
             f"{named('model_dir')}: {path} has {', '.join(sorted(unknown))}, which this version of "
             "bahdanau_tf does not know; continue with the version that began the training, or "
-            f"train its model further in another folder, with {named('init_from')}"
+            f"train its model further in another folder, with {named('init_from')}",
         )
     return {name: _DEFAULTS.get(name) for name in now} | dict(before)
 
@@ -223,17 +225,19 @@ def check_begun(training: Training) -> None:
         check_settings(model_dir / TEXT, text)
     path = model_dir / HELD_OUT
     if path.is_file() and (dev_source := training.paths.get("dev_source")):
-        raise ValueError(
+        raise Refusal(
+            "train",
             f"{named('dev_source')} is {dev_source}, but the dev text of {model_dir} was "
             f"held out of its training text; leave {named('dev_source')} and {named('dev_target')} "
-            "out to resume, or name another folder"
+            "out to resume, or name another folder",
         )
     if path.is_file():
         check_settings(path, of_held_out(dev_pairs, training.corpora()[0]))
     elif dev_pairs:
-        raise ValueError(
+        raise Refusal(
+            "train",
             f"{named(DEV_PAIRS)} is {dev_pairs}, but none were held out of the training "
-            f"text of {model_dir}; leave it out to resume, or name another folder"
+            f"text of {model_dir}; leave it out to resume, or name another folder",
         )
 
 
@@ -397,16 +401,18 @@ class ModelFolder:
         # The first is of update 0: one that is half written loses nothing.
         is_first = len(faults) == 1 and faults[0].startswith("ckpt-1:")
         if not (newest or self.best.exists() or is_first) and faults:
-            raise ValueError(
+            raise Refusal(
+                "train",
                 f"{named('model_dir')}: {self.path} has no checkpoint that can be read "
                 f"({'; '.join(faults)}); name another folder, or remove these checkpoints to start "
-                "again"
+                "again",
             )
         if not newest and self.best.exists():
-            raise ValueError(
+            raise Refusal(
+                "train",
                 f"{named('model_dir')}: {self.best} exists, but no checkpoint to resume from "
                 f"({'; '.join(faults) or 'there is none'}); name another folder, for example to "
-                f"train that model further (init_from), or move {self.best} away to start again"
+                f"train that model further (init_from), or move {self.best} away to start again",
             )
         notes = []
         if newest:
@@ -494,9 +500,10 @@ def locked(model_dir: Path) -> Iterator[None]:
     with open(model_dir / LOCK, "a+", encoding="utf-8") as file:
         if takes_lock(file) is False:
             file.seek(0)
-            raise ValueError(
+            raise Refusal(
+                "train",
                 f"{named('model_dir')}: {model_dir} is being trained by process "
-                f"{file.read().strip()}; wait for it, or name another folder"
+                f"{file.read().strip()}; wait for it, or name another folder",
             )
         try:
             file.truncate(0)

@@ -218,11 +218,10 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
             raise OptionError("fit", name, value, wanted)
     recipe, names = keywords["recipe"], training.recipe_names()
     if isinstance(recipe, str) and recipe not in names:
-        raise ValueError(
-            f"fit: recipe is {recipe!r}{did_you_mean(recipe, names)}, wanted one of {names}"
-        )
+        wanted = f"one of {names}{did_you_mean(recipe, names)}"
+        raise OptionError("fit", "recipe", recipe, wanted)
     if keywords["model_dir"] == "":
-        raise ValueError("fit: model_dir is empty, wanted a folder")
+        raise OptionError("fit", "model_dir", "", "a folder")
 
 
 def _asked(

@@ -140,7 +140,7 @@ def train(
     kinds = {"corpus": ParallelCorpus, "dev": ParallelCorpus, "recipe": Recipe}
     for (name, kind), value in zip(kinds.items(), (corpus, dev, recipe), strict=True):
         if not (isinstance(value, kind) or (name == "dev" and value is None)):
-            raise ValueError(f"train: {name} is {value!r}, wanted a {kind.__name__}")
+            raise OptionError("train", name, value, f"a {kind.__name__}")
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
     run = make_run(translator, corpus, dev, recipe, Path(model_dir))
@@ -162,10 +162,8 @@ def check_callbacks(owner: str, callbacks: object) -> None:
     """Raises a ValueError, which begins with the function, unless it has a list of callbacks."""
     kinds = list | tuple, keras.callbacks.Callback
     if not (isinstance(callbacks, kinds[0]) and all(isinstance(x, kinds[1]) for x in callbacks)):
-        raise ValueError(
-            f"{owner}: callbacks is {callbacks!r}, wanted a list of objects of "
-            "keras.callbacks.Callback"
-        )
+        wanted = "a list of objects of keras.callbacks.Callback"
+        raise OptionError(owner, "callbacks", callbacks, wanted)
 
 
 def build_callbacks(

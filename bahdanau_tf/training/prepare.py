@@ -144,9 +144,10 @@ def load(training: Training) -> Translator:
     """
     model_dir = training.model_dir
     if not (model_dir / folder.TEXT).is_file():
-        raise ValueError(
+        raise Refusal(
+            "fit",
             f"{named('model_dir')}: {model_dir} lacks the files that the chief has written, wanted "
-            "a folder that all machines share"
+            "a folder that all machines share",
         )
     keras.utils.set_random_seed(training.recipe.seed)
     if training.start.init_from is not None:
@@ -178,10 +179,10 @@ def load_start(init_from: str) -> Translator:
     try:
         translator = Translator.load(init_from)
     except Refusal as error:
-        raise ValueError(f"{named('init_from')}: {error.what}") from error
+        raise Refusal("fit", f"{named('init_from')}: {error.what}") from error
     if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
-        raise ValueError(
-            f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
+        raise Refusal(
+            "fit", f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
         )
     return translator
 
@@ -195,8 +196,9 @@ def _copy(
     """
     start = training.start
     if training.recipe.sample_subwords and isinstance(trained.source_text, WordTokenizer):
-        raise ValueError(
-            f"{named('sample_subwords')}: {start.init_from} has words, not sub-words; leave it out"
+        raise Refusal(
+            "fit",
+            f"{named('sample_subwords')}: {start.init_from} has words, not sub-words; leave it out",
         )
     if trained.lexicon is not None:
         StatusLine().note(
@@ -206,9 +208,10 @@ def _copy(
     source, target = sides = trained.source_text, trained.target_text
     if start.added_words:
         if not (isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer)):
-            raise ValueError(
+            raise Refusal(
+                "fit",
                 f"{named('added_words')}: {start.init_from} has sub-words, which can write any "
-                "word; leave it out"
+                "word; leave it out",
             )
         source = with_added_words(source, paths[:1], start.added_words)
         target = with_added_words(target, paths[1:], start.added_words)

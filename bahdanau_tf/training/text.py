@@ -20,7 +20,7 @@ from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import UNITS, Facts, Side
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.system.ranges import OptionError, named
+from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language, is_tokenized, script
@@ -243,9 +243,10 @@ def hold_out(
     """
     names = {".".join(name) for name in itertools.product(("train", "dev"), SIDES)}
     if folder.exists() and not (folder.is_dir() and {x.name for x in folder.iterdir()} <= names):
-        raise ValueError(
+        raise Refusal(
+            "fit",
             f"{named('model_dir')}: {folder}, for the dev and training text, exists already; name "
-            f"another folder, or set {named('dev_source')} and {named('dev_target')}"
+            f"another folder, or set {named('dev_source')} and {named('dev_target')}",
         )
     parts = held_out_rows(corpus, keys, pairs, longest)
     with replaced_directory(folder) as new:

@@ -325,6 +325,24 @@ class TranslationGraph(tf.Module):
 PARTS = ("model", "source_texts", "target_text", "decoding", "dictionary", "lexicon")
 
 
+def joined_texts(members: Sequence[TranslationGraph]) -> tuple[list[Tokenizer], list[int]]:
+    """The tokenizers of the sources of an ensemble, each once, and which of them each member has.
+
+    Raises a ValueError if there are no members, or their target tokenizers differ.
+    """
+    if not members:
+        raise Refusal("Translator.ensemble", "there are no translators, wanted one or more")
+    targets = [member.target_text.settings() for member in members]
+    if any(other != targets[0] for other in targets):
+        what = "the target vocabularies or tokenizers differ, wanted one for all"
+        raise Refusal("Translator.ensemble", what)
+    texts = [member.source_texts[0] for member in members]
+    settings = [text.settings() for text in texts]
+    places = [settings.index(own) for own in settings]
+    kept = sorted({*places})
+    return [texts[place] for place in kept], [kept.index(place) for place in places]
+
+
 class Owner(Protocol):
     """An object with a graph."""
 

@@ -115,7 +115,7 @@ def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> Non
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "dev_pairs"),
+        ((["a"], ["b"]), {"dev": (["a"], ["b"]), "dev_pairs": 3}, "fit: dev_pairs"),
         ((["a"], ["b"]), {"tokenize": "soup", "dev_pairs": 1}, "'soup' tokenize"),
         ((["a", ""], ["", "b"]), {}, "fit target 2"),
         (([], []), {}, "fit target 0"),
@@ -197,7 +197,12 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         ({"threads": "2"}, "fit '2' threads"),
         ({"modules": ["absent"]}, "'absent' modules"),
         ({"schedule": "NoSuchDecay"}, "NoSuchDecay class"),
-        ({"dev": ("dev.en", "dev.fr")}, "dev dev.en file"),
+        ({"dev": ("dev.en", "dev.fr")}, "fit: dev dev.en file"),
+        ({"risk_samples": 5}, "fit: risk_samples init_from"),
+        ({"share_embeddings": True, "joint": False}, "fit: share_embeddings joint"),
+        ({"schedule": "plateau", "dev_pairs": 0}, 'fit: schedule="plateau" dev_pairs'),
+        ({"init_from": "absent"}, "fit: init_from absent"),
+        ({"recipe": "papers"}, "fit: recipe 'papers' paper"),
         ({"dev_source": "dev.en"}, "'dev_source' dev="),
         ({"validation_data": 1}, "'validation_data' dev="),
         ({"model_dir": ""}, "fit model_dir folder"),
