@@ -26,6 +26,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands import files, flags as common
+from bahdanau_tf.data.parallel import is_table, read_table
 from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.evaluation.tables import Cell, as_text
@@ -44,8 +45,8 @@ WINDOW = 256  # sentences between two reports of progress
 
 @dataclass(frozen=True)
 class _Files(OptionGroup):
-    source: str | None = option("text to translate")
-    reference: str | None = option("its reference translation", required=True)
+    source: str | None = option("text to translate; FILE.tsv has both columns, with a tab between")
+    reference: str | None = option("its reference translation; required unless --source has it")
     output: str | None = option(f"file for the model's translations; {common.WRITTEN}")
     hypotheses: tuple[str, ...] | None = option(
         "another system's translations, as FILE or NAME=FILE; may be repeated", repeated=True
@@ -75,6 +76,8 @@ def check(flags: absl_flags.FlagValues) -> None:
         names = ",".join(flags.metrics)
         raise ValueError(f"--metrics is {names!r}, wanted some of {', '.join(METRICS)}, each once")
     read = common.check_files(flags, "source", "reference", "dictionary")
+    if not _is_table(flags):
+        common.require(flags, "reference")
     if flags.source is None and not flags.hypotheses:
         raise ValueError("--source (with --model_dir) or --hypotheses is missing")
     if flags.source is None and flags.model_dir:
@@ -84,7 +87,7 @@ def check(flags: absl_flags.FlagValues) -> None:
         check_file("hypotheses", path)
         read.append(("--hypotheses", path))
     common.check_output("output", flags.output, read)
-    if flags.source is not None:
+    if flags.source is not None and flags.reference is not None:
         common.check_apart("--reference", flags.reference, [("--source", flags.source)])
     if _has_model(flags):
         common.check_model(flags, also_in_onnx=True)
@@ -92,6 +95,11 @@ def check(flags: absl_flags.FlagValues) -> None:
         groups = flags.flags_by_module_dict()
         of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
         common.refuse(flags, ["output", *of_model], "without --model_dir")
+
+
+def _is_table(flags: absl_flags.FlagValues) -> bool:
+    """Whether --source has the references, too."""
+    return flags.reference is None and flags.source is not None and is_table(flags.source)
 
 
 def _name_and_path(value: str) -> tuple[str, str]:
@@ -115,11 +123,7 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     files.check_tokenize_flag(flags)
-    references = list(read_lines(flags.reference))
-    sources = []
-    if flags.source is not None:
-        sources = list(read_lines(flags.source))
-        files.check_count("--source", sources, references)
+    sources, references = _texts(flags)
     systems = _read_hypotheses(flags, references)
     translator = files.load_either(flags) if _has_model(flags) else None
     tokenize = files.tokenizer_for(flags, translator, references)
@@ -137,6 +141,18 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.tokenize is None and tokenize == "none":
         files.warn_of_untokenized(systems)
     _print(test)
+
+
+def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str]]:
+    """The sources, none if they are not given, and their references."""
+    if _is_table(flags):
+        pairs = [*read_table(flags.source, "source")]
+        return [source for source, _ in pairs], [reference for _, reference in pairs]
+    references = list(read_lines(flags.reference))
+    sources = [] if flags.source is None else list(read_lines(flags.source))
+    if flags.source is not None:
+        files.check_count("--source", sources, references)
+    return sources, references
 
 
 def _facts(

@@ -239,6 +239,22 @@ def test_copied_numbers_and_names_are_counted(tmp_path, capsys):
     assert [row["numbers"] for row in cells.values()] == ["2", "100.00", "50.00"]
     assert [row["names"] for row in cells.values()] == ["1", "0.00", "0.00"]
     assert not any("copied" in row for row in run(tmp_path, capsys, good))
+    assert main(["evaluate", source, good]) == 2
+    assert "--reference is missing" in capsys.readouterr().err
+
+
+def test_a_table_has_the_references(corpus, tmp_path, capsys):
+    source, both = tmp_path / "source", tmp_path / "both.tsv"
+    pairs = zip(corpus["source"], corpus["reference"], strict=True)
+    both.write_text("".join(f"{x}\t{y}\n" for x, y in pairs))
+    other = f"--hypotheses={tmp_path / 'moses'}"
+    assert main(["evaluate", f"--source={both}", other]) == 0
+    said = capsys.readouterr().out.split("\n")[:-1]
+    assert said == run(tmp_path, capsys, f"--source={source}", other)
+    both.write_text("no column\n" * 60)
+    assert main(["evaluate", f"--source={both}", other]) == 2
+    assert "--source: " in (err := capsys.readouterr().err)
+    assert "line 1 has no tab" in err
 
 
 def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
