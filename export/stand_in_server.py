@@ -211,106 +211,110 @@ def _as_json(array: np.ndarray) -> Any:
 
 
 class RestServer(ThreadingHTTPServer):
-    """Accepts many connections at the same time."""
+    """The REST interface and the playground, for many connections at the same time.
+
+    It listens, but does not answer before `serve_forever`.
+    """
 
     request_queue_size = WAITING
 
+    def __init__(self, model: Any, port: int = 0) -> None:
+        super().__init__((LOOPBACK, port), _Handler)
+        self.model = model
+        self._turns = threading.Semaphore(AT_ONCE)
 
-def rest_server(model: Any, port: int = 0) -> RestServer:
-    """Makes a server of the REST interface and the playground, not started."""
-    turns = threading.Semaphore(AT_ONCE)
+    def predict(self, body: bytes) -> dict[str, Any]:
+        """Answers a predict request, a few at the same time."""
+        with self._turns:
+            return rest_predict(self.model, body)
 
-    def predict(body: bytes) -> dict[str, Any]:
-        with turns:
-            return rest_predict(model, body)
 
-    class Handler(SimpleHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 60  # seconds without a byte
+class _Handler(SimpleHTTPRequestHandler):
+    """Answers the requests of a connection: those of the model, and the files of the playground."""
 
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args, directory=str(PLAYGROUND))
+    server: RestServer
+    protocol_version = "HTTP/1.1"
+    timeout = 60  # seconds without a byte
 
-        def translate_path(self, path: str) -> str:
-            is_of_kit = path.partition("?")[0] == "/playground.js"
-            return str(KIT / "playground.js") if is_of_kit else super().translate_path(path)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args, directory=str(PLAYGROUND))
 
-        def parse_request(self) -> bool:
-            if not super().parse_request():
-                return False
-            host = self.headers.get("Host", LOOPBACK)
-            if OWN_HOST.fullmatch(host):
-                return True
-            self._refuse(421, f"Host is {host!r}, wanted localhost")
+    def translate_path(self, path: str) -> str:
+        is_of_kit = path.partition("?")[0] == "/playground.js"
+        return str(KIT / "playground.js") if is_of_kit else super().translate_path(path)
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
             return False
+        host = self.headers.get("Host", LOOPBACK)
+        if OWN_HOST.fullmatch(host):
+            return True
+        self._refuse(421, f"Host is {host!r}, wanted localhost")
+        return False
 
-        def do_GET(self) -> None:
-            if not self.path.startswith("/v1/"):
-                super().do_GET()
-            elif self.path.endswith("/metadata"):
-                self._answer(model.metadata)
-            else:
-                self._answer(model.status)
+    def do_GET(self) -> None:
+        if not self.path.startswith("/v1/"):
+            super().do_GET()
+        elif self.path.endswith("/metadata"):
+            self._answer(self.server.model.metadata)
+        else:
+            self._answer(self.server.model.status)
 
-        def do_POST(self) -> None:
-            length = self.headers.get("Content-Length")
-            if length is None or "Transfer-Encoding" in self.headers:
-                self._refuse(411, "the request has no Content-Length")
-            elif not re.fullmatch("[0-9]{1,18}", length):
-                self._refuse(400, f"Content-Length is {length!r}")
-            elif int(length) > LARGEST_BODY:
-                self._refuse(413, f"{length} bytes, wanted {LARGEST_BODY} at most")
-            else:
-                self._predict(int(length))
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length")
+        if length is None or "Transfer-Encoding" in self.headers:
+            self._refuse(411, "the request has no Content-Length")
+        elif not re.fullmatch("[0-9]{1,18}", length):
+            self._refuse(400, f"Content-Length is {length!r}")
+        elif int(length) > LARGEST_BODY:
+            self._refuse(413, f"{length} bytes, wanted {LARGEST_BODY} at most")
+        else:
+            self._predict(int(length))
 
-        def _predict(self, length: int) -> None:
-            try:
-                body = self.rfile.read(length)
-            except TimeoutError:
-                self._refuse(408, f"the body stopped for {self.timeout} s")
-                return
-            self._answer(lambda: predict(body))
+    def _predict(self, length: int) -> None:
+        try:
+            body = self.rfile.read(length)
+        except TimeoutError:
+            self._refuse(408, f"the body stopped for {self.timeout} s")
+            return
+        self._answer(lambda: self.server.predict(body))
 
-        def _refuse(self, status: int, message: str) -> None:
-            """Answers without reading the body, and closes the connection."""
-            self.close_connection = True
-            self._send(status, {"error": message})
-            # A client reads no answer before it has sent everything, so up to 1 GiB is read and
-            # dropped.
-            with contextlib.suppress(OSError):
-                self.connection.shutdown(socket.SHUT_WR)
-                for _ in range(1 << 14):
-                    if not self.rfile.read1(1 << 16):
-                        break
+    def _refuse(self, status: int, message: str) -> None:
+        """Answers without reading the body, and closes the connection."""
+        self.close_connection = True
+        self._send(status, {"error": message})
+        # A client reads no answer before it has sent everything, so up to 1 GiB is read and
+        # dropped.
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            for _ in range(1 << 14):
+                if not self.rfile.read1(1 << 16):
+                    break
 
-        def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
-            match, status = PATH.fullmatch(self.path), 200
-            try:
-                if not match:
-                    raise Refused(
-                        INVALID_ARGUMENT, f"Malformed request: {self.command} {self.path}"
-                    )
-                name = match[1]
-                if name != model.name:
-                    raise Refused(NOT_FOUND, f"Could not find any versions of model {name}")
-                reply = call()
-            except Refused as error:
-                reply, status = {"error": str(error)}, HTTP_STATUS[error.code]
-            self._send(status, reply)
+    def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
+        match, status = PATH.fullmatch(self.path), 200
+        try:
+            if not match:
+                raise Refused(INVALID_ARGUMENT, f"Malformed request: {self.command} {self.path}")
+            name = match[1]
+            if name != self.server.model.name:
+                raise Refused(NOT_FOUND, f"Could not find any versions of model {name}")
+            reply = call()
+        except Refused as error:
+            reply, status = {"error": str(error)}, HTTP_STATUS[error.code]
+        self._send(status, reply)
 
-        def _send(self, status: int, reply: dict[str, Any]) -> None:
-            text = json.dumps(reply, ensure_ascii=False)
-            data = text.encode("utf-8", "replace")  # lone surrogates in errors
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def _send(self, status: int, reply: dict[str, Any]) -> None:
+        text = json.dumps(reply, ensure_ascii=False)
+        data = text.encode("utf-8", "replace")  # lone surrogates in errors
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
-        def log_message(self, *args: Any) -> None:
-            """Logs nothing."""
-
-    return RestServer((LOOPBACK, port), Handler)
+    def log_message(self, *args: Any) -> None:
+        """Logs nothing."""
 
 
 def _read_tensor(tensor: Any) -> tf.Tensor:
@@ -368,7 +372,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         parser.error(str(error))
     try:
-        rest = rest_server(model, options.rest_port)
+        rest = RestServer(model, options.rest_port)
     except (OSError, OverflowError) as error:
         parser.error(f"--rest_port is {options.rest_port}: {error}")
     threading.Thread(target=rest.serve_forever, daemon=True).start()

@@ -169,7 +169,7 @@ def serving(server: Any) -> Iterator[str]:
 
 @pytest.fixture
 def rest(model) -> Iterator[str]:
-    with serving(kit("stand_in_server").rest_server(model)) as url:
+    with serving(kit("stand_in_server").RestServer(model)) as url:
         yield url
 
 
@@ -396,7 +396,7 @@ def test_pauses_double_until_the_last_attempt(monkeypatch):
 
 def test_rest_client_verifies_certificates(model, certificate):
     RestClient = kit("rest_client").RestClient
-    server = kit("stand_in_server").rest_server(model)
+    server = kit("stand_in_server").RestServer(model)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -557,9 +557,10 @@ PREDICT = "POST /v1/models/translator:predict"
         (["Host: example.org", "Content-Length: 2"], [b"{}"], 421),
     ],
 )
-def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, status):
-    server = kit("stand_in_server").rest_server(model)
-    server.RequestHandlerClass.timeout = 0.2 if status == 408 else 60
+def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, status, monkeypatch):
+    server = kit("stand_in_server").RestServer(model)
+    if status == 408:
+        monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.2)
     with serving(server) as url:
         answer = raw(url, "\r\n".join([PREDICT, *headers]), body)
         assert answer[0] == status
@@ -1248,7 +1249,7 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
             assert client.translate(texts) == wanted
     finally:
         server.stop(None).wait()
-    with serving(stand_in.rest_server(model)) as url:
+    with serving(stand_in.RestServer(model)) as url:
         assert kit("rest_client").RestClient(url).translate(texts) == wanted
         page.problems.clear()
         page.open(f"{url}/#{urllib.request.quote('The cat sees 😀 猫.')}")
