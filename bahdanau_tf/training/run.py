@@ -19,7 +19,7 @@ from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine, short
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -147,8 +147,8 @@ class Run:
 
 
 def as_score(name: str, score: float) -> str:
-    """A score on the dev set with its title: "loss 2.346", "BLEU 31.25"."""
-    return f"loss {score:.3f}" if name == "loss" else f"{METRICS[name].title} {score:.2f}"
+    """A score on the dev set with its title, as in the table: "loss 2.35", "BLEU 31.25"."""
+    return f"{'loss' if name == 'loss' else METRICS[name].title} {short(score)}"
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -228,10 +228,11 @@ class TrainingResult:
         return self.best.get("bleu", math.nan)
 
     def __str__(self) -> str:
-        best = f"best model: dev BLEU {self.best_bleu:.2f} (greedy, {self.tokenize}, NFC)"
+        bleu = f"dev {as_score('bleu', self.best_bleu)}"
+        best = f"best model: {bleu} (greedy, {self.tokenize}, NFC)"
         if self.monitor != "bleu":
             score = as_score(self.monitor, self.best.get(self.monitor, math.nan))
-            best = f"best model: dev {score}, dev BLEU {self.best_bleu:.2f}"
+            best = f"best model: dev {score}, {bleu}"
         if not self.tokenize:
             best = "no dev set, so the last model is kept as the best"
         elif math.isnan(self.best_bleu):
