@@ -23,7 +23,7 @@ from bahdanau_tf.commands import flags as common
 from bahdanau_tf.commands.files import load_translator
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import LONGEST_SOURCE, RUNTIME, check_folder
+from bahdanau_tf.system.files import LONGEST_SOURCE, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -37,8 +37,7 @@ _SIZE = Range(2, 10**6)
 @dataclass(frozen=True)
 class _Exported(OptionGroup):
     export_dir: str | None = option(
-        "base folder; the model is written to a numbered folder in it, ONNX to the folder itself",
-        required=True,
+        "base folder; each export gets a numbered folder in it", required=True
     )
     format: Literal["savedmodel", "onnx"] = option(
         "for TensorFlow, or for ONNX Runtime", "savedmodel"
@@ -69,14 +68,11 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_folder("export_dir", flags.export_dir)
     common.check_model(flags)
     common.check_files(flags, "dictionary", "compare")
+    common.check_apart_from_models("export_dir", flags.export_dir)
     unused = ["max_target_length", "half_weights"]
-    if not (flags.format == "onnx" and Path(flags.export_dir, RUNTIME).is_file()):
-        common.check_apart_from_models("export_dir", flags.export_dir)  # else it is replaced
     if flags.format == "onnx":
         common.refuse(flags, unused, "with --format=onnx")
         common.from_flags(flags, Decoding).check_without_tensorflow()
-        if flags.compare is not None and not _sentences(flags.compare):
-            raise ValueError(f"--compare: {flags.compare} has no line with words, wanted some")
     else:
         common.refuse(flags, ["int8", "compare"], "without --format=onnx")
 
@@ -84,17 +80,22 @@ def check(flags: absl_flags.FlagValues) -> None:
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns 1 if the export differs from the model."""
     from bahdanau_tf.runtime import export_runtime
-    from bahdanau_tf.serving import Limits, examine, publish, written
+    from bahdanau_tf.serving import Limits, examine, publish, workplace, written
 
     limits = Limits(flags.max_source_length, flags.max_target_length)
+    lines = [] if flags.compare is None else [x for x in read_lines(flags.compare) if x.strip()]
+    if flags.compare is not None and not lines:
+        raise ValueError(f"--compare: {flags.compare} has no line with words, wanted some")
     translator = load_translator(flags)
     if flags.format == "onnx":
         about = translator.card, translator.habits, flags.max_source_length
-        for fact in export_runtime(translator.graph, flags.export_dir, flags.int8, *about):
-            StatusLine().note(fact)
-        if flags.compare is not None:
-            StatusLine().note(_compared(translator, flags.export_dir, flags.compare))
-        print(flags.export_dir)
+        with workplace(Path(flags.export_dir)) as place:
+            folder = place / "model"
+            for fact in export_runtime(translator.graph, folder, flags.int8, *about):
+                StatusLine().note(fact)
+            if lines:
+                StatusLine().note(f"{flags.compare}: {_compared(translator, folder, lines)}")
+            print(publish(folder, flags.export_dir))
         return 0
     if flags.half_weights:
         translator.halve_weights()
@@ -110,16 +111,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 0
 
 
-def _sentences(path: str) -> list[str]:
-    return [line for line in read_lines(path) if line.strip()]
-
-
-def _compared(translator: Translator, folder: str, path: str) -> str:
-    """A sentence about how many lines of a file an export translates as the model does."""
+def _compared(translator: Translator, folder: Path, lines: list[str]) -> str:
+    """How many lines an export translates as the model does."""
     from bahdanau_tf import runtime
 
-    lines = _sentences(path)
     exported = runtime.Translator.load(folder)
     pairs = zip(translator.translate(lines), exported.translate(lines), strict=True)
     equal = sum(own.text == other.text for own, other in pairs)
-    return f"{path}: {equal:,} of {amount(len(lines), 'translation')} equal the model's"
+    return f"{equal:,} of {amount(len(lines), 'translation')} equal the model's"

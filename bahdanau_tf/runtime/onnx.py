@@ -29,8 +29,6 @@ from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model
 from bahdanau_tf.translation.doubts import Habits
 
-_WRITTEN = {f"{name}.onnx" for name in ("encode", "step", "words", "shortlist")}
-_WRITTEN |= {"lexicon.npz", "source", "target", files.RUNTIME, files.CARD}
 # Largest differences of log-probabilities, as a share of the largest one, and of α, which differs
 # more after a hundred words.
 _TOLERANCES = np.array([1e-5, 5e-5])
@@ -67,7 +65,7 @@ def export_runtime(
 
     Args:
         graph: The translator.
-        directory: A new folder, or one that this function wrote.
+        directory: A new or empty folder.
         int8: Whether weights have a byte each.
         card: The translator's card, which is copied.
         habits: The translator's.
@@ -77,23 +75,18 @@ def export_runtime(
         Sentences about the comparison.
 
     Raises:
-        ValueError: Something cannot be written in ONNX, the folder has something else, or the
-            graphs and the model differ.
+        ValueError: Something cannot be written in ONNX, the folder is not empty, or the graphs and
+            the model differ.
         OSError: The folder cannot be written to.
     """
     check_model(graph)
     model: Any = graph.model
     if missing := [x for x in ("onnx", "onnxruntime") if importlib.util.find_spec(x) is None]:
-        raise ValueError(
-            f"--format=onnx needs {' and '.join(missing)}: pip install {' '.join(missing)}"
-        )
+        what = f"ONNX needs {' and '.join(missing)}: pip install {' '.join(missing)}"
+        raise Refusal("export_runtime", what)
     folder = Path(directory)
-    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    if present and (files.RUNTIME not in present or not present <= _WRITTEN):
-        raise ValueError(
-            f"--export_dir is {folder}, which has other files, wanted a new folder, or one "
-            "that --format=onnx wrote, to replace"
-        )
+    if folder.exists() and any(folder.iterdir()):
+        raise Refusal("export_runtime", f"{folder} is not empty, wanted a new folder")
     options = {
         "format_version": 1 if model.copying is None else 2,
         "model": type(model).__name__,
