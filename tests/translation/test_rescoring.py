@@ -340,21 +340,3 @@ def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
         assert run(*files, *flags).startswith(best)
         is_found = "= 100.00" in capsys.readouterr().err
         assert is_found == bool(flags)
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--source=s", "--dev_source=d"], "--dev_input, --dev_reference"),
-        (
-            ["--source=s", "--weight=0.1", "--dev_source=d", "--dev_input=d", "--dev_reference=d"],
-            "--weight and --dev_source",
-        ),
-    ],
-)
-def test_bad_combinations_of_flags_are_refused(run, flags, said):
-    refused(lambda: run(*flags), said)
-
-
-def test_a_weight_above_1_is_refused(run):
-    refused(lambda: run("--weight=1.5"), "weight is 1.5")
