@@ -9,7 +9,7 @@ import enum
 import re
 from dataclasses import dataclass, replace
 
-RULES = 2  # version of the rules; a saved tokenizer keeps its own
+RULES = 2  # version of the rules, which a saved tokenizer names
 
 
 class Apostrophe(enum.Enum):
@@ -23,9 +23,9 @@ class Apostrophe(enum.Enum):
 def _close(closing: str, opening: str, *pairs: str) -> str:
     """A pattern of pairs of words without a space between them.
 
-    There is none before `closing` words, after `opening` ones, and in other `pairs`.
+    There is none before `closing` words, after `opening` ones, at a slash, and in other `pairs`.
     """
-    return "|".join([rf".*\n(?:{closing})", rf"(?:{opening})\n.*", *pairs])
+    return "|".join([rf".*\n(?:{closing}|/)", rf"(?:{opening}|/)\n.*", *pairs])
 
 
 _CLOSING = r"[.,;:!?%)\]}»”’…、。」』）！？]|\.\.+"
@@ -40,19 +40,26 @@ class Language:
     apostrophe: Apostrophe = Apostrophe.AROUND  # where one between two letters is split
     abbreviations: str = _INITIALS  # words that keep their full stop, separated by spaces
     numbering: str = ""  # words that keep their full stop before a number
-    close: str = _close(_CLOSING, _OPENING)  # pairs of words with no space between them
+    close: str = _close(_CLOSING, _OPENING + "|[„‚]")  # pairs of words with no space between them
     no_break: str = ""  # pairs whose space should not break the line
     scripts: bool = False  # whether a change of script ends a word
-    # Quotation marks that both open and close. If empty, only the straight mark does, alternately
-    # in a line.
-    quotes: str = ""
+    quotes: str = '"'  # quotation marks that both open and close
     suffixes: str = ""  # words without a space after such a closing mark
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
 
-# Version 1 of the rules, for tokenizers saved before version 2.
-_FIRST = {
+# „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
+_GERMAN = Language(close=_close(r"[.,;:!?%)\]}“”‘…]|\.\.+", r"[(\[{„‚$£€#]"), quotes='["»«]')
+
+# Korean particles and endings that follow a bracket or a foreign word directly.
+_PARTICLES = (
+    "[은는이가을를의에와과로도만인란들고며씩측]|(?:으로|에게|에서|까지|부터|처럼|보다)[는도의]?|"
+    "에[는도]|[와과]의|으?로[는도서]|이?(?:라|란|며|다|었|였).*|인|일|들[은이을의].*"
+)
+
+
+LANGUAGES = {
     "en": Language(
         apostrophe=Apostrophe.BEFORE,
         abbreviations=_INITIALS + " Mr Mrs Ms Messrs Dr Prof Rev Hon St Gen Col Capt Lt Sgt Gov Sen"
@@ -73,49 +80,15 @@ _FIRST = {
     ),
     "ko": Language(
         close=_close(
-            _CLOSING, _OPENING, r".*\p{Hangul}\n[(（]", r".*[\pN\p{Latin}%)）’”」』]\n\p{Hangul}.*"
-        ),
-        scripts=True,
-    ),
-}
-
-
-_STRAIGHT = '"'
-_SLASH = r".*\n/|/\n.*"
-_GENERAL = Language(close=_close(_CLOSING, _OPENING + "|[„‚]", _SLASH), quotes=_STRAIGHT)
-# „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
-_GERMAN = Language(
-    close=_close(r"[.,;:!?%)\]}“”‘…]|\.\.+", r"[(\[{„‚$£€#]", _SLASH), quotes='["»«]'
-)
-
-# Korean particles and endings that follow a bracket or a foreign word directly.
-_PARTICLES = (
-    "[은는이가을를의에와과로도만인란들고며씩측]|(?:으로|에게|에서|까지|부터|처럼|보다)[는도의]?|"
-    "에[는도]|[와과]의|으?로[는도서]|이?(?:라|란|며|다|었|였).*|인|일|들[은이을의].*"
-)
-
-
-def _second(code: str) -> Language:
-    close = f"{_FIRST[code].close}|{_SLASH}"
-    return replace(_FIRST[code], close=close, quotes=_STRAIGHT)
-
-
-LANGUAGES = {
-    "en": _second("en"),
-    "fr": _second("fr"),
-    "it": _second("it"),
-    "ja": _second("ja"),
-    "ko": replace(
-        _second("ko"),
-        close=_close(
-            _CLOSING + "|[/~]",
-            _OPENING + "|[/~]",
+            _CLOSING + "|~",
+            _OPENING + "|~",
             r".*\p{Hangul}\n[(（]",
             r".*[\pN%]\n\p{Hangul}.*",
             rf".*[\p{{Latin}})）’”」』]\n(?:{_PARTICLES})",
             r".*[\p{Hangul}\p{Latin}]\n\p{Han}",
             r".*\p{Han}\n\p{Hangul}.*",
         ),
+        scripts=True,
         suffixes=_PARTICLES,
     ),
     "de": replace(
@@ -125,26 +98,22 @@ LANGUAGES = {
         " Bd Hrsg Jh Mio Mrd Tel Jan Feb Aug Sept Okt Nov Dez",
     ),
     **dict.fromkeys(("cs", "hr", "sk", "sl"), _GERMAN),
-    "es": replace(_GENERAL, abbreviations=_INITIALS + " Sr Sra Srta Dr Dra D Dña Ud Uds etc pág"),
-    "pt": replace(_GENERAL, abbreviations=_INITIALS + " Sr Sra Srta Dr Dra Exmo Exma etc pág"),
+    "es": Language(abbreviations=_INITIALS + " Sr Sra Srta Dr Dra D Dña Ud Uds etc pág"),
+    "pt": Language(abbreviations=_INITIALS + " Sr Sra Srta Dr Dra Exmo Exma etc pág"),
     # ”Ord” and »Ord».
     **dict.fromkeys(
-        ("fi", "sv"),
-        Language(close=_close(re.sub("[”»]", "", _CLOSING), _OPENING, _SLASH), quotes='["”»]'),
+        ("fi", "sv"), Language(close=_close(re.sub("[”»]", "", _CLOSING), _OPENING), quotes='["”»]')
     ),
     # »Ord« in books, «Ord» in Norway.
     **dict.fromkeys(
         ("da", "nb", "nn", "no"),
         Language(
-            close=_close(_CLOSING.replace("»", ""), _OPENING.replace("«", "„"), _SLASH),
-            quotes='["»«]',
+            close=_close(_CLOSING.replace("»", ""), _OPENING.replace("«", "„")), quotes='["»«]'
         ),
     ),
 }
 
 
-def language(code: str, rules: int = RULES) -> Language:
-    """The rules of an ISO 639-1 code, version 1 or 2; general ones if it is not listed."""
-    if rules == 1:
-        return _FIRST.get(code, Language())
-    return LANGUAGES.get(code, _GENERAL)
+def language(code: str) -> Language:
+    """The rules of an ISO 639-1 code; general ones if it is not listed."""
+    return LANGUAGES.get(code, Language())

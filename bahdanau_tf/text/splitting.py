@@ -105,17 +105,16 @@ def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
 
 
 @functools.lru_cache(maxsize=4)
-def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
+def _pages(form: NormalForm) -> tuple[np.ndarray, np.ndarray]:
     """A page number for each 256 characters, and the distinct pages.
 
-    Invisible characters are `Kind.INVISIBLE` or `Kind.SYMBOL`.
+    Invisible characters are `Kind.INVISIBLE`.
     """
     # Outside these two ranges no character is assigned (Unicode 17).
     kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
     for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
         kinds[code] = _kind_of_normal_form(chr(code), form)
-    if invisible:
-        kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
+    kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
     numbers: dict[bytes, int] = {}  # of the pages; faster than np.unique
     page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in kinds.reshape(-1, 256)]
     pages = np.frombuffer(b"".join(numbers), kinds.dtype).reshape(-1, 256)
@@ -169,15 +168,14 @@ class Words(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[[tf.Tensor], Words]:
+def splitter(form: NormalForm, language: Language) -> Callable[[tf.Tensor], Words]:
     """`split` of string [B] as a graph, which is traced once, since it is large.
 
-    The words will be converted to the normal form, if any; `invisible` says whether invisible
-    characters are removed.
+    The words will be converted to the normal form, if any.
     """
     # A tf.function would be traced again in every loop that calls it.
     with tf.init_scope():
-        tables = [tf.constant(table) for table in _pages(form, invisible)]
+        tables = [tf.constant(table) for table in _pages(form)]
         # Of its own, as it is the same for all languages.
         read = tf.function(lambda strings: read_characters(strings, *tables), autograph=False)
 
@@ -355,8 +353,6 @@ class Quotes(NamedTuple):
         A mark opens after a space, a bracket or the start of its row. `close` says where the rule
         puts no space before a word, apart from quotation marks.
         """
-        if not rules.quotes:
-            return cls._by_turns(words, rows)
         is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         opens = must_open | tf.gather(spaces, places)
@@ -378,8 +374,6 @@ class Quotes(NamedTuple):
 
         The sign of a `joined` word forbids a space before it, that of an `apart` one demands it.
         """
-        if not rules.quotes:
-            return cls._by_turns(words, rows)
         is_mark = tf.strings.regex_full_match(words, rules.quotes)
         places, must_open, must_close, new_row = _at(is_mark, close, rows)
         joined, apart = tf.gather(joined, places), tf.gather(apart, places)
@@ -391,15 +385,6 @@ class Quotes(NamedTuple):
         last = tf.gather(tf.where(settled)[:, 0], last)
         opens = tf.gather(opens, last) == ((number - last) % 2 == 0)
         opens = _placed(opens, places, is_mark)
-        return cls(is_mark, opens, opens)
-
-    @classmethod
-    def _by_turns(cls, words: tf.Tensor, rows: tf.Tensor) -> Quotes:
-        """Version 1 of the rules: straight marks open and close in turn."""
-        is_mark = words == '"'
-        count = tf.cumsum(tf.cast(is_mark, tf.int32), exclusive=True)
-        count -= tf.gather(tf.math.segment_min(count, rows), rows)
-        opens = is_mark & (count % 2 == 0)
         return cls(is_mark, opens, opens)
 
 

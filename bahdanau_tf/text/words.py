@@ -117,7 +117,7 @@ class WordTokenizer(Tokenizer):
         no_break: Whether `detokenize` writes no-break spaces (U+00A0) where the language has them,
             in French before ! ? : ; and inside « »; if not, plain spaces.
         true_case: Whether a line in all capitals is read as an ordinary sentence, see `true_cased`.
-        rules: Version of the languages' rules: 2, or 1 as in tokenizers saved before version 2.
+        rules: Version of the languages' rules, 2.
 
     Raises:
         ValueError: `normalization` or `rules` has another value.
@@ -155,11 +155,10 @@ class WordTokenizer(Tokenizer):
             raise Refusal(
                 "WordTokenizer", f"normalization={normalization!r}, wanted one of {_NORMAL_FORMS}."
             )
-        if rules not in (1, RULES):
+        if rules != RULES:
             raise Refusal(
                 "WordTokenizer",
-                f"rules={rules!r}, wanted 1 or {RULES}; other "
-                "rules may be those of a newer bahdanau_tf.",
+                f"rules={rules!r}, wanted {RULES}; others may be those of a newer bahdanau_tf.",
             )
         if normalization:
             tensorflow_text("WordTokenizer with a normal form")
@@ -175,8 +174,8 @@ class WordTokenizer(Tokenizer):
         self.pad_id = vocabulary.pad_id
         self.unk_id = vocabulary.unk_id
         self.eos_id = vocabulary.eos_id
-        self._rules = rules_of(language, rules)
-        self._split = splitting.splitter(normalization, rules > 1, self._rules)
+        self._rules = rules_of(language)
+        self._split = splitting.splitter(normalization, self._rules)
 
     @classmethod
     def train(
@@ -268,7 +267,6 @@ class WordTokenizer(Tokenizer):
         cls, directory: str | os.PathLike[str], checksum: str, config: dict[str, Any]
     ) -> WordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
-        config = {"rules": 1, **config}  # version 1 is not written down
         return cls(Vocabulary.load(Path(directory, cls.FILE), checksum), **config)
 
     def _words(self, strings: tf.Tensor) -> splitting.Words:
