@@ -557,7 +557,7 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
         (({}, 7, "signal", 0.01, 0.0), "no dev set|last model|no updates"),
         (
             ({"loss": 2.3456, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"),
-            "loss 2.346|BLEU 12.30",
+            "loss 2.35|BLEU 12.30",
         ),
     ],
 )
