@@ -22,6 +22,7 @@ from bahdanau_tf.data import ParallelCorpus as ParallelCorpus
 from bahdanau_tf.data.dataset import make_dataset as make_dataset
 from bahdanau_tf.layers import (
     Attention as Attention,
+    AttentionCell as AttentionCell,
     AttentionDecoder as AttentionDecoder,
     BackwardBridge as BackwardBridge,
     BahdanauAttention as BahdanauAttention,

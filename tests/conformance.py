@@ -150,6 +150,15 @@ def call_copying(layer: Any, features: Any, energies: Any, source: Any, target: 
 MODEL = {"units": N, "embedding_dim": M}
 
 CASES: dict[str, Case] = {
+    "AttentionCell": Case(
+        lambda: layers.AttentionCell(
+            layers.GRUCell(N), layers.BahdanauAttention(5), attention_layer_size=6
+        ),
+        lambda size: (unmasked(size, M), encoded(size)),
+        call=lambda layer, x, h: keras.layers.RNN(layer, return_sequences=True)(
+            x, initial_state=layer.initial_state(h)
+        ),
+    ),
     "AttentionDecoder": Case(
         lambda: layers.AttentionDecoder(layers.GRUCell(N), layers.BahdanauAttention(5)),
         decoder_inputs,

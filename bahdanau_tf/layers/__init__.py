@@ -8,6 +8,7 @@ from bahdanau_tf.layers.attention import (
     GeneralAttention as GeneralAttention,
     Memory as Memory,
 )
+from bahdanau_tf.layers.attention_cell import AttentionCell as AttentionCell
 from bahdanau_tf.layers.bridge import (
     BackwardBridge as BackwardBridge,
     Bridge as Bridge,

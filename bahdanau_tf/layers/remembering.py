@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.attention import Attention, BahdanauAttention, Memory, as_attention, exact
@@ -69,7 +70,7 @@ class LocationAttention(BahdanauAttention):
 
     def initial_state(self, memory: Memory) -> tf.Tensor:
         """α_0 = 0."""
-        return exact(tf.zeros_like(memory.annotations[..., 0]))
+        return ops.zeros_like(_exact_column(memory))
 
     def energies(self, query: tf.Tensor, keys: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
         """e_ij, given α_{i-1}."""
@@ -154,8 +155,8 @@ class MonotonicAttention(Attention):
 
     def initial_state(self, memory: Memory) -> tf.Tensor:
         """α_0: all at the first word."""
-        ones = exact(tf.ones_like(memory.annotations[..., 0]))
-        return tf.cast(tf.cumsum(ones, 1) == 1, ones.dtype)
+        ones = ops.ones_like(_exact_column(memory))
+        return ops.cast(ops.equal(ops.cumsum(ones, 1), 1), ones.dtype)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The keys of the score."""
@@ -174,3 +175,9 @@ class MonotonicAttention(Attention):
         reached = passed + tf.math.cumulative_logsumexp(before - passed, -1)
         alignment = tf.sigmoid(energies) * tf.exp(reached)
         return alignment, alignment
+
+
+def _exact_column(memory: Memory) -> tf.Tensor:
+    """[B, T_x] in the dtype of α; also for an input of a functional model."""
+    column = memory.annotations[..., 0]
+    return ops.cast(column, keras.backend.result_type(column.dtype, "float32"))
