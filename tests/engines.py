@@ -16,6 +16,7 @@ from oracle import randomized
 from toys import ENGLISH, english, french, toy_model, toy_translator
 
 from bahdanau_tf import (
+    BahdanauAttention,
     Decoding,
     Dictionary,
     Lexicon,
@@ -87,7 +88,9 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "appendix": lambda: subwords(
         REVERSED, step_order="appendix", factored_output=False, copying="follow"
     ),
-    "main-text": lambda: subwords(target=REVERSED, step_order="main-text"),
+    "main-text": lambda: subwords(
+        target=REVERSED, step_order="main-text", attention=BahdanauAttention(7, normalize=True)
+    ),
     "conditional": lambda: subwords(
         step_order="conditional", maxout_units=5, copying="hint", **TIED
     ),

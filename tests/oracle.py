@@ -111,6 +111,8 @@ def additive_parameters(attention: Any) -> dict[str, np.ndarray]:
         "U_a": array(keys.kernel),
         "v_a": array(attention.energy.kernel),
     }
+    if attention.normalize:
+        p["v_a"] = array(attention.gain) * p["v_a"] / np.sqrt((p["v_a"] ** 2).sum())
     return p | ({"b_a": array(keys.bias)} if keys.use_bias else {})
 
 

@@ -267,7 +267,10 @@ class BahdanauAttention(Attention):
         units: n', size of the alignment model.
         use_bias: Whether to add b_a inside the tanh (the paper has none).
         kernel_initializer: Initializer of W_a and U_a.
-        energy_initializer: Initializer of v_a.
+        energy_initializer: Initializer of v_a; None for zeros, or Glorot's uniform one if
+            `normalize`.
+        normalize: Whether v_a is g v / |v| with a learned g, first √(1 / n'), and b_a is added
+            (Salimans and Kingma 2016, arXiv 1602.07868).
 
     Call arguments: see `Attention`.
 
@@ -296,7 +299,8 @@ class BahdanauAttention(Attention):
         units: int,
         use_bias: bool = False,
         kernel_initializer: weights.Initializer = None,
-        energy_initializer: weights.Initializer = "zeros",
+        energy_initializer: weights.Initializer = None,
+        normalize: bool = False,
         **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
@@ -305,7 +309,9 @@ class BahdanauAttention(Attention):
         self.kernel_initializer = weights.fresh(
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
         )
-        self.energy_initializer = weights.fresh(energy_initializer)
+        start = energy_initializer or ("glorot_uniform" if normalize else "zeros")
+        self.energy_initializer = weights.fresh(start)
+        self.normalize = normalize
 
         def projection(
             name: str, units: int, initializer: weights.Initializer, use_bias: bool = False
@@ -317,14 +323,26 @@ class BahdanauAttention(Attention):
         self.query_projection = projection("query_projection", units, self.kernel_initializer)
         # A functional model may have several attentions, so the name of the keys is not fixed.
         keys = f"{self.name}_keys"
-        self.key_projection = projection(keys, units, self.kernel_initializer, use_bias)
+        has_bias = use_bias or normalize
+        self.key_projection = projection(keys, units, self.kernel_initializer, has_bias)
         self.energy = projection("energy", 1, self.energy_initializer)
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         weights.build_once(self.query_projection, tuple(query_shape))
         weights.build_once(self.energy, (None, self.units))
+        if self.normalize:
+            start = keras.initializers.Constant(self.units**-0.5)
+            self.gain = self.new_weight("gain", (), start)
         self.build_keys(self.key_projection, memory_shape)
         weights.stay_frozen(self)
+
+    @property
+    def energy_kernel(self) -> weights.Weight:
+        """v_a, [n', 1]."""
+        v = self.energy.kernel
+        if not self.normalize:
+            return v
+        return tf.cast(self.gain, v.dtype) * tf.math.l2_normalize(tf.convert_to_tensor(v))
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
@@ -336,7 +354,7 @@ class BahdanauAttention(Attention):
         projected = weights.linear(weights.as_rows(query), self.query_projection.kernel)
         projected = weights.reshaped(projected, query, 1, self.units)
         hidden = tf.tanh(projected + (keys[:, None] if is_shared else keys))
-        energies = weights.linear(weights.as_rows(hidden), self.energy.kernel)
+        energies = weights.linear(weights.as_rows(hidden), self.energy_kernel)
         if query.shape[1] is None or not is_shared:
             return weights.reshaped(energies, hidden)
         sizes = tf.shape(keys)  # which a loop over steps does not change

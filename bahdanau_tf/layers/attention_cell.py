@@ -93,7 +93,7 @@ class AttentionCell(weights.ConfiguredLayer):
             )
         self.cell_input_fn: CellInput | None = weights.deserialized(cell_input_fn)
         self.output_attention = output_attention
-        self.context_size: int | None = None
+        self.context_size = 0  # while the annotations are unknown
         self._cells = len(self._cell_sizes)
 
     @property
@@ -103,7 +103,7 @@ class AttentionCell(weights.ConfiguredLayer):
     @property
     def attention_size(self) -> int:
         """a, the width of a_i; 0 while the annotations are unknown."""
-        return self.attention_layer_size or self.context_size or 0
+        return self.attention_layer_size or self.context_size
 
     @property
     def state_size(self) -> list[int]:
@@ -176,7 +176,7 @@ class AttentionCell(weights.ConfiguredLayer):
         )
 
     def _build_attention(self, annotations_shape: Shape) -> None:
-        self.context_size = annotations_shape[-1]
+        self.context_size = int(annotations_shape[-1])
         shapes = (annotations_shape, (), ())
         weights.build_once(self.attention, (None, self.cell.units), shapes)
         if self.attention_layer is not None:
@@ -184,7 +184,7 @@ class AttentionCell(weights.ConfiguredLayer):
             weights.build_once(self.attention_layer, (None, width))
 
     def build(self, input_shape: Shape) -> None:
-        if self.context_size is None:
+        if not self.context_size:
             self.get_initial_state(0)
         width = input_shape[-1] + self.attention_size
         if self.cell_input_fn is not None:

@@ -256,7 +256,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
         attention = cast("BahdanauAttention", self.attention)  # see `call`
-        kernels = (attention.query_projection.kernel, attention.energy.kernel, *self._kernels())
+        kernels = (attention.query_projection.kernel, attention.energy_kernel, *self._kernels())
         unrolled = attention_recurrence(
             self.cell.project(recurrent.time_major(embedded)),
             states[0],

@@ -37,7 +37,7 @@ class LocationAttention(BahdanauAttention):
         kernel_size: r.
         use_bias: Whether to add b.
         kernel_initializer: Initializer of W and V; that of U and F is N(0, 0.01²).
-        energy_initializer: Initializer of w.
+        energy_initializer, normalize: As in `BahdanauAttention`, for w.
 
     Call arguments, masking and returns: see `BahdanauAttention`. The state of `step` is α_{i-1},
     float32 [B, T_x] or [B, K, T_x] (float64 in a float64 model); a call is a first step.
@@ -55,10 +55,12 @@ class LocationAttention(BahdanauAttention):
         kernel_size: int = 11,
         use_bias: bool = True,
         kernel_initializer: weights.Initializer = None,
-        energy_initializer: weights.Initializer = "zeros",
+        energy_initializer: weights.Initializer = None,
+        normalize: bool = False,
         **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
-        super().__init__(units, use_bias, kernel_initializer, energy_initializer, **kwargs)
+        own = use_bias, kernel_initializer, energy_initializer, normalize
+        super().__init__(units, *own, **kwargs)
         self.filters = size("LocationAttention", "filters", filters)
         self.kernel_size = size("LocationAttention", "kernel_size", kernel_size)
 

@@ -319,7 +319,7 @@ def write_step(model: Any, path: Path, int8: bool) -> None:
         query = graph.product(query, values_of(attention.query_projection.kernel))
         two = graph.whole(2)
         hidden = graph.add("Tanh", graph.add("Add", graph.add("Unsqueeze", query, two), keys))
-        energy = graph.constant(values_of(attention.energy.kernel))
+        energy = graph.constant(values_of(attention.energy_kernel))
         last = graph.whole(3)
         energies = graph.add("Squeeze", graph.add("MatMul", hidden, energy), last)
         weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)

@@ -122,7 +122,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
             arrays.add(f"{name}.scales", scales)
         arrays.add(name, rows)
         arrays.add(f"{name}.bias", np.zeros(len(rows), np.float32) if bias is None else bias)
-    arrays.add("energy", values_of(model.decoder.attention.energy.kernel))
+    arrays.add("energy", values_of(model.decoder.attention.energy_kernel))
     if lexicon is not None:
         arrays.add("lexicon", lexicon.words)
     if (copying := model.copying) is not None:

@@ -217,6 +217,7 @@ def test_encoders_equal_the_reference(kind, make_cell, depth, residual):
 
 SCORES = {
     "additive": layers.BahdanauAttention(7),
+    "normalized": layers.BahdanauAttention(7, normalize=True),
     **{
         owner.__name__: CASES[owner.__name__].make()
         for owner in ATTENTIONS

@@ -90,6 +90,7 @@ VARIANTS = {
     "tied-full": partial(search, tie_embeddings=True, factored_output=False, maxout_units=M),
     "no-embedding-bias": partial(search, embedding_bias=False),
     "attention-bias": lambda: search(attention=layers.BahdanauAttention(5, use_bias=True)),
+    "attention-normalized": lambda: search(attention=layers.BahdanauAttention(5, normalize=True)),
     "general": lambda: search(attention=layers.GeneralAttention()),
     "location": lambda: search(attention="LocationAttention"),
     "monotonic": lambda: search(attention="MonotonicAttention"),
