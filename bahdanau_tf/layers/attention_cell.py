@@ -183,7 +183,7 @@ class AttentionCell(weights.ConfiguredLayer):
             width = self.cell.units + self.context_size
             weights.build_once(self.attention_layer, (None, width))
 
-    def build(self, input_shape: Shape) -> None:
+    def build(self, input_shape: tuple[int | None, int]) -> None:
         if not self.context_size:
             self.get_initial_state(0)
         width = input_shape[-1] + self.attention_size
