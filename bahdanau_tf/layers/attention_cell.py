@@ -14,7 +14,6 @@ from bahdanau_tf.layers.attention import Attention, Memory, as_attention
 from bahdanau_tf.layers.cells import as_cell
 from bahdanau_tf.layers.recurrent import Encoded
 from bahdanau_tf.system.ranges import OptionError, Refusal, size
-from bahdanau_tf.system.tensors import Shape
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -175,8 +174,8 @@ class AttentionCell(weights.ConfiguredLayer):
             "initial_state=cell.initial_state(encoded))",
         )
 
-    def _build_attention(self, annotations_shape: Shape) -> None:
-        self.context_size = int(annotations_shape[-1])
+    def _build_attention(self, annotations_shape: tuple[int | None, int | None, int]) -> None:
+        self.context_size = annotations_shape[-1]
         shapes = (annotations_shape, (), ())
         weights.build_once(self.attention, (None, self.cell.units), shapes)
         if self.attention_layer is not None:
