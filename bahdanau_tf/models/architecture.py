@@ -53,7 +53,7 @@ class Architecture:
             1608.05859).
         copying: "off"; "follow" for words of the source as next words, see `Copying`; "hint" if its
             marks are also a term of the readout, which then needs a hidden layer.
-        embedding_bias: Whether embeddings have a bias, as in the original code.
+        embedding_bias: Whether embeddings have a bias, as in the original code, unlike the paper.
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations, before keys, contexts and s_0 are
             computed.
@@ -226,8 +226,8 @@ def _textbook_attention(make_cell: Callable[..., RecurrentCell]) -> Callable[...
     return partial(_textbook, make_cell, BidirectionalEncoder, ZeroBridge)
 
 
-# Name -> class, and a function from the overrides to all arguments. The presets -30 and -50 are
-# the same model; the papers trained them on sentences of up to 30 and 50 words.
+# Name -> class, and a function from the overrides to all arguments. Those that begin alike
+# are the same model; the paper trained them on sentences of up to 30 or 50 words.
 _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
     "gru-attention": ("RNNSearch", _textbook_attention(partial(GRUCell, use_gate_bias=True))),
     "rnn-attention": ("RNNSearch", _textbook_attention(TanhCell)),
@@ -236,6 +236,7 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
     "rnnencdec-50": ("RNNEncDec", _paper),
     "rnnsearch-30": ("RNNSearch", _paper),
     "rnnsearch-50": ("RNNSearch", _paper),
+    "rnnsearch-50-star": ("RNNSearch", _paper),
     "sutskever-2014": (
         "Seq2SeqLSTM",
         partial(dict, source_vocabulary_size=160_000, target_vocabulary_size=80_000),

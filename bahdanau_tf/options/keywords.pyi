@@ -59,6 +59,7 @@ class FitOptions(TypedDict, total=False):
     initialization: Literal["paper", "glorot"]
     share_embeddings: bool
     copying: Literal["off", "follow", "hint"]
+    embedding_bias: bool
     optimizer: Literal["adadelta", "adam", "sgd"]
     learning_rate: float | None
     schedule: str

@@ -122,6 +122,8 @@ class ModelOptions(OptionGroup):
             seq2seq-lstm).
         copying: "off"; "follow" for words of the source as next words, which carries over names and
             numbers; "hint" if the readout also knows where copied words end (rnnsearch).
+        embedding_bias: Whether embeddings have a bias, as in the original code but not in the paper
+            (not for seq2seq-lstm).
 
     Raises:
         ValueError: A value is out of range, or options contradict each other.
@@ -147,6 +149,7 @@ class ModelOptions(OptionGroup):
     initialization: Literal["paper", "glorot"] = setting("paper", used_if=_RNN)
     share_embeddings: bool = setting(False, used_if=_RNN)
     copying: Literal["off", "follow", "hint"] = setting("off", used_if=_SEARCH)
+    embedding_bias: bool = setting(True, used_if=_RNN)
 
     def __post_init__(self) -> None:
         super().__post_init__()

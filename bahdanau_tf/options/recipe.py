@@ -271,8 +271,9 @@ class Recipe(OptionGroup):
 
         Args:
             name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or "rnnencdec-50": appendix B.2,
-                with sentences of up to 30 or 50 words. RNNencdec-30 sorts 10 batches together, not
-                20, as its code does. "sutskever-2014": SGD, section 3.4 of that paper, with
+                with sentences of up to 30 or 50 words and the epochs of Table 2. RNNencdec-30 sorts
+                10 batches together, not 20, as its code does. "rnnsearch-50-star": until the dev
+                text stops improving. "sutskever-2014": SGD, section 3.4 of that paper, with
                 sentences of any length.
 
         Raises:
@@ -311,10 +312,11 @@ class Recipe(OptionGroup):
 
 
 _PRESETS = {
-    "rnnsearch-30": Recipe(max_length=30),
-    "rnnsearch-50": Recipe(max_length=50),
-    "rnnencdec-30": Recipe(max_length=30, pool_batches=10),
-    "rnnencdec-50": Recipe(max_length=50),
+    "rnnsearch-30": Recipe(max_length=30, epochs=3.6),
+    "rnnsearch-50": Recipe(max_length=50, epochs=2.2),
+    "rnnsearch-50-star": Recipe(max_length=50, epochs=1000, evaluate_every=20_000),
+    "rnnencdec-30": Recipe(max_length=30, pool_batches=10, epochs=6.4),
+    "rnnencdec-50": Recipe(max_length=50, epochs=4.5),
     "sutskever-2014": Recipe(
         optimizer="sgd",
         learning_rate=0.7,

@@ -36,6 +36,8 @@ from bahdanau_tf.models import (
     scoring,
     token_log_probs,
 )
+from bahdanau_tf.models.named import make_model
+from bahdanau_tf.options import ModelOptions
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -468,6 +470,15 @@ def rnnsearch_size(k_x: int, k_y: int, n: int, m: int, a: int, out: int) -> int:
     )
 
 
+def papers_size(k: int, n: int, m: int, a: int, out: int) -> tuple[int, int]:
+    """RNNsearch by the formulas of appendix A: the numbers of its weights, and of its biases."""
+    encoder = 2 * 3 * (n * m + n * n)
+    decoder = 3 * (n * m + n * n + 2 * n * n) + n * n
+    output = 2 * out * (n + m + 2 * n) + out * k
+    weights = 2 * k * m + encoder + decoder + a * (n + 2 * n + 1) + output
+    return weights, 2 * n + n + n + 2 * out + k
+
+
 def rnnencdec_size(k_x: int, k_y: int, n: int, m: int, out: int) -> int:
     gru = 3 * n * (m + n) + n
     readout = 2 * out * (n + m + n + 1) + out * m + m * k_y + k_y
@@ -491,6 +502,10 @@ def test_parameter_counts_of_the_paper() -> None:
         k_x, k_y, n, m, a, out, depth = map(int, random.integers(2, 9, 7))
         model = RNNSearch(k_x, k_y, n, m, a, out)
         assert model.count_params() == rnnsearch_size(k_x, k_y, n, m, a, out)
+        sizes: Any = {"units": n, "embedding_dim": m, "attention_units": a, "maxout_units": out}
+        options = ModelOptions(**sizes, factored_output=False, embedding_bias=False)
+        model = make_model(options, k_x, k_x)
+        assert model.count_params() == sum(papers_size(k_x, n, m, a, out))
         model = RNNEncDec(k_x, k_y, n, m, out)
         assert model.count_params() == rnnencdec_size(k_x, k_y, n, m, out)
         model = Seq2SeqLSTM(k_x, k_y, n, m, depth)
@@ -500,6 +515,7 @@ def test_parameter_counts_of_the_paper() -> None:
         kernels = [w for w in kernels if w.name.endswith("kernel")]
         assert sum(w.value.shape.num_elements() for w in kernels) == matrices
     assert rnnsearch_size(30_001, 30_001, 1000, 620, 1000, 500) == 84_349_101
+    assert papers_size(30_000, 1000, 620, 1000, 500) == (80_401_000, 35_000)
     assert rnnencdec_size(30_001, 30_001, 1000, 620, 500) == 72_487_101
     total, matrices = lstm_sizes(160_000, 80_000, 1000, 1000, 4)
     assert matrices == 64_000_000

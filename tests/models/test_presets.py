@@ -11,7 +11,8 @@ from bahdanau_tf.models import architecture
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training.schedule import Schedule, make_optimizer
 
-# Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
+# Bahdanau et al. 2015, appendices A and B, with the epochs of Table 2; Sutskever et al. 2014,
+# section 3.4.
 # Vocabularies of 30,000 words, including the unknown word and the end symbol,
 # have one more id here, for padding.
 BAHDANAU = {
@@ -46,11 +47,12 @@ SUTSKEVER = {
     "max_length": 0,  # no sentence is too long
 }
 PRESETS = {
-    "rnnsearch-30": {**BAHDANAU, "max_length": 30},
-    "rnnsearch-50": {**BAHDANAU, "max_length": 50},
+    "rnnsearch-30": {**BAHDANAU, "max_length": 30, "epochs": 3.6},
+    "rnnsearch-50": {**BAHDANAU, "max_length": 50, "epochs": 2.2},
+    "rnnsearch-50-star": {**BAHDANAU, "max_length": 50, "evaluate_every": 20_000, "patience": 10},
     # Only for this model do GroundHog's settings sort 10 batches together.
-    "rnnencdec-30": {**BAHDANAU, "max_length": 30, "pool_batches": 10},
-    "rnnencdec-50": {**BAHDANAU, "max_length": 50},
+    "rnnencdec-30": {**BAHDANAU, "max_length": 30, "pool_batches": 10, "epochs": 6.4},
+    "rnnencdec-50": {**BAHDANAU, "max_length": 50, "epochs": 4.5},
     "sutskever-2014": SUTSKEVER,
 }
 
