@@ -26,6 +26,7 @@ from bahdanau_tf import (
     Translation,
     Translator,
 )
+from bahdanau_tf.options.decoding import WITHOUT_TENSORFLOW
 from bahdanau_tf.runtime import Translator as Runtime, onnx
 from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of
 from bahdanau_tf.serving import Limits
@@ -96,11 +97,10 @@ MODELS: dict[str, Callable[[], Translator]] = {
     ),
 }
 
-# What an engine cannot do: models, keywords of `translate`, and values of `unknown`.
-WITHOUT_TENSORFLOW = {"words", "ensemble", "sampling", "no_repeated_ngrams", "replace"}
+# The models and keywords of `translate` that an engine lacks.
 LACKS = {
-    "ONNX Runtime": WITHOUT_TENSORFLOW,
-    "page": {*WITHOUT_TENSORFLOW, "prefixes", "split_sentences"},
+    "ONNX Runtime": {"words", "ensemble"},
+    "page": {"words", "ensemble", "prefixes", "split_sentences"},
     # Its options are those of its translator.
     "SavedModel": {*MODELS, *vars(Decoding()), "split_sentences"} - {"words", "beam_size"},
 }
@@ -108,10 +108,10 @@ LACKS = {
 
 def lacks(engine: str, model: str, options: dict[str, Any]) -> set[str]:
     """What of a case an engine cannot do."""
-    needs = {model, options.get("unknown"), *options}
-    if engine == "SavedModel" and options == {"beam_size": 1}:
-        needs.discard("beam_size")
-    return LACKS[engine] & needs
+    if engine == "SavedModel":
+        return LACKS[engine] & {model, *(options if options != {"beam_size": 1} else ())}
+    unlike = {x for x, value in options.items() if value not in WITHOUT_TENSORFLOW.get(x, [value])}
+    return LACKS[engine] & {model, *options} | unlike
 
 
 def in_onnx_runtime(own: Translator, folder: Path) -> Callable[..., list[Translation]]:

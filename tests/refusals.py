@@ -6,6 +6,12 @@ from collections.abc import Callable
 import pytest
 
 
+def says(message: str, words: str) -> None:
+    """Asserts that a message has all words, in any order."""
+    missing = [word for word in words.split() if word not in message]
+    assert not missing, (missing, message)
+
+
 def refused(call: Callable[[], object], *parts: str, by: type[Exception] = ValueError) -> str:
     """Calls what must be refused; the message, which has all parts, numbers as whole ones."""
     with pytest.raises(by) as caught:

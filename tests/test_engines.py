@@ -6,6 +6,8 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from toys import with_alternatives
 
 from bahdanau_tf import Decoding, Translation, Translator, token_log_probs
 from bahdanau_tf.commands import main as cli
+from bahdanau_tf.options.decoding import WITHOUT_TENSORFLOW
 from bahdanau_tf.runtime import Translator as Runtime, onnx
 from bahdanau_tf.runtime.page import page_of
 
@@ -305,8 +308,28 @@ def test_a_prefix_needs_a_target_in_reading_order(tmp_path):
         )
 
 
+def test_every_option_is_compared_or_refused_without_tensorflow():
+    compared = {
+        name
+        for model, case in EVERY
+        if not lacks("page", model, options := CASES[case][0])
+        for name, value in options.items()
+        if value != getattr(Decoding, name, None)
+    }
+    of_sampling = Decoding().unused()
+    forgotten = {x.name for x in fields(Decoding)} - compared - {*WITHOUT_TENSORFLOW, *of_sampling}
+    places = f"CASES of {__file__}, or WITHOUT_TENSORFLOW of options/decoding.py"
+    assert not forgotten, f"{forgotten} must be in {places}"
+    said = (Path(__file__).parents[1] / "docs" / "serve.md").read_text("utf-8")
+    said = said.partition("are refused before anything is written")[0].rpartition("Other models")[2]
+    assert not [name for name in WITHOUT_TENSORFLOW if name not in said], "docs/serve.md"
+
+
+UNSUPPORTED = {bool: True, int: 2, str: "replace"}
+
+
 @pytest.mark.parametrize(
-    "options", [{"sampling": True}, {"unknown": "replace"}, {"no_repeated_ngrams": 2}]
+    "options", [{name: UNSUPPORTED[type(x[0])]} for name, x in WITHOUT_TENSORFLOW.items()]
 )
 def test_what_needs_tensorflow_is_refused(both, options, tmp_path, capfd):
     ((name, value),) = options.items()

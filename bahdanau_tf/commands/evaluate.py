@@ -53,10 +53,14 @@ class _Files(OptionGroup):
     )
 
 
+_LOWER = " and ".join(kind.title for kind in METRICS.values() if kind.lower_is_better)
+
+
 @dataclass(frozen=True)
 class _Scores(common.Scores):
     metrics: tuple[str, ...] = option(
-        f"scores to compute, separated by commas: {', '.join(METRICS)}; for TER, lower is better",
+        f"scores to compute, separated by commas: {', '.join(METRICS)}; for {_LOWER}, lower is "
+        "better",
         ("bleu", "chrf"),
     )
 

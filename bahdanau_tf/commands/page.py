@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
-from bahdanau_tf.options.decoding import SAMPLING, Decoding
+from bahdanau_tf.options.decoding import WITHOUT_TENSORFLOW, Decoding
 from bahdanau_tf.options.fields import OptionGroup, option
 
 
@@ -21,9 +21,11 @@ class _Page(OptionGroup):
     output: str | None = option("file for the page, such as translator.html", required=True)
 
 
+# Search has one value of some options here; others have no effect with it.
+_FIXED = [name for name, values in WITHOUT_TENSORFLOW.items() if len(values) == 1]
 GROUPS = (
     common.Group(common.Model, without=("average",)),
-    common.Group(Decoding, "Search", without=(*SAMPLING, "no_repeated_ngrams")),
+    common.Group(Decoding, "Search", without=(*_FIXED, *Decoding().unused())),
     common.Group(_Page),
 )
 

@@ -45,7 +45,7 @@ class Score:
 
     Attributes:
         name: The title of the metric, such as "chrF2++".
-        score: From 0 to 100; TER, where lower is better, may be larger.
+        score: From 0 to 100, or larger if lower is better, as for TER.
         signature: The settings that the score depends on: sacreBLEU's, and "norm:NFC" if the texts
             were composed first.
         mean: Mean over bootstrap samples, None if none were drawn.

@@ -17,8 +17,8 @@ WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
-# The values that `bahdanau_tf.runtime` supports, of options that it supports in part.
-_WITHOUT_TENSORFLOW: Any = {
+# The values that `bahdanau_tf.runtime` and pages support, of options that they support in part.
+WITHOUT_TENSORFLOW: Mapping[str, list[Any]] = {
     "sampling": [False],
     "no_repeated_ngrams": [0],
     "unknown": ["keep", "forbid"],
@@ -58,8 +58,8 @@ class Decoding(OptionGroup):
         seed: Seed of the draws.
 
     Raises:
-        ValueError: A value is out of range, or has no effect because of `sampling`. The message has
-            the name and the value.
+        ValueError: A value is out of range, or has no effect with the others. The message has the
+            name and the value.
     """
 
     beam_size: int = setting(5, Range(1, 10_000), used_if=_SEARCHED)
@@ -84,9 +84,9 @@ class Decoding(OptionGroup):
         check_range(self, "min_length_ratio", Range(0, self.max_length_ratio))
         if not self.sampling:
             check_range(self, "n_best", Range(1, self.beam_size, of="the beam_size"))
-        for name in self.unused():
+        for name, where in self.unused().items():
             if (value := getattr(self, name)) != getattr(Decoding, name):
-                why = f"which has no effect when sampling is {self.sampling}; leave it out"
+                why = f"which has no effect with {where}; leave it out"
                 raise OptionError("Decoding", name, value, why=why)
 
     @staticmethod
@@ -120,7 +120,7 @@ class Decoding(OptionGroup):
 
     def check_without_tensorflow(self, place: str = "ONNX Runtime") -> None:
         """Raises a ValueError for an option that `bahdanau_tf.runtime` and pages do not have."""
-        for name, wanted in _WITHOUT_TENSORFLOW.items():
+        for name, wanted in WITHOUT_TENSORFLOW.items():
             if (value := getattr(self, name)) not in wanted:
                 either = " or ".join(map(repr, wanted))
                 raise OptionError("Decoding", name, value, f"{either} in {place}")
