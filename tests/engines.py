@@ -188,7 +188,8 @@ def in_a_page(own: Translator, folder: Path) -> Callable[..., list[Translation]]
 
     def pieces(text: str, offsets: Any) -> tuple[list[str], list[tuple[int, int]]]:
         data = text.encode()
-        return [data[a:b].decode() for a, b in offsets], [(a, b) for a, b in offsets]
+        tokens = [data[a:b].decode(errors="replace") for a, b in offsets]
+        return tokens, [(a, b) for a, b in offsets]
 
     def translate(sentences: list[str], **options: Any) -> Iterable[Translation]:
         plain = {"n_best": 1, **vars(SHORT), **options}

@@ -148,6 +148,8 @@ def with_added_rows(
     added = {weight.path: of_target for weight in output if weight is not None}
     added[model.source_embedding.embeddings.path] = of_source
     added[model.target_embedding.embeddings.path] = of_target
+    if model.copying is not None:
+        added[model.copying.copies.path] = of_source
     for old, new in zip(model.weights, grown.weights, strict=True):
         value = old.numpy()
         if old.path in added:

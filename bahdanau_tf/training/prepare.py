@@ -221,6 +221,8 @@ def _copy(
             target.vocabulary_size - sides[1].vocabulary_size,
             (source.unk_id, target.unk_id),
         )
+        if model.copying is not None:
+            model.copying.copies.assign(copies(source, target))
     copy = Translator(model, source, target, trained.decoding, trained.dictionary)
     copy.save(training.model_dir / folder.START)
     folder.write_settings(training.model_dir / folder.TEXT, folder.of_start(start))

@@ -241,7 +241,9 @@ class TranslationGraph(tf.Module):
                 "target_text is reversed, so the last word of a "
                 "translation comes first; wanted no prefixes and no attention",
             )
-        prefix_ids = None if prefix is None else padded(prefix.ids[:, :-1])  # without the end
+        prefix_ids = None
+        if prefix is not None:  # without the end, and what would be behind the longest translation
+            prefix_ids = padded(prefix.ids[:, :-1])[:, : decoding.max_length]
         replaces = decoding.unknown == "replace" and words is not None
         with_weights = with_weights or replaces
         result = self.search(

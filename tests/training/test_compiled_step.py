@@ -47,7 +47,7 @@ def make_batch() -> Any:
 
 def rnnsearch(policy: str) -> RNNSearch:
     keras.utils.set_random_seed(1)  # for the seeds of dropout, which are variables
-    return RNNSearch(11, 12, 3, 4, 5, 2, embedding_bias=False, dtype=policy)
+    return RNNSearch(11, 12, 3, 4, 5, 2, embedding_bias=False, copying="hint", dtype=policy)
 
 
 def make_step(make: Any, model: keras.Model) -> tuple[Any, list[keras.Variable]]:

@@ -22,6 +22,7 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.translation import Lexicon
@@ -64,6 +65,7 @@ def log_probs(model, source: list[int], target: list[int]) -> np.ndarray:
         (RNNSearch, {}),
         (RNNSearch, {"factored_output": False}),
         (RNNSearch, {"tie_embeddings": True}),
+        (RNNSearch, {"copying": "follow"}),
         (Seq2SeqLSTM, {}),
     ],
 )
@@ -74,6 +76,8 @@ def test_added_rows_change_nothing_at_first(model_class, options):
         options = {"maxout_units": 6, **options}
     sizes = source.vocabulary_size, target.vocabulary_size, 8, 6
     model = randomized(model_class(*sizes, **options), 7, scale=0.7)
+    if model.copying is not None:
+        model.copying.copies.assign(copies(source, target))
     grown = with_added_rows(model, 2, added, (unknown, unknown))
     first, old = source.vocabulary_size, target.vocabulary_size
     before = log_probs(model, [4, unknown, 5, 2], [5, unknown, 3, 2])

@@ -17,6 +17,28 @@ function stringOf(bytes) {
   return text;
 }
 
+// The start of a character in UTF-8 that is not whole, or a byte that starts none.
+const PART = RegExp("\xe0[\xa0-\xbf]?|\xed[\x80-\x9f]?|[\xe1-\xef][\x80-\xbf]?|" +
+  "\xf0(?:[\x90-\xbf][\x80-\xbf]?)?|\xf4(?:[\x80-\x8f][\x80-\xbf]?)?|" +
+  "[\xf1-\xf3][\x80-\xbf]{0,2}|[^]", "y");
+
+// The text of bytes, with U+FFFD for those that are not valid, and where each place in them is in
+// it. A place between bytes that are replaced together moves behind them.
+function decoded(data) {
+  const bytes = Uint8Array.from(data, (x) => x.charCodeAt());
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes), places = [];
+  let size = 0;
+  for (const character of text) {
+    const length = lengthOf(character);
+    PART.lastIndex = places.length;
+    const isNew = character === "\ufffd" && !data.startsWith("\xef\xbf\xbd", places.length);
+    const count = isNew ? PART.exec(data)[0].length : length;
+    for (let i = 0; i < count; i++) places.push(size + (isNew && i ? length : i));
+    size += length;
+  }
+  return { text, places: [...places, size] };
+}
+
 // The number of bytes of the character that begins with a byte.
 const sizeAt = (text, at) => {
   const byte = text.charCodeAt(at);
@@ -88,24 +110,16 @@ export class Subwords {
     const end = ids.indexOf(this.eos);
     const pieces = (end < 0 ? ids : ids.slice(0, end)).map((id) => this.surfaces[id]);
     if (this.reverse) pieces.reverse();
-    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    let text = "", size = 0, isFirst = true;
-    const add = (bytes, stream) => {
-      const part = decoder.decode(Uint8Array.from(bytes, (x) => x.charCodeAt()), { stream });
-      text += part;
-      size += lengthOf(part);
-    };
+    let data = "";
     const offsets = pieces.map((piece) => {
       const plain = piece.replace(/^ /, "");
-      if (!isFirst && plain !== piece) add(" ", true);
-      isFirst &&= !plain;
-      const start = size;
-      add(plain, true);
-      return [start, size];
+      if (data && plain !== piece) data += " ";
+      data += plain;
+      return [data.length - plain.length, data.length];
     });
-    add("", false);
-    if (offsets.length) offsets.at(-1)[1] = size;
-    return { text, offsets: this.reverse ? offsets.reverse() : offsets };
+    const { text, places } = decoded(data);
+    const moved = offsets.map((offset) => offset.map((place) => places[place]));
+    return { text, offsets: this.reverse ? moved.reverse() : moved };
   }
 
   // The normal form of a text, and for each byte of it, and its end, the place in the text.
