@@ -254,3 +254,15 @@ def lowest(scores: np.ndarray, count: int) -> np.ndarray:
     if not 1 <= count <= len(scores):
         raise ValueError(f"lowest: count is {count}, wanted 1 to {len(scores)}")
     return np.sort(np.argsort(scores, kind="stable")[:count])
+
+
+def count_words(corpus: ParallelCorpus) -> np.ndarray:
+    """int64 [pairs]: words between spaces on the target side, for the pairs of `corpus.rows`."""
+    chunks = corpus.read_in_chunks(corpus.rows)
+    return np.fromiter((len(line.split()) for _, lines in chunks for line in lines), np.int64)
+
+
+def count_of_words(scores: np.ndarray, words: np.ndarray, wanted: int) -> int:
+    """How many of the lowest scores have `wanted` words or more; of equal ones the first count."""
+    totals = np.cumsum(words[np.argsort(scores, kind="stable")])
+    return int(np.searchsorted(totals, wanted)) + 1

@@ -168,6 +168,18 @@ def test_the_command_keeps_the_best_in_order(flags, pool, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == names.split()
 
 
+def test_the_best_pairs_that_have_a_number_of_words_are_kept(flags, pool, tmp_path, capsys):
+    del flags["pairs"]
+    assert select({**flags, "words": "700", "scores": f"{tmp_path / 'scores'}"}) == 0
+    kept = [*zip(*(read(tmp_path / f"out.{side}") for side in ("en", "fr")), strict=True)]
+    order = np.argsort([float(x) for x in read(tmp_path / "scores")], kind="stable")
+    words = [len(pool[place][1].split()) for place in order]
+    count = len(kept)
+    assert sum(words[: count - 1]) < 700 <= sum(words[:count])
+    assert kept == [pool[place] for place in sorted(order[:count])]
+    assert f"{sum(words[:count])} words of --target" in capsys.readouterr().out
+
+
 def test_compressed_text_with_blank_lines_is_selected(flags, pool, tmp_path, capsys):
     """Text in .gz with blank lines and CR LF gives the same pairs."""
     assert select(flags) == 0
@@ -198,6 +210,9 @@ def test_compressed_text_with_blank_lines_is_selected(flags, pool, tmp_path, cap
     [
         ({"pairs": "0"}, "--pairs 0 1"),
         ({"pairs": "1401"}, "--pairs 1401 1"),
+        ({"words": "9"}, "--pairs --words one"),
+        ({"pairs": ""}, "--pairs --words missing"),
+        ({"pairs": "", "words": "99999"}, "--words 99999 1"),
         ({"source": "{tmp}/in.en"}, "100 lines"),
         ({"in_domain_target": "{tmp}/pool.fr"}, "1,400"),
         ({"in_domain_source": "{tmp}/bad"}, "2 UTF-8 line"),
@@ -210,6 +225,7 @@ def test_a_bad_flag_is_reported_in_one_line(flags, tmp_path, capfd, change, sent
     (tmp_path / "out.fr").write_text("old\n")
     for name, value in change.items():
         flags[name] = value.replace("{tmp}", str(tmp_path))
+    flags = {name: value for name, value in flags.items() if value}
     assert select(flags) == 2
     out, err = capfd.readouterr()
     assert out == ""
