@@ -137,7 +137,8 @@ class Copying(weights.ConfiguredLayer):
 
     def memory(self, source: tf.Tensor) -> CopyMemory:
         """What steps read of source ids, int32 [B, T_x]."""
-        codes = tf.gather(tf.convert_to_tensor(self.copies), source)
+        # Keras with replicas passes floats
+        codes = tf.gather(tf.convert_to_tensor(self.copies), tf.cast(source, tf.int32))
         words = tf.where(codes == 0, -1, tf.abs(codes))  # -1 equals no word
         same = (words[:, :, None] == words[:, None]) & (codes != 0)[:, None]
         same = tf.cast(same, tf.float32)
