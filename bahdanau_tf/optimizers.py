@@ -60,8 +60,9 @@ class Guarded(keras.optimizers.Optimizer):
         skipped_updates: int64 scalar, the number of skipped updates.
 
     Raises:
-        ValueError: `max_norm` is not positive, or `gradient_accumulation_steps` is less than 2; or,
-            when it is built, weights and optimizer are not of the same `strategy.scope()`.
+        ValueError: `max_norm` is not positive, or `gradient_accumulation_steps` is less than 2 or
+            not None with several replicas; or, when it is built, weights and optimizer are not of
+            the same `strategy.scope()`.
     """
 
     def __init__(
@@ -87,6 +88,11 @@ class Guarded(keras.optimizers.Optimizer):
         self.max_norm = max_norm
         self.accumulation_steps = steps
         self.strategy = tf.distribute.get_strategy()
+        if steps is not None and (replicas := self.strategy.num_replicas_in_sync) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: gradient_accumulation_steps is {steps} "
+                f"with {replicas} replicas, wanted None or one replica"
+            )
 
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
@@ -134,11 +140,6 @@ class Guarded(keras.optimizers.Optimizer):
         dense, replicas = _summed([g if g is None else tf.convert_to_tensor(g) for g in grads])
         if self.accumulation_steps is None:
             self._update(dense, trainable_variables, replicas)
-        elif replicas > 1:
-            raise ValueError(
-                f"{type(self).__name__}: gradient_accumulation_steps is {self.accumulation_steps} "
-                f"with {replicas} replicas, wanted None or one replica"
-            )
         else:
             self._accumulate(dense, trainable_variables)
 

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def time_case(case: str) -> dict[str, Any]:
     from sizes import SIZES
 
     from bahdanau_tf import TokenCrossentropy
-    from bahdanau_tf.training.update import compiled_step, train_step
+    from bahdanau_tf.training.update import logits_loss, train_step, words_loss
 
     name, rows, kind, *compiler = case.split(":")
     size = SIZES[name]._replace(batch=int(rows))
@@ -65,9 +66,9 @@ def time_case(case: str) -> dict[str, Any]:
     tf.config.experimental.enable_tensor_float_32_execution(kind == "tf32")
     gpus = tf.config.list_physical_devices("GPU")
     rate = matrix_rate(dtype, 8192 if gpus else 512)
-    make = compiled_step if compiler else train_step
     model, optimizer = training.make_model(size), training.make_optimizer(size)
-    step = make(model, optimizer, TokenCrossentropy(), product_dtype=dtype)
+    cost = partial(logits_loss if compiler else words_loss, model, TokenCrossentropy())
+    step = train_step(model, optimizer, cost, dtype, is_compiled=bool(compiler))
     batch, source, target = training.make_batch(size)
     if gpus:
         tf.config.experimental.reset_memory_stats("GPU:0")

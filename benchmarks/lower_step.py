@@ -3,7 +3,7 @@
     python benchmarks/lower_step.py --size=paper --output=paper.npz
     python benchmarks/lower_step.py --size=small --output=small.npz --repeats=5
 
-Other flags are those of `training.py`. With `--repeats` `compiled_step` and `train_step` are
+Other flags are those of `training.py`. With `--repeats` both kinds of `train_step` are
 measured in turn, on one thread.
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -24,7 +25,7 @@ from sizes import SIZES, Size
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.training.update import compiled_step, train_step
+from bahdanau_tf.training.update import logits_loss, train_step, words_loss
 
 FLAGS = flags.FLAGS
 
@@ -60,7 +61,7 @@ def lower(
     """A compiled step as an HLO module with its inputs.
 
     Args:
-        step: From `compiled_step`.
+        step: From `train_step`, compiled.
         batch: The arguments of `step`.
         variables: Weights and the optimizer's variables, not yet updated.
         seeds: From `draw`, or `STORED`, for each variable.
@@ -97,19 +98,20 @@ def without_copies(hlo: bytes) -> bytes:
     return module.SerializeToString()
 
 
-def make_step(size: Size, make: Callable[..., Any]) -> tuple[Any, list[keras.Variable], list[int]]:
-    """The `train_step` or `compiled_step` of a new model.
+def make_step(size: Size, is_compiled: bool) -> tuple[Any, list[keras.Variable], list[int]]:
+    """The `train_step` of a new model.
 
     Args:
         size: The sizes of the model.
-        make: `train_step` or `compiled_step`.
+        is_compiled: Whether XLA compiles it.
 
     Returns:
         The step, the variables of model and optimizer, and their seeds.
     """
     model = training.make_model(size, dtype=FLAGS.policy)
     optimizer = training.make_optimizer(size)
-    step = make(model, optimizer, TokenCrossentropy(), FLAGS.product_dtype)
+    cost = partial(logits_loss if is_compiled else words_loss, model, TokenCrossentropy())
+    step = train_step(model, optimizer, cost, FLAGS.product_dtype, is_compiled=is_compiled)
     variables = [*model.variables, *optimizer.variables]
     return step, variables, draw(variables)
 
@@ -122,7 +124,7 @@ def compare(size: Size, compiled: Any, batch: Any) -> None:
         compiled: The compiled step.
         batch: The batch.
     """
-    plain, *_ = make_step(size, train_step)
+    plain, *_ = make_step(size, is_compiled=False)
     seconds = []
     for number in range(1 + FLAGS.repeats):
         taken = []
@@ -147,7 +149,7 @@ def main(_: Sequence[str]) -> None:
     compute_dtype = keras.dtype_policies.get(FLAGS.policy).compute_dtype
     dtype = compute_dtype if FLAGS.product_dtype == "float32" else FLAGS.product_dtype
     batch, source, target = training.make_batch(size)
-    step, variables, seeds = make_step(size, compiled_step)
+    step, variables, seeds = make_step(size, is_compiled=True)
     lowered = lower(
         step,
         batch,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -26,7 +27,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.search import beam_search
 from bahdanau_tf.search.constraints import forbid
-from bahdanau_tf.training.update import train_step
+from bahdanau_tf.training.update import train_step, words_loss
 from bahdanau_tf.translation.shortlist import full_step
 
 FLAGS = flags.FLAGS
@@ -115,7 +116,7 @@ def main(_: Sequence[str]) -> None:
     model = training.make_model(size)
     if FLAGS.job == "update":
         optimizer = training.make_optimizer(size)
-        function = train_step(model, optimizer, TokenCrossentropy())
+        function = train_step(model, optimizer, partial(words_loss, model, TokenCrossentropy()))
     else:
         function = search(model, 5 if FLAGS.job == "beam" else 1)
         batch = batch[0]["source"], tf.fill([size.batch], size.target_length)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import peers
 import table
@@ -45,15 +46,12 @@ GOALS = {"training": 0.6, "translation": 0.55}
 def training_job(size: Size) -> Callable[[], object]:
     """An update of the weights."""
     from bahdanau_tf.losses import TokenCrossentropy
-    from bahdanau_tf.training import train_step
+    from bahdanau_tf.training.update import train_step, words_loss
 
     batch, *_ = training.make_batch(size)
-    step = train_step(
-        training.make_model(size),
-        training.make_optimizer(size),
-        TokenCrossentropy(),
-        parts=FLAGS.child,
-    )
+    model = training.make_model(size)
+    cost = partial(words_loss, model, TokenCrossentropy())
+    step = train_step(model, training.make_optimizer(size), cost, parts=FLAGS.child)
     return lambda: float(step(*batch))
 
 

@@ -17,6 +17,7 @@ import resource
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training.schedule import Schedule, make_optimizer as optimizer_of
-from bahdanau_tf.training.update import train_step
+from bahdanau_tf.training.update import train_step, words_loss
 
 FLAGS = flags.FLAGS
 
@@ -142,8 +143,8 @@ def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Te
     model, optimizer = make_model(size), make_optimizer(size)
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
     print(f"{weights / 1e6:.1f} million weights, {optimizer.name}, products in {product_dtype}")
-    loss = TokenCrossentropy()
-    return train_step(model, optimizer, loss, product_dtype=product_dtype)
+    cost = partial(words_loss, model, TokenCrossentropy())
+    return train_step(model, optimizer, cost, product_dtype)
 
 
 def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], words: int) -> None:

@@ -122,6 +122,12 @@ def restarted(dropout: float = 0.0) -> Translator:
     return translator
 
 
+def plain_step(model: keras.Model, optimizer: Any, loss: Any, *others: Any, **more: Any) -> Any:
+    """The `train_step` of the loss of words."""
+    cost = functools.partial(update.words_loss, model, loss)
+    return update.train_step(model, optimizer, cost, *others, **more)
+
+
 def stand_in_step(
     model: keras.Model, optimizer: keras.optimizers.Optimizer, *_: Any
 ) -> Callable[..., tf.Tensor]:

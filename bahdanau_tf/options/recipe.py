@@ -132,7 +132,8 @@ class Recipe(OptionGroup):
             bfloat16 if the device multiplies it faster. Everything else, and the saved model, stays
             float32.
         jit_compile: Whether XLA compiles the update, "on" or "off". The batches then have a few
-            fixed shapes; results differ by rounding and by the dropout that is drawn.
+            fixed shapes, of `batch_size` pairs and up to `max_length`; results differ by rounding
+            and by the dropout that is drawn.
         label_smoothing: ε of the loss.
         risk_samples: Number of translations to draw of each sentence for minimum risk training
             (Shen et al. 2016), which makes those with the higher BLEU more probable; 0 for none,
@@ -236,29 +237,24 @@ class Recipe(OptionGroup):
         ScheduleCall.parse(self.schedule)
         if self.risk_samples == 1:  # one alone has the probability 1
             raise OptionError("Recipe", "risk_samples", 1, "0 or 2 to 1,000")
-        if self.risk_samples and self.sample_subwords:
-            raise OptionError(
-                "Recipe",
-                "sample_subwords",
-                True,
-                "False with risk_samples, since translations are compared with the reference "
-                "sub-word by sub-word",
-            )
-        if self.product_dtype == "float16" and self.accumulate > 1:
-            raise OptionError(
-                "Recipe",
-                "accumulate",
-                self.accumulate,
-                "1 with product_dtype 'float16', since a batch that overflows would be missing "
-                "from an update",
-            )
         self.make_batching()  # checks the options of batching
-        for name, why in (
-            ("minutes", "how many updates fit into a time varies"),
-            ("sample_subwords", "no seed makes these draws repeatable"),
+        of_risk = "translations are compared with the reference sub-word by sub-word"
+        of_half = "a batch that overflows would be missing from an update"
+        of_time, of_draws = "how many updates fit into a time varies", "no seed repeats these draws"
+        of_shapes = "XLA compiles the update for each shape of a batch"
+        for name, other, is_refused, why in (
+            ("sample_subwords", "risk_samples", self.risk_samples > 0, of_risk),
+            ("sample_subwords", "deterministic", self.deterministic, of_draws),
+            ("minutes", "deterministic", self.deterministic, of_time),
+            ("accumulate", "product_dtype", self.product_dtype == "float16", of_half),
+            ("jit_compile", "max_length", not self.max_length, of_shapes),
+            ("jit_compile", "token_budget", self.token_budget is not None, of_shapes),
+            ("jit_compile", "risk_samples", self.risk_samples > 0, of_shapes),
         ):
-            if self.deterministic and (value := getattr(self, name)):
-                raise OptionError("Recipe", name, value, f"none with deterministic, since {why}")
+            value, default = getattr(self, name), getattr(Recipe, name)
+            if is_refused and value != default:
+                wanted = f"{default!r} with {named(other, getattr(self, other))}, since {why}"
+                raise OptionError("Recipe", name, value, wanted)
 
     @property
     def rate(self) -> float:

@@ -28,13 +28,7 @@ from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.training import callbacks as own, update as updates
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
-from bahdanau_tf.training.cluster import (
-    Cluster,
-    several_workers,
-    strategy_of,
-    strategy_of_environment,
-    vary_noise,
-)
+from bahdanau_tf.training.cluster import Cluster, strategy_of, strategy_of_environment, vary_noise
 from bahdanau_tf.training.folder import FREE, ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.prepare import load, prepare
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
@@ -49,10 +43,10 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
 
     This is what `fit` and the command `train` do.
     """
-    if several_workers():
-        options.refuse(training.user_options, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(training.threads)  # before any operation of TensorFlow
     strategy = strategy_of_environment()
+    if (replicas := strategy.num_replicas_in_sync) > 1:
+        options.refuse(training.user_options, ["accumulate"], f"with {replicas} devices")
     cluster = Cluster(strategy)
     with contextlib.ExitStack() as until_over:
         if cluster.is_chief:

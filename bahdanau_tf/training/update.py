@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import keras
@@ -81,81 +82,87 @@ def words_loss(
     return loss.of_words(features, output.kernel, output.bias, labels, weights, odds)
 
 
-def update(
-    model: keras.Model, optimizer: Optimizer, loss: Callable[[tf.Tensor], tf.Tensor]
+def logits_loss(
+    model: TranslationModel,
+    loss: TokenCrossentropy,
+    inputs: dict[str, tf.Tensor],
+    target: tf.Tensor,
+    token_weights: tf.Tensor,
+) -> tf.Tensor:
+    """`words_loss` from the logits of all positions.
+
+    XLA has no kernel for the in-place update of `TokenCrossentropy.of_words`.
+    """
+    features, _ = model.features(inputs, training=True)
+    features, odds = of_labels(features, target)
+    logits = model.output_weights().logits(features)
+    return tf.reduce_sum(token_weights * loss.call(target, logits, odds))
+
+
+def update_weights(
+    model: keras.Model, optimizer: Optimizer, cost: Callable[[tf.Tensor], tf.Tensor]
 ) -> tf.Tensor:
     """Updates the weights by the gradient of a loss; returns the loss.
 
-    `loss` gets a scale, 1 unless the optimizer has one, and returns the loss times it.
+    `cost` gets a scale, 1 unless the optimizer has one, and returns the loss times it.
     """
     scale = optimizer.scale_loss(tf.ones([]))
     with tf.GradientTape() as tape:
-        cost = loss(scale)
+        scaled = cost(scale)
     variables = model.trainable_variables
-    optimizer.apply(tape.gradient(cost, variables), variables)
-    return cost / scale
+    optimizer.apply(tape.gradient(scaled, variables), variables)
+    return scaled / scale
 
 
 def train_step(
     model: keras.Model,
     optimizer: Optimizer,
-    loss: TokenCrossentropy,
+    cost: Callable[..., tf.Tensor],
     product_dtype: str = "float32",
     parts: int = 1,
-    risk: Risk | None = None,
+    is_compiled: bool = False,
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, from a batch (inputs, target, token weights) to its loss.
 
     The batch is {"source": int32 [B, T_x], "target": int32 [B, T_y]}, int32 [B, T_y] and float32
     [B, T_y], 0 on padding. Each replica of the model's strategy processes its rows of the batch, in
     `parts` that do not depend on each other, so that TensorFlow computes several of them at once.
-    The loss is a sum over words, or with `risk` `minimum_risk_loss`. Operands of products are
-    rounded to `product_dtype`; the optimizer is built here.
+    `cost` takes such a part and returns its loss, a sum over words that is linear in their weights.
+    Operands of products are rounded to `product_dtype`; the optimizer is built here. XLA compiles
+    the update if `is_compiled`, for each shape of a batch; the model is then on one device.
     """
-    strategy = _prepared(model, optimizer, product_dtype)
-    ids = tf.TensorSpec([None, None], tf.int32)
-    floats = tf.TensorSpec([None, None], tf.float32)
-
-    @tf.function(input_signature=[{"source": ids, "target": ids}, ids, floats], autograph=False)
-    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        def of_replica() -> tf.Tensor:
-            rows = rows_of_replica((inputs, target, weights))
-            divided = [part_of(rows, number, parts) for number in range(parts)]
-            with products_in(product_dtype):
-                return update(
-                    model, optimizer, lambda scale: tf.add_n([cost(scale, *x) for x in divided])
-                )
-
-        costs = strategy.run(of_replica)
-        return strategy.reduce(tf.distribute.ReduceOp.SUM, costs, axis=None)
-
-    def cost(
-        scale: tf.Tensor, inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
-    ) -> tf.Tensor:
-        # The loss is linear in the weights of words. Scaled here, they also
-        # scale the gradients that the forward pass computes.
-        batch = inputs, target, scale * token_weights
-        if risk:
-            seed = risk.at(optimizer.iterations)
-            return minimum_risk_loss(model, loss, risk, seed, *batch)
-        return words_loss(model, loss, *batch)
-
-    return step
-
-
-def _prepared(model: keras.Model, optimizer: Optimizer, dtype: str) -> tf.distribute.Strategy:
-    """Checks the dtypes and builds the optimizer; returns the model's strategy."""
-    if dtype != "float32" and model.compute_dtype != "float32":
+    if product_dtype != "float32" and model.compute_dtype != "float32":
         raise Refusal(
             "train",
-            f"product_dtype is {dtype}, and the model computes "
+            f"product_dtype is {product_dtype}, and the model computes "
             f"in {model.compute_dtype}, wanted one of them to be float32",
         )
     strategy = model.distribute_strategy
     with strategy.scope():
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
-    return strategy
+
+    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        def of_replica() -> tf.Tensor:
+            rows = rows_of_replica((inputs, target, weights))
+            divided = [part_of(rows, number, parts) for number in range(parts)]
+
+            def scaled(scale: tf.Tensor) -> tf.Tensor:
+                # Scaled here, the weights of words also scale the gradients
+                # that the forward pass computes.
+                return tf.add_n([cost(x, y, scale * of_words) for x, y, of_words in divided])
+
+            with products_in(product_dtype):
+                return update_weights(model, optimizer, scaled)
+
+        costs = strategy.run(of_replica)
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, costs, axis=None)
+
+    ids, floats = (tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32))
+    shapes = None if is_compiled else [{"source": ids, "target": ids}, ids, floats]
+    return tf.function(
+        step, input_signature=shapes, autograph=False, jit_compile=is_compiled or None
+    )
 
 
 LENGTHS = 5  # of the batches of a compiled training
@@ -194,53 +201,6 @@ class StaticShapes(NamedTuple):
         return inputs, pad(target, "edge"), pad(weights, "constant")
 
 
-def compiled_step(
-    model: keras.Model,
-    optimizer: Optimizer,
-    loss: TokenCrossentropy,
-    product_dtype: str = "float32",
-) -> tf.types.experimental.PolymorphicFunction:
-    """`train_step`, compiled by XLA for each shape of a batch.
-
-    The model is on one device. The loss is computed from the logits of all positions, since XLA has
-    no kernel for the in-place update of `TokenCrossentropy.of_words`.
-    """
-    _prepared(model, optimizer, product_dtype)
-
-    @tf.function(jit_compile=True, autograph=False)
-    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        def cost(scale: tf.Tensor) -> tf.Tensor:
-            features, _ = model.features(inputs, training=True)
-            features, odds = of_labels(features, target)
-            logits = model.output_weights().logits(features)
-            return tf.reduce_sum(scale * weights * loss.call(target, logits, odds))
-
-        with products_in(product_dtype):
-            return update(model, optimizer, cost)
-
-    return step
-
-
-def check_compiles(recipe: Recipe, model: keras.Model) -> None:
-    """Raises a ValueError if the batches of a recipe have no fixed shapes, which XLA needs."""
-    replicas = model.distribute_strategy.num_replicas_in_sync
-    obstacles = {
-        f"max_length {recipe.max_length}": not recipe.max_length,
-        f"token_budget {recipe.token_budget}": recipe.token_budget is not None,
-        f"risk_samples {recipe.risk_samples}": recipe.risk_samples > 0,
-        f"{replicas} replicas": replicas > 1,
-    }
-    for name, is_there in obstacles.items():
-        if is_there:
-            raise OptionError(
-                "Recipe",
-                "jit_compile",
-                "on",
-                f"batches of batch_size pairs up to a max_length, no risk_samples and one device, "
-                f"not {name}",
-            )
-
-
 def product_dtype(recipe: Recipe, model: keras.Model) -> str:
     """The dtype to which the operands of products are rounded."""
     if recipe.product_dtype == "auto":
@@ -259,24 +219,38 @@ def make_update(
         the loss if there is one; and sentences about the update.
     """
     model: keras.Model = translator.model
-    check_accumulates(recipe, model.distribute_strategy)
+    strategy, is_compiled = model.distribute_strategy, recipe.jit_compile == "on"
+    if is_compiled and (replicas := strategy.num_replicas_in_sync) > 1:
+        raise OptionError("Recipe", "jit_compile", "on", f"off with {replicas} devices")
     dtype, notes = product_dtype(recipe, model), []
     if dtype != "float32":
         notes.append(f"products are rounded to {dtype}")
-    with model.distribute_strategy.scope():
-        optimizer = with_loss_scale(optimizer, model, dtype)
-    loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
-    if recipe.jit_compile == "on":
-        check_compiles(recipe, model)
+    if is_compiled:
         notes.append("XLA compiles the update, once for each batch length")
-        shapes, compiled = StaticShapes.of(recipe), compiled_step(model, optimizer, loss, dtype)
-        return lambda *batch: compiled(*shapes.padded(batch)), optimizer, notes
-    slow_part = getattr(getattr(model, "decoder", None), "slow_part", None)
-    if slow_part:
+    elif slow_part := getattr(getattr(model, "decoder", None), "slow_part", None):
         notes.append(f"{slow_part} has no fast gradient: updates take longer")
-    risk = Risk.of(recipe, translator.target_text)
-    update = train_step(model, optimizer, loss, dtype, parts_at_once(recipe), risk)
-    return update, optimizer, notes
+    with strategy.scope():
+        optimizer = with_loss_scale(optimizer, model, dtype)
+    cost = make_cost(translator, optimizer, recipe)
+    parts = 1 if is_compiled else parts_at_once(recipe)
+    step = train_step(model, optimizer, cost, dtype, parts, is_compiled)
+    if is_compiled:
+        shapes = StaticShapes.of(recipe)
+        return lambda *batch: step(*shapes.padded(batch)), optimizer, notes
+    return step, optimizer, notes
+
+
+def make_cost(
+    translator: Translator, optimizer: Optimizer, recipe: Recipe
+) -> Callable[..., tf.Tensor]:
+    """The loss of a recipe, from a batch, as `train_step` takes it."""
+    model: keras.Model = translator.model
+    loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
+    if risk := Risk.of(recipe, translator.target_text):
+        return lambda *batch: minimum_risk_loss(
+            model, loss, risk, risk.at(optimizer.iterations), *batch
+        )
+    return partial(logits_loss if recipe.jit_compile == "on" else words_loss, model, loss)
 
 
 def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optimizer:
@@ -307,16 +281,3 @@ def rows_of_replica(batch: Batch) -> Batch:
     """The part of a batch, the same on all replicas, that this replica processes."""
     replica = tf.distribute.get_replica_context()
     return part_of(batch, replica.replica_id_in_sync_group, replica.num_replicas_in_sync)
-
-
-def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
-    """Raises if an update is to have several batches of several replicas."""
-    replicas = strategy.num_replicas_in_sync
-    if recipe.accumulate > 1 and replicas > 1:
-        raise OptionError(
-            "Recipe",
-            "accumulate",
-            recipe.accumulate,
-            f"1 with {replicas} devices and a larger batch_size, of which each device has a share "
-            "in memory",
-        )

@@ -9,7 +9,7 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE, scored, train
+from letters import RECIPE, plain_step, scored, train
 
 from bahdanau_tf import RNNSearch, Translator, layers
 from bahdanau_tf.losses import TokenCrossentropy
@@ -113,7 +113,7 @@ def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
     monkeypatch.setattr(tensors, "adds_up_in_float32", lambda dtype: True)
 
     def types(dtype: str) -> list[tf.DType]:
-        step = train_step(make_model(), SGD(0.1), TokenCrossentropy(), product_dtype=dtype)
+        step = plain_step(make_model(), SGD(0.1), TokenCrossentropy(), dtype)
         definition = step.get_concrete_function().graph.as_graph_def()
         nodes = [node for function in definition.library.function for node in function.node_def]
         products = [node for node in (*definition.node, *nodes) if node.op == "MatMul"]
@@ -128,7 +128,7 @@ def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
 def test_models_of_another_precision_are_refused():
     model = make_model(dtype="mixed_float16")
     with pytest.raises(ValueError, match="product_dtype is bfloat16"):
-        train_step(model, SGD(0.1), TokenCrossentropy(), "bfloat16")
+        plain_step(model, SGD(0.1), TokenCrossentropy(), "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def updated(
     """The loss of one update, and how it moved the weights."""
     model = make_model(dtype=policy)
     before = model.get_weights()
-    step = train_step(model, optimizer, TokenCrossentropy(divisor=divisor), product_dtype=dtype)
+    step = plain_step(model, optimizer, TokenCrossentropy(divisor=divisor), dtype)
     cost = float(step.python_function(*make_batch()))  # not traced
     moves = (np.float64(a) - b for a, b in zip(model.get_weights(), before, strict=True))
     return cost, np.concatenate([np.ravel(move) for move in moves])
@@ -232,7 +232,7 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
     inner = SGD(0.1, max_norm=1.0)
     optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2**17)
     loss = TokenCrossentropy()
-    step = train_step(model, optimizer, loss, product_dtype="float16")
+    step = plain_step(model, optimizer, loss, "float16")
     before = model.get_weights()
     history = []
     for _ in range(9):

@@ -25,7 +25,7 @@ from bahdanau_tf.options.choices import MOST_PARTS
 from bahdanau_tf.system import cores
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import operations_at_once, threads
-from bahdanau_tf.training import train_step, update
+from bahdanau_tf.training import update
 from bahdanau_tf.translation import running
 from bahdanau_tf.translation.batches import in_batches
 
@@ -79,7 +79,7 @@ def test_parts_of_batches_train_as_the_whole():
     trainings = []
     for count in (1, 3):
         model = randomized(mean_model(20))
-        step = train_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
+        step = letters.plain_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
         random = np.random.default_rng(2)
         losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
         trainings.append([losses, *(weight.numpy() for weight in model.trainable_weights)])

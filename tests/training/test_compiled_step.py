@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,13 @@ from worker import mean_model
 from bahdanau_tf import Recipe, RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training.update import StaticShapes, check_compiles, compiled_step, train_step
+from bahdanau_tf.training.update import (
+    StaticShapes,
+    logits_loss,
+    make_update,
+    train_step,
+    words_loss,
+)
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
@@ -50,11 +57,12 @@ def rnnsearch(policy: str) -> RNNSearch:
     return RNNSearch(11, 12, 3, 4, 5, 2, embedding_bias=False, copying="hint", dtype=policy)
 
 
-def make_step(make: Any, model: keras.Model) -> tuple[Any, list[keras.Variable]]:
+def make_step(model: keras.Model, is_compiled: bool) -> tuple[Any, list[keras.Variable]]:
     """A training step, and all variables that it reads and changes."""
     randomized(model)
     optimizer = Adam(0.01, max_norm=1.0)
-    step = make(model, optimizer, TokenCrossentropy())
+    cost = partial(logits_loss if is_compiled else words_loss, model, TokenCrossentropy())
+    step = train_step(model, optimizer, cost, is_compiled=is_compiled)
     return step, [*model.variables, *optimizer.variables]
 
 
@@ -63,10 +71,10 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     """Both steps after some updates; the compiled one was lowered before."""
     lower_step, policy = benchmarks("lower_step"), request.param
     batch = make_batch()
-    compiled, variables = make_step(compiled_step, rnnsearch(policy))
+    compiled, variables = make_step(rnnsearch(policy), is_compiled=True)
     seeds = [lower_step.STORED] * len(variables)
     lowered = lower_step.lower(compiled, batch, variables, seeds, **COUNTED)
-    plain, others = make_step(train_step, rnnsearch(policy))
+    plain, others = make_step(rnnsearch(policy), is_compiled=False)
     plain = plain.python_function  # tracing would take seconds
     return SimpleNamespace(
         policy=policy,
@@ -97,8 +105,8 @@ def test_padding_to_fixed_shapes_changes_no_update():
     inputs, target, weights = padded
     assert inputs["source"].shape == target.shape == weights.shape == (5, 6)
     assert weights.sum() == 8
-    compiled, variables = make_step(compiled_step, mean_model(12))
-    plain, others = make_step(train_step, mean_model(12))
+    compiled, variables = make_step(mean_model(12), is_compiled=True)
+    plain, others = make_step(mean_model(12), is_compiled=False)
     plain = plain.python_function
     for _ in range(UPDATES):
         np.testing.assert_allclose(float(compiled(*padded)), float(plain(*batch)), rtol=1e-5)
@@ -106,27 +114,17 @@ def test_padding_to_fixed_shapes_changes_no_update():
         np.testing.assert_allclose(ours.numpy(), wanted.numpy(), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [train_step, compiled_step])
-def test_products_are_rounded_once(make):
-    """By `product_dtype` or by the policy of the model."""
-    model = RNNSearch(11, 12, 3, 4, 5, 2, dtype="mixed_bfloat16")
-    refused(
-        lambda: make(model, Adam(0.01), TokenCrossentropy(), "bfloat16"),
-        "product_dtype",
-        "bfloat16",
-    )
-
-
 @pytest.mark.parametrize("obstacle", [{"max_length": 0}, {"token_budget": 9}, {"risk_samples": 2}])
 def test_what_cannot_be_compiled_is_refused(obstacle):
-    model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
     ((name, value),) = obstacle.items()
+    refused(lambda: Recipe(jit_compile="on", **obstacle), "jit_compile is 'on'", f"{name}={value}")
+
+
+def test_nothing_is_compiled_for_several_devices():
+    model = SimpleNamespace(distribute_strategy=SimpleNamespace(num_replicas_in_sync=2))
+    recipe = Recipe(jit_compile="on")
     refused(
-        lambda: check_compiles(Recipe(jit_compile="on", **obstacle), model),
-        "jit_compile",
-        "'on'",
-        str(name),
-        str(value),
+        lambda: make_update(SimpleNamespace(model=model), None, recipe), "jit_compile is 'on'", "2"
     )
 
 

@@ -24,12 +24,13 @@ from processes import LONGEST, variables
 from refusals import refused
 from worker import run
 
-from bahdanau_tf import Recipe, Translator
+from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import defined_flags
-from bahdanau_tf.training import callbacks
+from bahdanau_tf.optimizers import SGD
+from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.training.cluster import strategy_of, strategy_of_environment
 from bahdanau_tf.training.folder import check_alike
-from bahdanau_tf.training.update import check_accumulates, rows_of_replica
+from bahdanau_tf.training.update import rows_of_replica
 
 WORKER = Path(__file__).parents[1] / "worker.py"
 SHORT = {
@@ -305,11 +306,13 @@ def test_a_scope_around_train_is_refused():
         strategy_of(SimpleNamespace())
 
 
-def test_several_batches_of_several_replicas_are_refused():
-    single, double = (SimpleNamespace(num_replicas_in_sync=n) for n in (1, 2))
-    check_accumulates(Recipe(accumulate=3), single)
-    check_accumulates(Recipe(), double)
-    refused(lambda: check_accumulates(Recipe(accumulate=3), double), "accumulate", "3", "1")
+def test_several_batches_of_several_replicas_are_refused(monkeypatch):
+    double = SimpleNamespace(num_replicas_in_sync=2)
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: double)
+    refused(lambda: SGD(gradient_accumulation_steps=3), "gradient_accumulation_steps is 3", "2")
+    monkeypatch.setattr(loop, "strategy_of_environment", lambda: double)
+    training = Training({}, Path(), {"accumulate": 3})
+    refused(lambda: loop.run(training), "accumulate is not used with 2 devices")
 
 
 def test_other_settings_than_the_chiefs_are_refused():

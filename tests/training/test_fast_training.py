@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from letters import plain_step
 from oracle import randomized
 from refusals import refused
 
@@ -17,7 +18,7 @@ from bahdanau_tf.layers.readout import pair_maximum
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta, Adam
-from bahdanau_tf.training.update import train_step, words_loss
+from bahdanau_tf.training.update import words_loss
 
 B, TX, TY, M, N, A, K = 4, 5, 6, 3, 7, 8, 11
 SOURCE_MASK = np.arange(TX) < np.array([5, 3, 1, 0])[:, None]
@@ -386,7 +387,7 @@ def test_a_training_step_in_half_precision(policy):
     wanted = float(words_loss(exact, loss, *batch))
     before = model.get_weights()
     # Eagerly: its graph would take seconds to make.
-    step = train_step(model, Adam(0.01), loss).python_function
+    step = plain_step(model, Adam(0.01), loss).python_function
     assert float(step(*batch)) == pytest.approx(wanted, rel=0.03)
     after = model.get_weights()
     for start, end in zip(before, after, strict=True):
