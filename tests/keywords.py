@@ -1,6 +1,7 @@
 """The keywords of functions that take the fields of dataclasses, for type checkers.
 
-`python tests/keywords.py` writes them to a stub after a change of a field; a test compares.
+After a change of a field `python tests/keywords.py`, then `make format`, write them to a stub; a
+test compares.
 """
 
 import ast
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import bahdanau_tf
 from bahdanau_tf.models.architecture import Architecture
-from bahdanau_tf.options import training
+from bahdanau_tf.options.training import OWNERS
 
 STUB = Path(bahdanau_tf.__file__).with_name("options") / "keywords.pyi"
 HEAD = '''"""Keywords for type checkers, made of dataclasses by `python tests/keywords.py`."""
@@ -24,7 +25,7 @@ from bahdanau_tf.layers.weights import Initializer, KerasOptions
 '''
 CLASSES = {
     ("PartOptions", "KerasOptions", "models made of parts"): [Architecture],
-    ("FitOptions", "TypedDict", "`fit`"): training.OWNERS,
+    ("FitOptions", "TypedDict", "`fit`"): OWNERS,
 }
 NAMED = {"init_from", "minutes"}  # by `fit` itself
 

@@ -69,7 +69,7 @@ every_notebook = each(NOTEBOOKS)
 
 
 def test_every_notebook_has_small_sizes():
-    assert {path.stem for path in ENGLISH} == SMALL.keys()
+    assert {path.stem for path in ENGLISH} == SMALL.keys(), f"SMALL of {__file__}"
 
 
 @every_notebook

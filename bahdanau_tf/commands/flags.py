@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.options import Decoding, training
+from bahdanau_tf.options import Decoding, training as options
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import (
@@ -226,7 +226,7 @@ def refuse(flags: absl_flags.FlagValues, names: Collection[str], where: str) -> 
     Names that the command does not define are ignored; `where` says why, for the
     message, such as "without --model_dir".
     """
-    training.refuse([n for n in names if n in flags and is_given(flags, n)], names, where)
+    options.refuse([n for n in names if n in flags and is_given(flags, n)], names, where)
 
 
 WRITTEN = "may be .gz; it has the ending .part until it is complete"
@@ -266,7 +266,7 @@ class Average(OptionGroup):
 @dataclass(frozen=True)
 class _Folders(OptionGroup):
     model_dir: tuple[str, ...] | None = option(
-        f"folder of a trained model, or {' or '.join(training.pretrained_names())}, which comes "
+        f"folder of a trained model, or {' or '.join(options.pretrained_names())}, which comes "
         "with the package; several, separated by commas, are an ensemble",
         required=True,
     )

@@ -549,3 +549,43 @@ class CheckpointSaver(RunCallback):
         state.longest_seconds.assign(schedule.longest)
         self._run.folder.checkpoints.save()
         self._saved, self._time = self._run.step, time.monotonic()
+
+
+def build_callbacks(
+    run: Run,
+    signals: Sequence[int],
+    board: Sequence[TensorBoard],
+    of_user: Sequence[keras.callbacks.Callback],
+) -> keras.callbacks.CallbackList:
+    """All callbacks of a training, in the order in which they are called at each point of it.
+
+    1. `DroppedPairs` and `Status` report.
+    2. `Divergence` records what was skipped.
+    3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
+    4. `TensorBoard` and `Logger` write them, `Doubts` warns.
+    5. `LearningRate` sets the rate of the next update.
+    6. The user's own may change weights, or stop the training.
+    7. `Ends` decides whether it is over.
+    8. `CheckpointSaver` saves what all of them have changed.
+
+    Workers other than the chief report and write nothing.
+    """
+
+    def of_chief(*kinds: type[RunCallback]) -> list[RunCallback]:
+        return [kind(run) for kind in kinds if run.cluster.is_chief]
+
+    return keras.callbacks.CallbackList(
+        [
+            *of_chief(DroppedPairs, Status, Divergence),
+            Selection(run),
+            *board,
+            *of_chief(Logger, Doubts),
+            LearningRate(run),
+            *of_user,
+            Ends(run, signals),
+            *of_chief(CheckpointSaver),
+        ],
+        model=run.translator.model,
+        epochs=math.ceil(run.total_steps / run.evaluate_every),
+        steps=run.evaluate_every,
+    )

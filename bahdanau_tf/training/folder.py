@@ -358,13 +358,14 @@ class ModelFolder:
         best: The folder of the best model.
         log: The log, `log.jsonl`.
         checkpoints: The checkpoints.
+        state: What they hold in addition to weights and optimizer.
         settings: What the training must keep when it is resumed.
         improved: Updates after the restored checkpoint whose evaluation was the best so far,
             according to the log.
     """
 
     def __init__(
-        self, path: Path, checkpoints: Checkpoints, state: State, settings: Settings, recipe: Recipe
+        self, path: Path, checkpoints: Checkpoints, state: State, settings: Settings
     ) -> None:
         self.path = path
         self.best = path / "best"
@@ -373,20 +374,19 @@ class ModelFolder:
         self.improved: set[int] = set()
         self._is_new = True
         self._file = path / "training.json"
-        self._state = state
+        self.state = state
         self.settings = settings
-        self._recipe = recipe
 
     @property
     def needs_evaluation(self) -> bool:
         """Whether the best model is missing, or the last one not evaluated, as after a signal."""
         evaluated = [record["step"] for record in self.log.records()]
-        is_unknown = self.settings[DEV_TEXT] is not None and math.isnan(self._state.best["loss"])
-        is_new = int(self._state.step) not in evaluated[-1:]
+        is_unknown = self.settings[DEV_TEXT] is not None and math.isnan(self.state.best["loss"])
+        is_new = int(self.state.step) not in evaluated[-1:]
         return is_unknown or is_new or not self.best.exists()
 
-    def restore(self) -> list[str]:
-        """Restores the newest checkpoint, if the folder has one.
+    def restore(self, monitor: str) -> list[str]:
+        """Restores the newest checkpoint, if the folder has one; `monitor` selected the best model.
 
         It writes nothing, except that it removes leftovers of killed processes. Returns a sentence
         for each newer checkpoint that is damaged, and for each option that has changed. It is a
@@ -420,9 +420,9 @@ class ModelFolder:
             notes += self._compare_settings()
             self.checkpoints.restore(newest)
         if self.best.exists():
-            self._recall_best()
+            self._recall_best(monitor)
         else:
-            self._state.forget_best()
+            self.state.forget_best()
         return notes
 
     def _compare_settings(self) -> list[str]:
@@ -436,18 +436,18 @@ class ModelFolder:
                 raise change.refusal(self.path)
         return notes
 
-    def _recall_best(self) -> None:
+    def _recall_best(self, monitor: str) -> None:
         """Reads from the log how good `best` is.
 
         It may be of an evaluation after the checkpoint that was restored.
         """
-        stale = int(self._state.stale)
+        stale = int(self.state.stale)
         for record in self.log.records():
             scores, step = scores_of(record), int(record["step"])
-            is_later = bool(scores) and step > int(self._state.step)
-            if is_later and self._state.record(scores, self._recipe.monitor):
+            is_later = bool(scores) and step > int(self.state.step)
+            if is_later and self.state.record(scores, monitor):
                 self.improved.add(step)
-        self._state.stale.assign(stale)
+        self.state.stale.assign(stale)
 
     def begin(self) -> None:
         """Writes what must exist before the training continues.
@@ -457,7 +457,7 @@ class ModelFolder:
         """
         with explain_write_errors(self._file):
             write_settings(self._file, self.settings)
-        self.log.forget_after(int(self._state.step))
+        self.log.forget_after(int(self.state.step))
         if self._is_new:
             self.checkpoints.save()
 

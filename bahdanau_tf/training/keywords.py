@@ -21,7 +21,8 @@ import keras
 
 from bahdanau_tf.data.parallel import SIDES, is_table
 from bahdanau_tf.evaluation.scores import SCORES
-from bahdanau_tf.options import Recipe, training
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.training import KINDS, RECIPES, TEXTS, absolute, read_options, recipe_names
 from bahdanau_tf.system.files import check_folder, write_atomically
 from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
@@ -148,8 +149,8 @@ def fit(
     translator = bahdanau_tf.fit("train.en", "train.fr", minutes=5)
     ```
     """
-    for name in options.keys() - training.KINDS.keys():
-        hint = did_you_mean(name, training.KINDS) or "; help(bahdanau_tf.fit) names them"
+    for name in options.keys() - KINDS.keys():
+        hint = did_you_mean(name, KINDS) or "; help(bahdanau_tf.fit) names them"
         if name.startswith(("dev_", "val")):  # as in Keras' own `fit`
             hint = " (did you mean dev=(source, target)?)"
         raise ValueError(f"fit: there is no option {name!r}{hint}")
@@ -216,7 +217,7 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
         kind, wanted = _KEYWORDS[name]
         if not isinstance(value, kind):
             raise OptionError("fit", name, value, wanted)
-    recipe, names = keywords["recipe"], training.recipe_names()
+    recipe, names = keywords["recipe"], recipe_names()
     if isinstance(recipe, str) and recipe not in names:
         wanted = f"one of {names}{did_you_mean(recipe, names)}"
         raise OptionError("fit", "recipe", recipe, wanted)
@@ -238,11 +239,11 @@ def _asked(
         values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
         user_options = values | user_options
     elif recipe is not None:
-        with resources.as_file(training.RECIPES.joinpath(f"{recipe}.flags")) as file:
-            of_recipe = training.read_options(file, (*training.TEXTS, "corpus"))
-        name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in training.KINDS}
+        with resources.as_file(RECIPES.joinpath(f"{recipe}.flags")) as file:
+            of_recipe = read_options(file, (*TEXTS, "corpus"))
+        name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in KINDS}
     if isinstance(init_from := user_options.get("init_from"), str | os.PathLike) and init_from:
-        user_options["init_from"] = training.absolute(init_from)
+        user_options["init_from"] = absolute(init_from)
     if "dev_source" in texts:
         user_options["dev_source"] = texts["dev_source"]
     return Training(texts, folder, user_options, name, defaults, **others)

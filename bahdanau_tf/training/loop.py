@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -25,14 +24,15 @@ from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.system.ranges import OptionError, named
-from bahdanau_tf.training import callbacks as own, update as updates
 from bahdanau_tf.training.ask import Training
+from bahdanau_tf.training.callbacks import TensorBoard, build_callbacks
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
 from bahdanau_tf.training.cluster import Cluster, strategy_of, strategy_of_environment, vary_noise
 from bahdanau_tf.training.folder import FREE, ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.prepare import load, prepare
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer, updates_per_epoch
+from bahdanau_tf.training.update import make_update, threads_of
 from bahdanau_tf.translator import Translator
 
 Batches: TypeAlias = "Iterator[tuple[Any, ...]]"
@@ -53,6 +53,7 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
             until_over.enter_context(locked(training.model_dir))
             corpus, dev = prepare(training)
         cluster.wait()
+        # The options that `prepare` chose, from the file that it wrote, as the workers read them.
         training = training.recall()
         if not cluster.is_chief:
             corpus, dev = training.divided()
@@ -145,7 +146,7 @@ def train(
         signals = until_over.enter_context(signals_caught(run.line.note))
         board = []
         if tensorboard and run.cluster.is_chief:
-            board = [own.TensorBoard(run, run.folder.path / "tensorboard")]
+            board = [TensorBoard(run, run.folder.path / "tensorboard")]
             until_over.enter_context(contextlib.closing(board[0]))
         every = build_callbacks(run, signals, board, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
@@ -158,46 +159,6 @@ def check_callbacks(owner: str, callbacks: object) -> None:
     if not (isinstance(callbacks, kinds[0]) and all(isinstance(x, kinds[1]) for x in callbacks)):
         wanted = "a list of objects of keras.callbacks.Callback"
         raise OptionError(owner, "callbacks", callbacks, wanted)
-
-
-def build_callbacks(
-    run: Run,
-    signals: Sequence[int],
-    board: Sequence[own.TensorBoard],
-    of_user: Sequence[keras.callbacks.Callback],
-) -> keras.callbacks.CallbackList:
-    """All callbacks of a training, in the order in which they are called at each point of it.
-
-    1. `DroppedPairs` and `Status` report.
-    2. `Divergence` records what was skipped.
-    3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
-    4. `TensorBoard` and `Logger` write them, `Doubts` warns.
-    5. `LearningRate` sets the rate of the next update.
-    6. The user's own may change weights, or stop the training.
-    7. `Ends` decides whether it is over.
-    8. `CheckpointSaver` saves what all of them have changed.
-
-    Workers other than the chief report and write nothing.
-    """
-
-    def of_chief(*kinds: type[own.RunCallback]) -> list[own.RunCallback]:
-        return [kind(run) for kind in kinds if run.cluster.is_chief]
-
-    return keras.callbacks.CallbackList(
-        [
-            *of_chief(own.DroppedPairs, own.Status, own.Divergence),
-            own.Selection(run),
-            *board,
-            *of_chief(own.Logger, own.Doubts),
-            own.LearningRate(run),
-            *of_user,
-            own.Ends(run, signals),
-            *of_chief(own.CheckpointSaver),
-        ],
-        model=run.translator.model,
-        epochs=math.ceil(run.total_steps / run.evaluate_every),
-        steps=run.evaluate_every,
-    )
 
 
 def make_run(
@@ -225,8 +186,8 @@ def make_run(
         epoch = updates_per_epoch(corpus, *texts, recipe)
         schedule = Schedule(recipe, epoch, cluster.clock)
         optimizer = make_optimizer(recipe, schedule)
-    update, saved_optimizer, notes = updates.make_update(translator, optimizer, recipe)
-    threads = updates.threads_of(recipe) if recipe.deterministic else None
+    update, saved_optimizer, notes = make_update(translator, optimizer, recipe)
+    threads = threads_of(recipe) if recipe.deterministic else None
     if threads is not None:
         notes.append(f"deterministic, with {named('threads', threads)}")
     state = State()
@@ -250,8 +211,7 @@ def make_run(
         schedule=schedule,
         optimizer=optimizer,
         update=update,
-        state=state,
-        folder=ModelFolder(model_dir, checkpoints, state, settings, recipe),
+        folder=ModelFolder(model_dir, checkpoints, state, settings),
         notes=notes,
     )
 
@@ -263,7 +223,7 @@ def restore(run: Run) -> Batches:
     """
     model: keras.Model = run.translator.model
     check_alike(run.cluster, run.folder.settings)
-    notes = run.folder.restore() if run.cluster.is_chief else []
+    notes = run.folder.restore(run.recipe.monitor) if run.cluster.is_chief else []
     weights = [*model.variables, *run.optimizer.variables]
     run.cluster.share([weight.value for weight in weights])
     run.cluster.share(run.state.variables)

@@ -33,6 +33,8 @@ TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewe
 def prepare(training: Training) -> tuple[ParallelCorpus, ParallelCorpus | None]:
     """Fills a new folder, or checks that a folder holds this training; it is locked.
 
+    The options that it chooses are in the folder, from which `Training.recall` reads them.
+
     Returns:
         The text to train on, and the dev text, or None.
 

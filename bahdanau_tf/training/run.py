@@ -43,7 +43,6 @@ class Run:
         schedule: The fraction completed, and the learning rate.
         optimizer: The optimizer.
         update: Updates the weights by a batch; returns its loss.
-        state: What checkpoints hold in addition to weights and optimizer.
         folder: The folder of the training.
         notes: What to report when the run begins.
         line: Shows the progress.
@@ -66,7 +65,6 @@ class Run:
     schedule: Schedule
     optimizer: Guarded
     update: Callable[..., tf.Tensor]
-    state: State
     folder: ModelFolder
     notes: list[str]
     line: ProgressLine = field(init=False)
@@ -84,6 +82,11 @@ class Run:
         self.schedule.resume(float(self.state.seconds), float(self.state.longest_seconds))
         curves = [("dev loss", "train loss"), *((f"dev {x}",) for x in self.titles.values())]
         self.line = progress_line(self.total_steps, self.step, self.schedule.seconds_left, curves)
+
+    @property
+    def state(self) -> State:
+        """What checkpoints hold in addition to weights and optimizer."""
+        return self.folder.state
 
     @property
     def texts(self) -> tuple[Tokenizer, Tokenizer]:

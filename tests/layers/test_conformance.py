@@ -112,7 +112,7 @@ def bfloat16() -> Iterator[None]:
 
 
 def test_every_public_layer_has_a_case() -> None:
-    assert set(CASES) == public_layers() - ABSTRACT
+    assert set(CASES) == public_layers() - ABSTRACT, "CASES of tests/conformance.py"
 
 
 @every_case

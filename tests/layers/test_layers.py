@@ -1,6 +1,7 @@
 """Every layer compared with the NumPy reference, eagerly and in graphs."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -228,9 +229,12 @@ SCORES = {
 
 def test_every_cell_and_every_attention_has_a_reference():
     public = {value for value in vars(layers).values() if isinstance(value, type)}
+    described = (Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
     for base, cases in ((layers.RecurrentCell, CELLS), (layers.Attention, ATTENTIONS)):
         kinds = {kind for kind in public if issubclass(kind, base)} - {base}
-        assert kinds <= set(cases)
+        assert kinds <= set(cases), "ATTENTIONS or CELLS of tests/oracle.py"
+        names = {kind.__name__ for kind in kinds - {layers.FixedContext}}  # that of RNNencdec
+        assert not [name for name in names if f"`{name}`" not in described], "docs/models.md"
 
 
 def encoded_of(annotations: Any, mask: Any) -> layers.Encoded:

@@ -255,7 +255,7 @@ def test_every_registered_class_is_public():
         for name in keras.saving.get_custom_objects()
         if name.startswith(prefix)
     }
-    assert registered <= set(bahdanau_tf.__all__)
+    assert registered <= set(bahdanau_tf.__all__), "bahdanau_tf/__init__.pyi"
 
 
 def test_another_backend_is_refused_in_one_line():

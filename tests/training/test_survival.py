@@ -265,7 +265,7 @@ def test_without_dev_text_the_last_model_becomes_the_best(tmp_path, step, is_due
     """Also if the run that made it was killed before it was evaluated."""
     (tmp_path / "best").mkdir()
     state = SimpleNamespace(step=step, best={"loss": math.nan})
-    folder = ModelFolder(tmp_path, None, state, {DEV_TEXT: None}, SHORT)
+    folder = ModelFolder(tmp_path, None, state, {DEV_TEXT: None})
     folder.log.add({"step": 6})
     assert folder.needs_evaluation is is_due
 
@@ -593,7 +593,7 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
 def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
     before = contents(folder)
     nothing: Any = None
-    kept = loop.ModelFolder(folder, nothing, nothing, {}, SHORT)
+    kept = loop.ModelFolder(folder, nothing, nothing, {})
     for name, write in (
         ("best", lambda: kept.save_best(trained.translator)),
         ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
