@@ -52,7 +52,7 @@ class Run:
         seconds: The time that they took to read and process, without evaluations and checkpoints.
         scores: Those of the last evaluation of this run on the dev text, by name.
         translations: Its translations.
-        ending: Why the training ends, a key of `ENDINGS`; "" while it continues.
+        ending: Why the training ends, a key of `ENDINGS`; "" until the callback `Ends` sets it.
         signal: The number of the signal that some worker got; 0 for none.
     """
 

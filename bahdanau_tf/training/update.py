@@ -20,7 +20,7 @@ from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.choices import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
-from bahdanau_tf.system.ranges import OptionError, Refusal
+from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
 from bahdanau_tf.translator import Translator
@@ -134,7 +134,7 @@ def train_step(
     if product_dtype != "float32" and model.compute_dtype != "float32":
         raise Refusal(
             "train",
-            f"product_dtype is {product_dtype}, and the model computes "
+            f"{named('product_dtype')} is {product_dtype}, and the model computes "
             f"in {model.compute_dtype}, wanted one of them to be float32",
         )
     strategy = model.distribute_strategy
@@ -272,7 +272,7 @@ def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optim
         raise Refusal(
             "train",
             f"float16 with {batches} batches for an update "
-            "(accumulate), wanted bfloat16, float32 or one batch",
+            f"({named('accumulate')}), wanted bfloat16, float32 or one batch",
         )
     return keras.optimizers.LossScaleOptimizer(optimizer)
 

@@ -214,6 +214,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--added_words=9"], "--added_words --init_from"),
         (["--init_from=x", "--units=9"], "--units --init_from"),
         (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps"),
+        (["--jit_compile=on", "--token_budget=9"], "--jit_compile --token_budget=9"),
         (
             ["--dev_source={text}", "--dev_target={text}", "--dev_pairs=4"],
             "--dev_pairs --dev_source",
