@@ -213,11 +213,6 @@ def strategy_of_environment() -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
 
 
-def several_workers() -> bool:
-    """Whether TF_CONFIG names several workers."""
-    return len(_cluster()[0]) > 1
-
-
 def is_chief() -> bool:
     """Whether this process is the chief of TF_CONFIG, or alone."""
     return _cluster()[1] == 0
