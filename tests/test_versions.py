@@ -141,6 +141,7 @@ def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys,
     flags = SimpleNamespace(
         export_dir=str(tmp_path),
         format="savedmodel",
+        compare=None,
         half_weights=bool(differences),
         max_source_length=9,
         max_target_length=9,

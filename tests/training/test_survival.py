@@ -202,13 +202,13 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
         tf.config.experimental, "enable_op_determinism", lambda: enabled.append(True)
     )
     exact = replace(SHORT, deterministic=True)
-    monkeypatch.setattr("bahdanau_tf.training.update.threads_of", lambda _: 3)
+    monkeypatch.setattr("bahdanau_tf.training.loop.threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
     assert "deterministic, with threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
-    monkeypatch.setattr("bahdanau_tf.training.update.threads_of", lambda _: 4)
+    monkeypatch.setattr("bahdanau_tf.training.loop.threads_of", lambda _: 4)
     refused(lambda: train(restarted(), files, exact, tmp_path / "exact"), "3", "4", "=3")
 
 
