@@ -20,10 +20,10 @@ from bahdanau_tf.runtime.page import write_page
 from bahdanau_tf.serving import Limits, export
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
-from bahdanau_tf.translation.batches import Sentences
+from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph, joined_texts, part
-from bahdanau_tf.translation.protocol import StringTranslator, Work
+from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
 
@@ -166,6 +166,7 @@ class Translator(StringTranslator):
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
@@ -181,6 +182,7 @@ class Translator(StringTranslator):
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Translations: ...
 
@@ -194,6 +196,7 @@ class Translator(StringTranslator):
         constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
@@ -216,6 +219,9 @@ class Translator(StringTranslator):
             markup: Whether inline tags and placeholders are taken out before the search and put
                 back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
                 them, and offsets count them. Those of a prefix are left out.
+            terms: Source terms, each with the term that the translation has where the source has
+                it, such as {"newspaper": "quotidien"}; see `bahdanau_tf.translation.terms`. A term
+                that a translation lacks is one of its `doubts`.
             attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
                 `Translation.weights`, edited or not, or a dict from the number of a step, counted
                 from 0, to a row. A row applies to every hypothesis in the beam, so with a
@@ -232,9 +238,9 @@ class Translator(StringTranslator):
         Raises:
             ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
                 differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
-                prefixes or attention are given and the target tokenizer is reversed; markup is set
-                and the model has no attention; or attention does not fit the sentence, or the
-                model.
+                prefixes, terms or attention are given and the target tokenizer is reversed; markup
+                or terms are set and the model has no attention; terms are set with sampling or
+                attention; or attention does not fit the sentence, or the model.
 
         Example:
 
@@ -242,14 +248,15 @@ class Translator(StringTranslator):
         translator.translate("A man sleeps.", beam_size=10, n_best=3)
         ```
         """
-        if attention is not None and (split_sentences or not isinstance(sentences, str | bytes)):
+        is_one = isinstance(sentences, str | bytes)
+        if attention is not None and (split_sentences or terms or not is_one):
             raise ValueError(
-                "Translator.translate: attention is set for a list or with split_sentences, "
-                "wanted one string, which is a sentence"
+                "Translator.translate: attention is set for a list, with split_sentences or with "
+                "terms, wanted one string, which is a sentence, without terms"
             )
         work = self._work(batch_size, constraints, attention)
         return self._translated(
-            work, sentences, decoding, prefixes, split_sentences, markup, options
+            work, sentences, decoding, prefixes, split_sentences, markup, terms, options
         )
 
     def _work(

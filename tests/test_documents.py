@@ -124,7 +124,8 @@ def corpus(tmp_path_factory) -> Path:
     references = enumerate((folder / "test.fr").read_text("utf-8").splitlines())
     lists = (f"{number} ||| {line} ||| f= -1 ||| -1" for number, line in references)
     write_lines(folder / "moses.nbest", lists)
-    write_lines(folder / "dictionary.tsv", ["queen\treine"])
+    for name in ("dictionary.tsv", "terms.tsv"):
+        write_lines(folder / name, ["queen\treine"])
     write_lines(folder / "test.links", ["0-0"] * 6)
     return folder
 

@@ -26,6 +26,10 @@ rescore undoes this.
 or nothing. With a word model the last word of a prefix must be complete; with a sub-word model it
 may be continued.
 
+--terms names a file of terms, such as "newspaper, tab, quotidien". A term is matched as whole
+words, with its case; where a sentence begins, also with a capital. Of terms that overlap the
+longest counts. Translations that lack a term are counted with the others that may be wrong.
+
 --shard=i/n translates the i-th of n parts of --input, for jobs on several processes or machines.
 With --output=out it writes out-i-of-n; joined in the order of their names, the n files are the
 translation of the whole. A file exists only once it is complete, and the command then leaves it as
@@ -55,7 +59,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import checksum, found_directory, read_object, write_atomically
-from bahdanau_tf.system.lines import count_lines, read_lines, written
+from bahdanau_tf.system.lines import count_lines, read_lines, read_pairs, written
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter, amount
 
@@ -71,6 +75,7 @@ SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 REASONS = {  # why a translation may be wrong, for a count of lines
     "characters": "unknown characters",
     "number": "a number is missing",
+    "term": "a term is missing",
     "cut": "cut off",
     "repeated": "a phrase is repeated",
     "long": "longer than in training",
@@ -84,6 +89,10 @@ class _Files(OptionGroup):
     input: str | None = option("text to translate; may be .gz")
     prefixes: str | None = option(
         "the first words of each translation, one line each, which may be empty; may be .gz"
+    )
+    terms: str | None = option(
+        "lines of a source term, a tab and the target term that the translation has where the "
+        "source has it; needs a model with attention"
     )
     output: str | None = option(f"file for the translations; {common.WRITTEN}")
     shard: str | None = option(
@@ -121,7 +130,9 @@ GROUPS = (common.MODEL, common.SEARCH, common.Group(_Files), common.Group(_Lines
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags, also_in_onnx=True)
-    read = common.check_files(flags, "input", "prefixes", "dictionary")
+    read = common.check_files(flags, "input", "prefixes", "dictionary", "terms")
+    if flags.sampling:
+        common.refuse(flags, ["terms"], "with --sampling")
     if flags.shard is None:
         common.check_output("output", flags.output, read)
         return
@@ -189,8 +200,9 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
             for line in read_lines(path, *Shard.of(flags.shard).lines(count_lines(path))):
                 digest.update(f"{line}\n".encode())
             values[name] = digest.hexdigest()
-    if flags.dictionary:
-        values["dictionary"] = checksum(Path(flags.dictionary).read_bytes())
+    for name in ("dictionary", "terms"):
+        if path := flags[name].value:
+            values[name] = checksum(Path(path).read_bytes())
     values["model_dir"] = [*map(_model_checksum, flags.model_dir)]
     return values
 
@@ -213,16 +225,19 @@ def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     from bahdanau_tf.translation.sentence_splitting import split_sentences
 
-    part = _Part.of(flags)
+    part, terms = _Part.of(flags), {}
+    if flags.terms is not None:
+        terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
     limit = _limit(flags, translator.habits.longest)
     most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
-    if flags.prefixes is not None and translator.target_text.reverse:
-        raise ValueError(
-            "--prefixes needs a model that writes the first word first; this one writes the last "
-            "word first"
-        )
+    for name in ("prefixes", "terms"):
+        if flags[name].value is not None and translator.target_text.reverse:
+            raise ValueError(
+                f"--{name} needs a model that writes the first word first; this one writes the "
+                "last word first"
+            )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
     several, doubtful, kinds = 0, 0, Counter[str]()
     typed = flags.input is None and sys.stdin.isatty()
@@ -240,7 +255,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            translations = _translated(flags, translator, sources, prefixes, most)
+            translations = _translated(flags, translator, sources, prefixes, terms, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
                 for remark in _remarks(flags, translation, *limit, typed):
@@ -294,6 +309,7 @@ def _translated(
     translator: StringTranslator,
     lines: list[str],
     prefixes: list[str],
+    terms: Mapping[str, str],
     most: int,
 ) -> Iterable[Translation]:
     """The translations of some lines, in order; at most so many characters of each are read."""
@@ -302,7 +318,9 @@ def _translated(
 
     def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
         starts = [line[:most] for line in lines]
-        rows = translator.translate(starts, batch_size=flags.batch_size, prefixes=prefixes)
+        rows = translator.translate(
+            starts, batch_size=flags.batch_size, prefixes=prefixes, terms=terms
+        )
         return [_of_whole(line, row) for line, row in zip(lines, rows, strict=True)]
 
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
@@ -370,7 +388,7 @@ def _formatter(
     from bahdanau_tf.translation.rescoring import Hypothesis, fields
 
     name = translator.model_name
-    for flag in ("alignments", "markup"):
+    for flag in ("alignments", "markup", "terms"):
         if flags[flag].value and not translator.has_alignment:
             raise ValueError(f"--{flag} needs a model with attention; this is a {name}")
 

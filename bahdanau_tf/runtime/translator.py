@@ -27,9 +27,9 @@ from bahdanau_tf.system.files import (
     reason,
 )
 from bahdanau_tf.system.ranges import Refusal, size
-from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
+from bahdanau_tf.translation.batches import Sentences, Work, decoded, in_batches
 from bahdanau_tf.translation.doubts import Habits
-from bahdanau_tf.translation.protocol import StringTranslator, Work
+from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
 
 FORMAT_VERSION = 2  # that of models which copy words, 1 of others

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from bahdanau_tf.system.files import FULL, AnyPath, check_regular, takes_lock
-from bahdanau_tf.system.ranges import named
+from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
@@ -128,6 +128,21 @@ def read_lines(path: AnyPath | None, first: int = 0, last: int | None = None) ->
             if line:  # empty if the file holds a byte order mark alone
                 text_of_line = decoded(line, number - 1, _name(path))
                 yield text_of_line.removesuffix("\n").rstrip("\r")
+
+
+def read_pairs(path: AnyPath, owner: str, wanted: str) -> dict[str, str]:
+    """Reads lines of two words with a tab between; empty lines are skipped.
+
+    A ValueError, with the number of the line and what was wanted, is raised if one is different.
+    """
+    pairs = {}
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.split("\t")
+        if len(words) == 2 and all(map(str.strip, words)):
+            pairs[words[0]] = words[1]
+        elif line:
+            raise Refusal(owner, f"{path}, line {number} is {line!r}, wanted {wanted}")
+    return pairs
 
 
 def count_lines(path: AnyPath) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from bahdanau_tf.system.files import check_regular, checksum, write_atomically
-from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import read_pairs
 from bahdanau_tf.system.ranges import Refusal
 
 PAD = "[PAD]"
@@ -235,17 +235,7 @@ class Dictionary(tf.Module):
         Raises:
             ValueError: A line has another form. The message has its number.
         """
-        entries = {}
-        for number, line in enumerate(read_lines(path), 1):
-            words = line.split("\t")
-            if len(words) == 2 and all(words):
-                entries[words[0]] = words[1]
-            elif line:
-                raise Refusal(
-                    "Dictionary",
-                    f"{path}, line {number} is {line!r}, wanted two words with a tab between",
-                )
-        return cls(entries)
+        return cls(read_pairs(path, "Dictionary", "two words with a tab between"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what `load` reads; an old file is replaced as a whole."""

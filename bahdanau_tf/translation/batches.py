@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import check_in_order
 from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.translation.result import Translation
 
 S = TypeVar("S")
 T = TypeVar("T")
 LONG = 512  # characters of a row; there are few sentences of more
 Sentences = Sequence[str | bytes]
+# Translates sentences, with the first words of their translations or without.
+Work: TypeAlias = Callable[[Decoding, Sentences, Sentences | None], Iterable[Translation]]
 
 
 def in_batches(

@@ -109,7 +109,8 @@ class Habits:
         """
         x = replace(translation, confidence=self._confidence(translation))
         alternatives = [self.judged(other, usual) for other in x.alternatives]
-        return replace(x, doubts=(*self._doubts(x, usual),), alternatives=alternatives)
+        doubts = (*x.doubts, *self._doubts(x, usual))
+        return replace(x, doubts=doubts, alternatives=alternatives)
 
     def _confidence(self, x: Translation) -> float | None:
         """The share of the dev text's translations that are less likely, of similar lengths."""

@@ -117,7 +117,7 @@ def split(source: str) -> Marked:
                 marks[place] = marks[place]._replace(place=len(plain))
         place, last = len(plain), plain[-1] if plain else " "
         parts = _BLOCK.fullmatch(mark.name) or match["placeholder"]
-        apart = bool(parts and _is_spaced(last) and not _opens(last) and _in_word(follow))
+        apart = bool(parts and _is_spaced(last) and not _opens(last) and in_word(follow))
         if apart:
             add(" ", [(start, end)])
         marks.append(mark._replace(place=place + (apart and mark.kind == "open"), apart=apart))
@@ -191,8 +191,8 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     """
     if marked.plain == marked.source:
         return translation
-    source_spans = _stripped(translation.source, translation.source_spans)
-    target_spans = _stripped(translation.text, translation.target_spans)
+    source_spans = stripped(translation.source, translation.source_spans)
+    target_spans = stripped(translation.text, translation.target_spans)
     words = _words(translation.text, target_spans)
     view = _View.of(marked, translation, source_spans, words)
     whole = np.ones(len(source_spans))
@@ -212,7 +212,7 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     )
 
 
-def _stripped(text: str, spans: Offsets) -> Offsets:
+def stripped(text: str, spans: Offsets) -> Offsets:
     """Spans without the space that a sub-word may begin with."""
     return [(end - len(text[start:end].lstrip()), end) for start, end in spans]
 
@@ -231,7 +231,7 @@ def _words(text: str, spans: Offsets) -> list[tuple[int, list[int]]]:
     last = 0
     for place, (start, end) in enumerate(spans):
         if start < end:
-            inside = start == last and _in_word(text[start - 1 : start]) and _in_word(text[start])
+            inside = start == last and in_word(text[start - 1 : start]) and in_word(text[start])
             if words and (start < last or inside):
                 words[-1][1].append(place)
             else:
@@ -404,7 +404,8 @@ def _is_spaced(character: str) -> bool:
     return _is_letter(character) or unicodedata.east_asian_width(character) not in "WF"
 
 
-def _in_word(character: str) -> bool:
+def in_word(character: str) -> bool:
+    """Whether a character is part of a word of a script with spaces; "" is not."""
     return bool(character) and _is_letter(character) and _is_spaced(character)
 
 

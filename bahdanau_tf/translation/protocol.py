@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.translation.batches import Sentences
+from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.markup import translate_marked
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
-
-# Translates sentences, with the first words of their translations or without.
-Work: TypeAlias = Callable[[Decoding, Sentences, "Sentences | None"], Iterable[Translation]]
+from bahdanau_tf.translation.terms import check_terms, with_terms
 
 
 class Text(Protocol):
@@ -71,6 +69,7 @@ class StringTranslator(ABC):
         prefixes: str | None = None,
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Translation: ...
 
@@ -84,6 +83,7 @@ class StringTranslator(ABC):
         prefixes: Sequence[str] | None = None,
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Translations: ...
 
@@ -96,6 +96,7 @@ class StringTranslator(ABC):
         prefixes: str | Sequence[str] | None = None,
         split_sentences: bool = False,
         markup: bool = False,
+        terms: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Translation | Translations:
         """Translates sentences.
@@ -108,6 +109,7 @@ class StringTranslator(ABC):
             prefixes: For each sentence, the text that its translation begins with.
             split_sentences: Whether each string is translated sentence by sentence.
             markup: Whether tags and placeholders are put back by attention.
+            terms: What terms of the source are in the translation.
             **options: Fields of `Decoding`, which override those of `decoding`; other fields are
                 adjusted where they do not fit them.
 
@@ -120,7 +122,7 @@ class StringTranslator(ABC):
         """
         work = self._work(batch_size)
         return self._translated(
-            work, sentences, decoding, prefixes, split_sentences, markup, options
+            work, sentences, decoding, prefixes, split_sentences, markup, terms, options
         )
 
     def _translated(
@@ -131,6 +133,7 @@ class StringTranslator(ABC):
         prefixes: str | Sequence[str] | None,
         split_sentences: bool,
         markup: bool,
+        terms: Mapping[str, str] | None,
         options: Mapping[str, Any],
     ) -> Translation | Translations:
         """The translations that `work` computes, judged by the habits."""
@@ -138,9 +141,13 @@ class StringTranslator(ABC):
             sentences = [sentences]
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
+        search = work
+        if terms:
+            check_terms(terms, decoding, self.target_text.reverse)
+            search = with_terms(work, terms)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
-            rows, usual = work(decoding, sentences, prefixes), self.source_texts[0].characters
+            rows, usual = search(decoding, sentences, prefixes), self.source_texts[0].characters
             return Translations(self.habits.judged(row, usual) for row in rows)
 
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
@@ -148,12 +155,13 @@ class StringTranslator(ABC):
                 return translate_lines(run, sentences, prefixes)
             return run(sentences, prefixes)
 
-        if markup and not self.has_alignment:
-            raise Refusal(
-                "Translator.translate",
-                f"markup is set and {self.model_name} has no attention, wanted a model "
-                "with attention",
-            )
+        for name, value in {"markup": markup, "terms": terms}.items():
+            if value and not self.has_alignment:
+                raise Refusal(
+                    "Translator.translate",
+                    f"{name} is set and {self.model_name} has no attention, wanted a model "
+                    "with attention",
+                )
         translate = partial(translate_marked, run_lines) if markup else run_lines
         translations = Translations(translate(sentences, prefixes))
         return translations[0] if is_one else translations

@@ -25,13 +25,14 @@ Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
 
 Kind = Literal[
-    "characters", "words", "number", "code", "marks", "cut", "repeated", "long", "unlikely"
+    "characters", "words", "number", "code", "term", "marks", "cut", "repeated", "long", "unlikely"
 ]
 REASONS: dict[Kind, str] = {
     "characters": "characters that the model does not know: {}",
     "words": "words that the model hardly knows: {}",
     "number": "the number {} is missing",
     "code": "{} is missing, or is not as it was",
+    "term": "the term {} is missing",
     "marks": "a quotation mark or a bracket is alone",
     "cut": "only a part is translated",
     "repeated": "{} is repeated",

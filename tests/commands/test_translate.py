@@ -49,11 +49,17 @@ class Shouter:
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
+        self.terms: dict[str, str] = {}
 
     def translate(
-        self, lines: list[str], batch_size: int = 64, prefixes: list[str] | None = None
+        self,
+        lines: list[str],
+        batch_size: int = 64,
+        prefixes: list[str] | None = None,
+        terms: dict[str, str] | None = None,
     ) -> list[Translation]:
         self.windows.append(len(lines))
+        self.terms = terms or {}
         self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
 
@@ -239,6 +245,19 @@ def test_markup_is_put_back(run, tmp_path, split):
     assert line["alignment"] == [[0, 1], [1, 0]]
 
 
+def test_terms_are_read_from_a_file(run, tmp_path, capsys):
+    terms = tmp_path / "terms.tsv"
+    terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\n".encode())
+    assert run("one two\n", f"--terms={terms}") == "TWO ONE\n"
+    assert run.model.terms == {"one": "uno", "credit card": "carte bancaire"}
+    words = ["translate", "--model_dir=x", f"--terms={terms}", f"--input={terms}"]
+    for line in ("two", "two\tdue\ttre", "two\t "):
+        terms.write_text(f"one\tuno\n{line}\n")
+        assert main(words) == 2
+        err = capsys.readouterr().err
+        assert all(x in err for x in (f"{terms}, line 2 is", "a source term, a tab")), err
+
+
 def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, capsys):
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
@@ -420,6 +439,8 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         (["--format=xml"], "--format"),
         (["--alignments", f"--input={source}"], "attention"),
         (["--markup", f"--input={source}"], "attention"),
+        ([f"--terms={os.devnull}", f"--input={source}"], "--terms needs a model with attention"),
+        ([f"--terms={source}", "--sampling"], "--terms"),
     ):
         assert main(["translate", "--model_dir=x", *flags]) == 2
         assert said in capsys.readouterr().err

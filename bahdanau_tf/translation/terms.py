@@ -1,0 +1,223 @@
+"""Terms: where the source has one, the translation has what the user wants for it.
+
+Search knows nothing of terms, so every engine has them. A hypothesis that lacks one is continued
+anew: its words before those that are aligned with the source term, and then the target term, are
+the prefix of another search. This is repeated with the best new hypotheses until one has all terms,
+at most twice for each term. The most likely of those that lack the fewest is the translation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.system.ranges import Refusal, named
+from bahdanau_tf.translation.batches import Sentences, Work, decoded, strings
+from bahdanau_tf.translation.markup import in_word, stripped
+from bahdanau_tf.translation.result import Doubt, Translation
+
+WIDTH = 5  # hypotheses of a sentence that are continued
+LONGER = re.compile(r"\w+(\s*(?:\w+|\S))")  # the rest of a word, and what follows
+ENDS = ".!?…。！？"  # a sentence may begin after these
+
+
+class Match(NamedTuple):
+    """Where a text has a term."""
+
+    start: int
+    end: int
+    term: str
+
+
+class Hypothesis(NamedTuple):
+    """A translation, the terms that it lacks, and where the prefix ends that it was made from."""
+
+    translation: Translation
+    lacks: Counter[str]
+    least: int
+
+
+def rank(x: Hypothesis) -> tuple[int, bool, float]:
+    """The smaller, the better."""
+    return x.lacks.total(), not x.translation.finished, -x.translation.score
+
+
+def check_terms(terms: object, decoding: Decoding, reverse: bool) -> None:
+    """Raises a ValueError unless terms are strings and the search can have prefixes."""
+    owner, wanted = "Translator.translate", "wanted a dict of source terms and target terms"
+    if not isinstance(terms, Mapping):
+        raise Refusal(owner, f"terms is {terms!r}, {wanted}")
+    for pair in terms.items():
+        if not all(isinstance(term, str) and term.strip() for term in pair):
+            raise Refusal(owner, f"terms has {pair}, {wanted}")
+    if decoding.sampling:
+        raise Refusal(owner, f"{named('terms')} and {named('sampling', True)}, wanted one of them")
+    if reverse:
+        raise Refusal(
+            owner,
+            "target_text is reversed, so the last word of a translation comes first; wanted no "
+            "terms",
+        )
+
+
+def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
+    """A function that translates as `work` does, with terms."""
+    targets = {source.strip(): target.strip() for source, target in terms.items()}
+
+    def search(decoding: Decoding, tasks: Sequence[tuple[_Sentence, str]]) -> Iterable[Translation]:
+        starts = [start for _, start in tasks]
+        sources = [row.source for row, _ in tasks]
+        return work(decoding, sources, starts if any(starts) else None)
+
+    def translate(
+        decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+    ) -> list[Translation]:
+        columns: dict[str, Sentences] = {"sentences": sentences}
+        if prefixes is not None:
+            columns["prefixes"] = prefixes
+        lists = strings("Translator.translate", columns).values()
+        texts = zip(*(map(decoded, column) for column in lists), strict=True)
+        rows = [_Sentence(source, "".join(start), targets) for source, *start in texts]
+        plain = [row for row in rows if not row.wanted]
+        same = iter(search(decoding, [(row, row.start) for row in plain]))
+        wide = replace(decoding, n_best=max(decoding.n_best, min(decoding.beam_size, WIDTH)))
+        tasks = [(row, row.start) for row in rows if row.wanted]
+        while tasks:
+            for (row, start), translation in zip(tasks, search(wide, tasks), strict=True):
+                row.add(translation, start)
+            some = dict.fromkeys(row for row, _ in tasks)
+            tasks = [(row, start) for row in some for start in row.next_starts()]
+        return [row.best(decoding.n_best) if row.wanted else next(same) for row in rows]
+
+    return translate
+
+
+class _Sentence:
+    """A sentence with the terms that its translation should have, and its hypotheses."""
+
+    def __init__(self, source: str, start: str, targets: Mapping[str, str]) -> None:
+        self.source, self.start = source, start
+        matches = find_terms(source, targets)
+        self.wanted = [match._replace(term=targets[match.term]) for match in matches]
+        self._counts = Counter(match.term for match in self.wanted)
+        self._hypotheses: dict[str, Hypothesis] = {}  # by their texts
+        self._latest: list[Hypothesis] = []
+        self._searched = {start}
+        self._rounds = 0
+
+    def add(self, translation: Translation, start: str) -> None:
+        """Adds a translation that begins with a prefix, and its alternatives."""
+        for x in (translation, *translation.alternatives):
+            lacks = self._counts - Counter(match.term for match in find_terms(x.text, self._counts))
+            doubts = (*(Doubt("term", term) for term in lacks),)
+            own = Hypothesis(replace(x, alternatives=[], doubts=doubts), lacks, len(start.strip()))
+            self._hypotheses.setdefault(x.text, own)
+            self._latest.append(own)
+
+    def best(self, count: int) -> Translation:
+        """The best translation, with the others of so many."""
+        first, *others = (x.translation for x in self._ranked()[:count])
+        return replace(first, alternatives=others)
+
+    def next_starts(self) -> list[str]:
+        """The prefixes of further searches; none if the best hypothesis has all terms."""
+        best, self._latest = sorted(self._latest, key=rank)[:WIDTH], []
+        self._rounds += 1
+        if not self._ranked()[0].lacks or self._rounds > 2 * len(self.wanted):
+            return []
+        starts = dict.fromkeys(start for x in best if (start := self._start(x)))
+        new = [start for start in starts if start not in self._searched]
+        self._searched.update(new)
+        return new
+
+    def _ranked(self) -> list[Hypothesis]:
+        return sorted(self._hypotheses.values(), key=rank)
+
+    def _start(self, hypothesis: Hypothesis) -> str:
+        """A hypothesis up to the first term that it lacks, and this term; "" if there is none."""
+        x, lacks, least = hypothesis
+        text = x.text
+        goes_on = least > len(self.start.strip()) and not _is_border(text, least)
+        if goes_on and (longer := LONGER.match(text, least)):
+            return text[:least] + longer[1]
+        there = {(match.start, match.term) for match in find_terms(text, self._counts)}
+        places = []
+        for match in self.wanted:
+            shares = _shares(x, match)
+            if lacks[match.term] and shares is not None:
+                has_own = (_place(x, shares), match.term) in there  # another of the same is missing
+                places.append((has_own, _place(x, shares, least), match.term))
+        _, place, term = min(places, default=(False, 0, ""))
+        before = text[:place]
+        if _begins_sentence(before) and text[place : place + 1].isupper():
+            term = term[:1].upper() + term[1:]
+        gap = " " if in_word(before[-1:]) and in_word(term[:1]) else ""
+        return term and f"{before}{gap}{term}"
+
+
+def find_terms(text: str, terms: Collection[str]) -> list[Match]:
+    """The terms in a text, as whole words and without overlaps; of several the longest.
+
+    Where a sentence begins, a term may begin with a capital. In scripts without spaces any place
+    is the border of a word.
+    """
+    lengths = sorted({*map(len, terms)}, reverse=True)
+    matches: list[Match] = []
+    place = 0
+    while place < len(text):
+        match = next(_matches_at(text, place, terms, lengths), None)
+        if match is not None:
+            matches.append(match)
+        place = place + 1 if match is None else match.end
+    return matches
+
+
+def _matches_at(
+    text: str, place: int, terms: Collection[str], lengths: Collection[int]
+) -> Iterator[Match]:
+    if not _is_border(text, place):
+        return
+    for end in (place + length for length in lengths if place + length <= len(text)):
+        term = text[place:end]
+        if term not in terms and term[:1].isupper() and _begins_sentence(text[:place]):
+            term = term[:1].lower() + term[1:]
+        if term in terms and _is_border(text, end):
+            yield Match(place, end, term)
+
+
+def _is_border(text: str, place: int) -> bool:
+    return not (in_word(text[place - 1 : place]) and in_word(text[place : place + 1]))
+
+
+def _begins_sentence(before: str) -> bool:
+    """Whether a sentence begins after a text."""
+    last = next((x for x in reversed(before) if x in ENDS or x.isalnum()), ".")
+    return last in ENDS
+
+
+def _shares(x: Translation, match: Match) -> np.ndarray | None:
+    """How much each target token attends to a source term; None if the term was not read."""
+    columns = [
+        n
+        for n, (start, end) in enumerate(x.source_spans)
+        if start < match.end and end > match.start
+    ]
+    return x.weights[:, columns].sum(axis=1) if columns and x.weights is not None else None
+
+
+def _place(x: Translation, shares: np.ndarray, least: int = 0) -> int:
+    """Where the word begins that attends most, not before `least`."""
+    spans = stripped(x.text, x.target_spans)
+    rows = [n for n, (start, _) in enumerate(spans) if start >= least]
+    if not rows:
+        return len(x.text)
+    place, _ = spans[max(rows, key=shares.__getitem__)]
+    while place > least and not _is_border(x.text, place):
+        place -= 1
+    return place
