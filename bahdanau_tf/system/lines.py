@@ -138,7 +138,7 @@ def read_pairs(path: AnyPath, owner: str, wanted: str) -> dict[str, str]:
     pairs = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split("\t")
-        if len(words) == 2 and all(map(str.strip, words)):
+        if len(words) == 2 and all(words):
             pairs[words[0]] = words[1]
         elif line:
             raise Refusal(owner, f"{path}, line {number} is {line!r}, wanted {wanted}")

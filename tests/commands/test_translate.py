@@ -251,7 +251,7 @@ def test_terms_are_read_from_a_file(run, tmp_path, capsys):
     assert run("one two\n", f"--terms={terms}") == "TWO ONE\n"
     assert run.model.terms == {"one": "uno", "credit card": "carte bancaire"}
     words = ["translate", "--model_dir=x", f"--terms={terms}", f"--input={terms}"]
-    for line in ("two", "two\tdue\ttre", "two\t "):
+    for line in ("two", "two\tdue\ttre", "two\t"):
         terms.write_text(f"one\tuno\n{line}\n")
         assert main(words) == 2
         err = capsys.readouterr().err
