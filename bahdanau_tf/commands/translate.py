@@ -74,8 +74,11 @@ PER_TOKEN = 64  # characters of a line that are read, for each token that the mo
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 REASONS = {  # why a translation may be wrong, for a count of lines
     "characters": "unknown characters",
+    "words": "unknown words",
     "number": "a number is missing",
+    "code": "an address or a code is missing",
     "term": "a term is missing",
+    "marks": "a quotation mark or a bracket is alone",
     "cut": "cut off",
     "repeated": "a phrase is repeated",
     "long": "longer than in training",

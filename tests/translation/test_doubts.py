@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bahdanau_tf.commands import translate
 from bahdanau_tf.text.copied import CODE
-from bahdanau_tf.translation import doubts
+from bahdanau_tf.translation import doubts, result
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Translation
 
@@ -174,3 +175,7 @@ def test_alternatives_are_judged_too() -> None:
     judged = Habits().judged(x, USUAL)
     assert judged.doubts == ()
     assert [str(doubt) for doubt in judged.alternatives[0].doubts] == ["the number 12 is missing"]
+
+
+def test_the_command_counts_each_kind() -> None:
+    assert translate.REASONS.keys() == result.REASONS.keys()
