@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 
 SUFFIX = 3  # words of the longest match
 MARKS = 2 * SUFFIX
+BASE = 2**21  # words are the digits of a number: three fit into int64
 LENGTHS = (1.0, 6.0, 36.0)  # added for matches of 1, 2 and 3 words: w = 1, 7, 43
 NEAR = 0.05  # added to α, so that a position without weight is followed, too
 TINY = 1e-30  # odds of nothing
 NEVER = -1e9  # log odds of a word that the source, or a shortlist, lacks
+LARGEST = 60.0  # log odds count as at most this
+LEAST = 1e-37  # a share of the vocabulary counts as at least this
 
 
 class CopyMemory(NamedTuple):
     """What copying reads of a source, whose words x_j are here those of the target."""
 
     words: tf.Tensor  # int32 [B, T_x], x_j where it occurs first; 0 elsewhere, and for none
-    suffixes: tf.Tensor  # int32 [B, 3, T_x], x_j, x_{j-1} and x_{j-2}; -1 for none
+    suffixes: tf.Tensor  # int64 [B, 1, 3, T_x], x_j, with x_{j-1}, and with x_{j-2} as digits
     first: tf.Tensor  # float32 [B, T_x, T_x], 1 from each x_j to where this word occurs first
     after: tf.Tensor  # float32 [B, T_x, T_x], the same from j to x_{j+1} if it continues a word
-    fates: tf.Tensor  # float32 [B, T_x, 2], whether x_{j+1} continues a word, and whether not
+    fates: tf.Tensor  # float32 [B, 1, T_x, 2], whether x_{j+1} continues a word, and whether not
 
 
 class Match(NamedTuple):
@@ -46,7 +49,7 @@ class CopyState(NamedTuple):
     """The state of a model that copies, between two steps."""
 
     decoder: Nest
-    words: tf.Tensor  # int32 [B, K, 2], y_{i-2} and y_{i-3}
+    past: tf.Tensor  # int64 [B, K, 3], what y_{i-2} and y_{i-3} add to the digits of y_{i-1}
     weights: tf.Tensor  # float32 [B, K, T_x], α_{i-1}
 
 
@@ -139,19 +142,21 @@ class Copying(weights.ConfiguredLayer):
         """What steps read of source ids, int32 [B, T_x]."""
         # Keras with replicas passes floats
         codes = tf.gather(tf.convert_to_tensor(self.copies), tf.cast(source, tf.int32))
-        words = tf.where(codes == 0, -1, tf.abs(codes))  # -1 equals no word
+        words = tf.abs(codes)
         same = (words[:, :, None] == words[:, None]) & (codes != 0)[:, None]
         same = tf.cast(same, tf.float32)
         first = tf.where(tf.cumsum(same, 2) == 1, same, 0.0)
         continues = tf.pad(tf.cast(codes < 0, tf.float32)[:, 1:], [[0, 0], [0, 1]])
         after = tf.pad(first[:, 1:], [[0, 0], [0, 1], [0, 0]]) * continues[..., None]
-        padded = tf.pad(words, [[0, 0], [SUFFIX - 1, 0]], constant_values=-1)
+        digits = tf.where(codes == 0, BASE - 1, words)  # no word of a translation is BASE - 1
+        padded = tf.pad(digits, [[0, 0], [SUFFIX - 1, 0]], constant_values=BASE - 1)
+        last = tf.stack([padded[:, 2:], padded[:, 1:-1], padded[:, :-2]], -1)
         return CopyMemory(
             tf.where(tf.reduce_max(first, 1) > 0, words, 0),
-            tf.stack([padded[:, 2:], padded[:, 1:-1], padded[:, :-2]], 1),
+            tf.transpose(as_numbers(last), [0, 2, 1])[:, None],
             first,
             after,
-            tf.stack([continues, 1.0 - continues], -1),
+            tf.stack([continues, 1.0 - continues], -1)[:, None],
         )
 
     def match(
@@ -159,30 +164,28 @@ class Copying(weights.ConfiguredLayer):
     ) -> Match:
         """The match of K hypotheses of each sentence, or of K words.
 
-        `last`, int32 [B, K, 3], has y_{i-1}, y_{i-2} and y_{i-3}, 0 for none; before is α_{i-1},
-        float [B, K, T_x], and the alignment α_i.
+        `last`, int64 [B, K, 3], are the numbers of y_{i-1}, with y_{i-2}, and with y_{i-3}; before
+        is α_{i-1}, float [B, K, T_x], and the alignment α_i.
         """
         before, alignment = (tf.cast(x, tf.float32) for x in (before, alignment))
-        same = tf.equal(memory.suffixes[:, None], last[..., None])  # of `==` no rank is known
-        same = tf.cast(same, tf.float32)  # [B, K, 3, T_x]
-        runs = tf.math.cumprod(same, 2)
-        shape = tf.shape(runs)
-        rows = tf.reshape(runs, [shape[0], shape[1] * SUFFIX, shape[3]])
-        marks = tf.minimum(tf.matmul(rows, memory.fates), 1.0)
-        near = tf.reduce_sum(runs * tf.constant(LENGTHS)[:, None], 2)
-        follower = tf.matmul(near * (tf.stop_gradient(before) + NEAR), memory.after)
+        same = tf.equal(memory.suffixes, last[..., None])  # of `==` no rank is known
+        lengths = tf.constant(LENGTHS)[:, None]
+        runs = tf.where(same, lengths, 0.0)  # [B, K, 3, T_x]
+        marks = tf.minimum(tf.matmul(runs, memory.fates), 1.0)
+        near = tf.reduce_sum(runs, 2) * (tf.stop_gradient(before) + NEAR)
+        follower = tf.matmul(near, memory.after)
         total = tf.reduce_sum(follower, -1, keepdims=True)
         return Match(
-            tf.tile(memory.words[:, None], [1, shape[1], 1]),
-            tf.reshape(marks, [shape[0], -1, MARKS]),
+            tf.broadcast_to(memory.words[:, None], tf.shape(near)),
+            weights.reshaped(marks, last, MARKS),
             tf.matmul(alignment, memory.first),
-            follower / tf.maximum(total, TINY),
+            tf.math.divide_no_nan(follower, total),
         )
 
     def of_sentences(self, source: tf.Tensor, target: tf.Tensor, alignment: tf.Tensor) -> Match:
         """The match of each word of known translations, [B, T_y, ...]; arguments as in a call."""
         padded = tf.pad(tf.cast(target, tf.int32), [[0, 0], [SUFFIX, 0]])
-        last = tf.stack([padded[:, 2:-1], padded[:, 1:-2], padded[:, :-3]], -1)
+        last = as_numbers(tf.stack([padded[:, 2:-1], padded[:, 1:-2], padded[:, :-3]], -1))
         before = tf.pad(alignment[:, :-1], [[0, 0], [1, 0], [0, 0]])
         return self.match(self.memory(source), last, before, alignment)
 
@@ -195,12 +198,12 @@ class Copying(weights.ConfiguredLayer):
 
     def copied(self, features: tf.Tensor, match: Match) -> Copied:
         """The features, float [..., f], with the odds of the source's words."""
-        gates = weights.linear(tf.cast(features, tf.float32), self.kernel, self.bias)
-        gates += weights.linear(match.marks, self.mark_kernel)
-        most = tf.reduce_max(gates, -1, keepdims=True)
-        pointer, follower = tf.split(tf.exp(gates - most), 2, -1)
+        inputs = tf.concat([tf.cast(features, tf.float32), match.marks], -1)
+        kernel = tf.concat([self.kernel, self.mark_kernel], 0)
+        gates = tf.minimum(weights.linear(inputs, kernel, self.bias), LARGEST)
+        pointer, follower = tf.split(tf.exp(gates), 2, -1)
         odds = pointer * match.pointer + follower * match.follower
-        log_odds = most + tf.math.log(tf.maximum(odds, TINY))
+        log_odds = tf.math.log(tf.maximum(odds, TINY))
         return Copied(features, match.words, log_odds)
 
     def call(
@@ -209,20 +212,32 @@ class Copying(weights.ConfiguredLayer):
         return self.copied(features, self.of_sentences(source, target, alignment)).log_odds
 
 
-def mixed_logits(copied: Copied, output: OutputWords) -> tf.Tensor:
-    """l', float32 [..., K], of the words that `output` has rows for."""
+def as_numbers(words: tf.Tensor) -> tf.Tensor:
+    """Numbers of one, two and three words, int [..., 3] -> int64 [..., 3]."""
+    return tf.cumsum(tf.cast(words, tf.int64) * [1, BASE, BASE**2], -1)
+
+
+def longer(numbers: tf.Tensor) -> tf.Tensor:
+    """What words add to the number of the next one, int64 [..., 3]; see `as_numbers`."""
+    return tf.pad(numbers[..., :-1] * BASE, [[0, 0]] * (numbers.shape.rank - 1) + [[1, 0]])
+
+
+def mixed_logits(copied: Copied, output: OutputWords) -> tuple[tf.Tensor, tf.Tensor]:
+    """l', float32 [..., K], of the words that `output` has rows for; log Σ exp l', [...]."""
     logits = output.logits(copied.features)
-    places = output.places(copied.words)
-    # As in search, the fastest way to a sum of exponentials.
-    share = tf.reduce_max(tf.nn.softmax(logits), -1, keepdims=True)
-    total = tf.reduce_max(logits, -1, keepdims=True) - tf.math.log(share)
-    shape = tf.shape(logits, tf.int64)
-    starts = tf.range(tf.reduce_prod(shape[:-1])) * shape[-1]
-    at = tf.reshape(starts, tf.concat([shape[:-1], [1]], 0)) + tf.cast(places, tf.int64)
-    at = tf.reshape(at, [-1, 1])
+    places, log_odds = output.places(copied.words), copied.log_odds
+    if places is not copied.words:
+        log_odds = tf.where(places > 0, log_odds, NEVER)  # 0 is the place of no word
+    shares = tf.nn.softmax(logits)
+    shape = tf.shape(logits)
+    size = logits.shape[-1] or shape[-1]
     flat = tf.reshape(logits, [-1])
-    own = tf.gather(flat, at[:, 0])
-    log_odds = tf.where(places > 0, copied.log_odds, NEVER)  # 0 is the place of no word
-    more = tf.math.softplus(tf.reshape(total + log_odds, [-1]) - own)  # l' - l
-    flat = tf.tensor_scatter_nd_add(flat, at, more)
-    return tf.ensure_shape(tf.reshape(flat, shape), logits.shape)
+    starts = tf.range(0, tf.size(flat, tf.int64), tf.cast(size, tf.int64))[:, None]
+    at = tf.cast(weights.as_rows(places), tf.int64) + starts
+    share = tf.maximum(tf.gather(tf.reshape(shares, [-1]), at), LEAST)
+    more = tf.math.softplus(weights.as_rows(log_odds) - tf.math.log(share))  # l' - l
+    flat = tf.tensor_scatter_nd_add(flat, at[..., None], more)
+    # As in search, the fastest way to a sum of exponentials.
+    total = tf.reduce_max(logits, -1) - tf.math.log(tf.reduce_max(shares, -1))
+    total += tf.math.log1p(tf.reduce_sum(tf.exp(log_odds), -1))
+    return tf.ensure_shape(tf.reshape(flat, shape), logits.shape), total

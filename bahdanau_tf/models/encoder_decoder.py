@@ -13,7 +13,15 @@ import tensorflow as tf
 from bahdanau_tf.layers import decoder
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import GRUCell, KerasCell
-from bahdanau_tf.layers.copying import Copied, Copying, CopyMemory, CopyState, Match, mixed_logits
+from bahdanau_tf.layers.copying import (
+    Copied,
+    Copying,
+    CopyMemory,
+    CopyState,
+    Match,
+    longer,
+    mixed_logits,
+)
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
@@ -268,9 +276,15 @@ class EncoderDecoder(StepwiseModel):
 
     def logits(self, features: tf.Tensor | Copied, output: Output) -> tf.Tensor:
         """See `TranslationModel`."""
+        return self.normalized(features, output)[0]
+
+    def normalized(
+        self, features: tf.Tensor | Copied, output: Output
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """See `TranslationModel`."""
         if isinstance(features, Copied):
             return mixed_logits(features, output)
-        return super().logits(features, output)
+        return output.logits(features), None
 
     def encode(self, source: tf.Tensor) -> tuple[SourceMemory, Nest]:
         """See `TranslationModel`."""
@@ -281,8 +295,8 @@ class EncoderDecoder(StepwiseModel):
         state = self.decoder.initial_state(states, source_memory)
         if self.copying is None:
             return SourceMemory(attended, first), state
-        words = tf.repeat(tf.zeros_like(source[:, :1], tf.int32), 2, 1)
-        start = CopyState(state, words, tf.zeros_like(source, tf.float32))
+        past = tf.zeros([tf.shape(source)[0], 3], tf.int64)
+        start = CopyState(state, past, tf.zeros_like(source, tf.float32))
         return SourceMemory(attended, first, self.copying.memory(source)), start
 
     def step(
@@ -302,9 +316,9 @@ class EncoderDecoder(StepwiseModel):
         if tf.is_tensor(memory.forced):
             weights = tf.where(tf.math.is_nan(memory.forced), weights, memory.forced)
         if self.copying is not None:
-            last = tf.concat([tf.cast(ids, tf.int32)[..., None], before.words], -1)
+            last = before.past + tf.cast(ids, tf.int64)[..., None]
             match = self.copying.match(memory.copied, last, before.weights, weights)
-            state = CopyState(state, last[..., :2], weights)
+            state = CopyState(state, longer(last), weights)
         hidden = self.read_out(glimpse.state, as_rows(previous), glimpse.context, match)
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])

@@ -112,6 +112,13 @@ class TranslationModel(Protocol):
         """
         ...
 
+    def normalized(self, features: Nest, output: Output) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """These logits, and the logarithm of the sum of their exponentials, float32 [...].
+
+        In its place is None if it is not known: search computes it.
+        """
+        ...
+
 
 PAD_ID = 0
 INPUTS = {"source", "target"}
@@ -181,6 +188,10 @@ class StepwiseModel(keras.Model):
     def logits(self, features: Nest, output: Output) -> tf.Tensor:
         """See `TranslationModel`."""
         return output.logits(features)
+
+    def normalized(self, features: Nest, output: Output) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """See `TranslationModel`."""
+        return self.logits(features, output), None
 
     def features(
         self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None

@@ -41,7 +41,8 @@ class StoredModel:
         self.source_vocabulary_size = model.source_vocabulary_size
         self.target_vocabulary_size = model.target_vocabulary_size
         self.has_alignment = model.has_alignment
-        self.step, self.features, self.logits = model.step, model.features, model.logits
+        self.step, self.features = model.step, model.features
+        self.logits, self.normalized = model.logits, model.normalized
         self._encode = tf.function(self._loaded_encode, autograph=False)
         self._columns: Nest = None
         output = model.output_weights()

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bahdanau_tf.runtime.search import CHUNK
 from bahdanau_tf.system import files
 from bahdanau_tf.translation.arrays import context_terms, copying, halves, values_of, word_terms
 from bahdanau_tf.translation.saved import rounded
@@ -23,9 +24,10 @@ OPSET, IR_VERSION = 17, 8  # of ONNX 1.12, 2022
 FLOAT, INT64 = 1, 7  # ONNX codes of dtypes
 MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
 SMALLEST = 1e-9  # in place of 0 if all features of a row are 0
+ZERO = np.uint8(128)  # the byte of 0
+LARGEST = 60.0  # of log odds, whose exponential is computed
 Array: TypeAlias = Any  # of NumPy
 Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
-Match: TypeAlias = tuple[str, str, str]
 
 
 class _Graph:
@@ -41,11 +43,33 @@ class _Graph:
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self.names: dict[str, str] = {}  # of outputs, by value
+        self.quantized: dict[tuple[str, Array], str] = {}  # values in bytes, by their step
+        self.carried: list[Any] = []  # inputs that each step computes for the next
+        self.after: list[Any] = []  # what it computes
 
     def input(self, name: str, dtype: int, *shape: int | str) -> str:
         """Declares an input; a size that varies is a name."""
         self.inputs.append(self.helper.make_tensor_value_info(name, dtype, shape))
         return name
+
+    def carry(self, name: str, dtype: int, *shape: int | str) -> str:
+        """Declares an input that each step computes for the next, see `carry_on`."""
+        self.input(name, dtype, *shape)
+        self.carried.append(self.helper.make_tensor_value_info(f"{name}_now", dtype, shape))
+        return f"{name}_now"
+
+    def carry_on(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
+        """Says what the next step reads; `carry` is called in the same order."""
+        self.output(f"{name}_after", value, dtype, *shape)
+        self.after.append(self.outputs.pop())
+
+    def state(self, name: str, dtype: int, *shape: int | str) -> Value:
+        """Declares a state of all hypotheses; gives that of the parents."""
+        return self.add("Gather", self.carry(name, dtype, "S", *shape), "origins_now", axis=0)
+
+    def next_state(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
+        """Says what a state is after the step, [B, K, ...]."""
+        self.carry_on(name, self.add("Flatten", value, axis=2), dtype, "R", *shape)
 
     def output(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
         """Declares an output."""
@@ -93,13 +117,28 @@ class _Graph:
             size = self.add("Max", size, self.constant(np.float32(SMALLEST)))
             result = self.add("Mul", self.product(self.add("Div", x, size), kernel), size)
             return result if bias is None else self.add("Add", result, self.constant(bias))
+        step = np.float32(max(largest, SMALLEST) / 127)
+        if (x, step) not in self.quantized:
+            inputs = x, self.constant(step), self.constant(ZERO)
+            self.quantized[x, step] = self.add("QuantizeLinear", *inputs)
+        return self._of_bytes(self.quantized[x, step], step, kernel, bias)
+
+    def _of_bytes(self, x: str, step: Array, kernel: Array, bias: Array | None) -> Value:
+        """x W + b, where x is (bytes - 128) times the step."""
         bytes_, scale = rounded(kernel, axis=0)
-        step = self.constant(np.float32(max(largest, SMALLEST) / 127))
-        zero = self.constant(np.uint8(128))
-        x = self.add("QuantizeLinear", x, step, zero)
-        inputs = [x, self.constant(bytes_), step, self.constant(scale.ravel()), zero, ""]
-        inputs += [self.constant(bias)] if bias is not None else []
-        return self.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
+        inputs = (x, self.constant(bytes_), self.constant(step), self.constant(scale.ravel()))
+        more = [] if bias is None else ["", self.constant(bias)]
+        return self.add(
+            "MatMulIntegerToFloat", *inputs, self.constant(ZERO), *more, domain=MICROSOFT
+        )
+
+    def product_of_rows(self, table: Array, ids: str, kernel: Array, bias: Array) -> Value:
+        """x W + b for rows x of a matrix; with `int8` they are stored as they are multiplied."""
+        if not self.int8:
+            return self.product(self.add("Gather", self.constant(table), ids), kernel, bias)
+        step = np.float32(max(np.abs(table).max(), SMALLEST) / 127)
+        stored = (np.round(table / step) + ZERO).astype(np.uint8)
+        return self._of_bytes(self.add("Gather", self.constant(stored), ids), step, kernel, bias)
 
     def table(self, table: Array) -> tuple[str, str]:
         """A matrix whose rows `rows` looks up: its name, and that of the scales if any."""
@@ -131,6 +170,8 @@ class _Graph:
         for node in self.nodes:
             for values in (node.input, node.output):
                 values[:] = [self.names.get(value, value) for value in values]
+        if self.carried:
+            self._repeat()
         graph = self.helper.make_graph(
             self.nodes, path.stem, self.inputs, self.outputs, self.weights
         )
@@ -139,6 +180,30 @@ class _Graph:
         self.helper.set_model_props(model, {"vocabulary_size": str(vocabulary_size)})
         onnx.checker.check_model(model)
         files.write_atomically(path, model.SerializeToString())
+
+    def _repeat(self) -> None:
+        """Makes a loop of the nodes; the outputs of all steps are stacked.
+
+        It ends after `steps` steps, or the first of which "goes_on" is False.
+        """
+        info, true = self.helper.make_tensor_value_info, 9
+        body = self.helper.make_graph(
+            self.nodes,
+            "step",
+            [info("step", INT64, []), info("goes_on_now", true, []), *self.carried],
+            [info("goes_on", true, []), *self.after, *self.outputs],
+        )
+        initial = [x.name.removesuffix("_now") for x in self.carried]
+        names = [f"last_{name}" for name in initial] + [f"all_{x.name}" for x in self.outputs]
+        inputs = [self.input("steps", INT64), "", *initial]
+        self.nodes = [self.helper.make_node("Loop", inputs, names, "loop", body=body)]
+        stacked = [("last", x) for x in self.after] + [("all", x) for x in self.outputs]
+        self.outputs = []
+        for name, (kind, x) in zip(names, stacked, strict=True):
+            value = x.type.tensor_type
+            shape = [size.dim_param or size.dim_value for size in value.shape.dim]
+            shape = shape if kind == "last" else ["steps", *shape]
+            self.outputs.append(info(name, value.elem_type, shape))
 
 
 def write_encoder(model: Any, path: Path, int8: bool) -> None:
@@ -184,93 +249,89 @@ def write_encoder(model: Any, path: Path, int8: bool) -> None:
 
 
 def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
-    """What `Copying.memory` returns, and the first state; words come as "copied"."""
+    """What `Copying.memory` returns, and the first state.
+
+    α @ reach has α_i of each word where it occurs first, and then α_ij + 0.05 where x_{j+1}
+    continues a word, since α sums to 1. The biases of the gates are factors of reach and after.
+    """
     zero, one = (graph.constant(np.float32(number)) for number in (0, 1))
-    none, last = graph.whole(0), graph.whole(2)
+    none, next_axis, last = graph.whole(0), graph.whole(1), graph.whole(2)
     codes = graph.add("Gather", graph.constant(layer.copies.numpy().astype(np.int64)), source)
     is_word = graph.add("Not", graph.add("Equal", codes, none))
-    words = graph.add("Where", is_word, graph.add("Abs", codes), graph.whole(-1))
-    across = graph.add("Unsqueeze", words, graph.whole(1))
+    words = graph.add("Abs", codes)
+    across = graph.add("Unsqueeze", words, next_axis)
     same = graph.add("Equal", graph.add("Unsqueeze", words, last), across)
-    same = graph.add("And", same, graph.add("Unsqueeze", is_word, graph.whole(1)))
+    same = graph.add("And", same, graph.add("Unsqueeze", is_word, next_axis))
     same = graph.add("Cast", same, to=FLOAT)
     count = graph.add("CumSum", same, graph.constant(np.array(2, np.int64)))
     first = graph.add("Where", graph.add("Equal", count, one), same, zero)
     is_first = graph.add("Greater", graph.add("ReduceMax", first, axes=[1], keepdims=0), zero)
-    copied = graph.add("Where", is_first, words, none)
+    graph.output("places", graph.add("Where", is_first, words, none), INT64, "B", "T")
 
-    def shifted(value: str, start: int, end: int) -> Value:
-        return graph.add("Slice", value, *map(graph.whole, (start, end, 1)))
-
-    def next_of(value: str, *pads: int) -> Value:
-        return graph.add("Pad", shifted(value, 1, 2**31), graph.whole(*pads))
+    def moved(value: str, pads: tuple[int, ...], fill: Array) -> Value:
+        return graph.add("Pad", value, graph.whole(*pads), graph.constant(fill))
 
     continues = graph.add("Cast", graph.add("Less", codes, none), to=FLOAT)
-    continues = graph.add("Unsqueeze", next_of(continues, 0, 0, 0, 1), last)
-    after = graph.add("Mul", next_of(first, 0, 0, 0, 0, 1, 0), continues)
-    fates = graph.add("Concat", continues, graph.add("Sub", one, continues), axis=2)
-    padded = graph.add("Pad", words, graph.whole(0, 2, 0, 0), graph.constant(np.array(-1)))
-    suffixes = [shifted(padded, start, end) for start, end in ((2, 2**31), (1, -1), (0, -2))]
-    suffixes = [graph.add("Unsqueeze", x, graph.whole(1, 2)) for x in suffixes]
-    graph.output("copied", copied, INT64, "B", "T")
-    graph.output("suffixes", graph.add("Concat", *suffixes, axis=2), INT64, "B", 1, 3, "T")
-    graph.output("first", first, FLOAT, "B", "T", "T")
+    continues = moved(continues, (0, -1, 0, 1), np.float32(0))
+    square = graph.add("Concat", *(graph.add("Shape", source, start=1),) * 2, axis=0)
+    beside = graph.add("EyeLike", graph.add("ConstantOfShape", square))
+    beside = graph.add("Add", beside, graph.constant(np.float32(copying.NEAR)))
+    beside = graph.add("Mul", beside, graph.add("Unsqueeze", continues, next_axis))
+    shares = [graph.constant(x) for x in np.exp(values_of(layer.bias))]
+    reach = graph.add("Concat", graph.add("Mul", first, shares[0]), beside, axis=2)
+    graph.output("reach", reach, FLOAT, "B", "T", "2T")
+    after = graph.add("Mul", moved(first, (0, -1, 0, 0, 1, 0), np.float32(0)), shares[1])
     graph.output("after", after, FLOAT, "B", "T", "T")
-    graph.output("fates", graph.add("Unsqueeze", fates, graph.whole(1)), FLOAT, "B", 1, "T", 2)
-    sizes = graph.add("Shape", source)
-    alpha = graph.add("ConstantOfShape", sizes)
-    pair = graph.add("Concat", graph.add("Shape", source, end=1), last, axis=0)
-    graph.output(
-        "last", graph.add("Cast", graph.add("ConstantOfShape", pair), to=INT64), INT64, "B", 2
-    )
-    graph.output("alpha", alpha, FLOAT, "B", "T")
+    fates = [graph.add("Unsqueeze", continues, graph.whole(1, 3))]
+    fates.append(graph.add("Sub", one, fates[0]))
+    graph.output("fates", graph.add("Concat", *fates, axis=3), FLOAT, "B", 1, "T", 2)
+    suffix = own = graph.add("Where", is_word, words, graph.whole(copying.BASE - 1))
+    suffixes = [graph.add("Unsqueeze", own, graph.whole(1, 2))]
+    for count in range(1, copying.SUFFIX):
+        before = moved(suffix, (0, 1, 0, -1), np.int64(copying.BASE**count - 1))
+        suffix = graph.add("Add", own, graph.add("Mul", before, graph.whole(copying.BASE)))
+        suffixes.append(graph.add("Unsqueeze", suffix, graph.whole(1, 2)))
+    graph.output("suffixes", graph.add("Concat", *suffixes, axis=2), INT64, "B", 1, 3, "T")
+    graph.output("beside", graph.add("Mul", continues, zero), FLOAT, "B", "T")
+    past = graph.add("Concat", graph.add("Shape", source, end=1), graph.whole(3), axis=0)
+    past = graph.add("Cast", graph.add("ConstantOfShape", past), to=INT64)
+    graph.output("past", past, INT64, "B", 3)
 
 
-def _match(graph: _Graph, ids: str, weights: str) -> Match:
-    """m_i, α_i and f_i of `Copying.match`; adds what it reads to the inputs."""
-    last = graph.input("last", INT64, "B", "K", 2)
-    alpha = graph.input("alpha", FLOAT, "B", "K", "T")
+def _match(graph: _Graph, ids: str) -> tuple[str, str, str]:
+    """m_i; for each place of the source the weight w of the words that match there; the state."""
+    past = graph.state("past", INT64, 3)
     suffixes = graph.input("suffixes", INT64, "B", 1, 3, "T")
-    first, after = (graph.input(name, FLOAT, "B", "T", "T") for name in ("first", "after"))
     fates = graph.input("fates", FLOAT, "B", 1, "T", 2)
-    words = graph.add("Concat", graph.add("Unsqueeze", ids, graph.whole(2)), last, axis=2)
-    same = graph.add("Equal", suffixes, graph.add("Unsqueeze", words, graph.whole(3)))
-    parts = graph.add("Cast", same, to=FLOAT)
-    parts = graph.add("Split", parts, graph.whole(1, 1, 1), outputs=3, axis=2)
-    for number in (1, 2):
-        parts[number] = graph.add("Mul", parts[number - 1], parts[number])
-    runs = graph.add("Concat", *parts, axis=2)
+    last = graph.add("Add", past, graph.add("Unsqueeze", ids, graph.whole(2)))
+    longer = graph.constant(np.eye(3, k=1, dtype=np.int64) * copying.BASE)
+    same = graph.add("Equal", suffixes, graph.add("Unsqueeze", last, graph.whole(3)))
+    lengths = np.array(copying.LENGTHS, np.float32)[:, None]
+    runs = graph.add("Where", same, graph.constant(lengths), graph.constant(np.float32(0)))
     marks = graph.add("Min", graph.add("MatMul", runs, fates), graph.constant(np.float32(1)))
-    lengths = graph.constant(np.array(copying.LENGTHS, np.float32)[:, None])
-    near = graph.add("ReduceSum", graph.add("Mul", runs, lengths), graph.whole(2), keepdims=0)
-    beside = graph.add("Add", alpha, graph.constant(np.float32(copying.NEAR)))
-    follower = graph.add("MatMul", graph.add("Mul", near, beside), after)
-    total = graph.add("ReduceSum", follower, graph.whole(2), keepdims=1)
-    follower = graph.add("Div", follower, graph.add("Max", total, _tiny(graph)))
-    graph.output("alpha_after", weights, FLOAT, "B", "K", "T")
-    start, end = (graph.whole(number) for number in (0, 2))
-    graph.output("last_after", graph.add("Slice", words, start, end, end), INT64, "B", "K", 2)
+    near = graph.add("ReduceSum", runs, graph.whole(2), keepdims=0)
     marks = graph.add("Reshape", marks, graph.whole(0, 0, copying.MARKS))
-    return marks, graph.add("MatMul", weights, first), follower
+    return marks, near, graph.add("MatMul", last, longer)
 
 
-def _tiny(graph: _Graph) -> str:
-    return graph.constant(np.float32(copying.TINY))
-
-
-def _add_log_odds(graph: _Graph, layer: Any, features: str, match: Match) -> None:
-    """The odds of `Copying.copied`, which are not rounded."""
-    marks, pointer, follower = match
-    kernel, of_marks, bias = values_of(layer.kernel, layer.mark_kernel, layer.bias)
-    gates = graph.add("MatMul", features, graph.constant(kernel))
-    gates = graph.add("Add", gates, graph.add("MatMul", marks, graph.constant(of_marks)))
-    gates = graph.add("Add", gates, graph.constant(bias))
-    most = graph.add("ReduceMax", gates, axes=[-1], keepdims=1)
-    shares = graph.split(graph.add("Exp", graph.add("Sub", gates, most)), 1, 1)
-    parts = zip(shares, (pointer, follower), strict=True)
-    odds = graph.add("Add", *(graph.add("Mul", *part) for part in parts))
-    odds = graph.add("Log", graph.add("Max", odds, _tiny(graph)))
-    graph.output("log_odds", graph.add("Add", most, odds), FLOAT, "B", "K", "T")
+def _odds(
+    graph: _Graph, layer: Any, features: str, match: tuple[str, ...], weights: str
+) -> tuple[str, str]:
+    """Σ_j [x_j = y] o_ij of each word y of the source where it occurs first; and the state."""
+    marks, near = match[:2]
+    beside = graph.state("beside", FLOAT, "T")
+    reach = graph.input("reach", FLOAT, "B", "T", "2T")
+    after = graph.input("after", FLOAT, "B", "T", "T")
+    pointer, next_beside = graph.add(
+        "Split", graph.add("MatMul", weights, reach), outputs=2, axis=2
+    )
+    follower = graph.add("LpNormalization", graph.add("Mul", near, beside), p=1)
+    follower = graph.add("MatMul", follower, after)
+    kernel = graph.constant(np.concatenate(values_of(layer.kernel, layer.mark_kernel)))
+    gates = graph.add("MatMul", graph.add("Concat", features, marks, axis=2), kernel)
+    gates = graph.add("Exp", graph.add("Min", gates, graph.constant(np.float32(LARGEST))))
+    parts = zip(graph.split(gates, 1, 1), (pointer, follower), strict=True)
+    return graph.add("Add", *(graph.add("Mul", *part) for part in parts)), next_beside
 
 
 def _embeddings(layer: Any) -> Array:
@@ -294,64 +355,78 @@ def _gru(graph: _Graph, *cells: Any) -> list[str]:
     return [graph.stored(kernels), graph.stored(recurrents), graph.constant(biases)]
 
 
-def write_step(model: Any, path: Path, int8: bool) -> None:
-    """Writes the graph of a step of the decoder."""
+def write_step(model: Any, path: Path, int8: bool, first: int | None = None) -> None:
+    """Writes the graph of a step of the beam: from its last words to its best continuations.
+
+    These are over all words, or over the first F and each sentence's own.
+    """
     graph = _Graph(int8)
     decoder, readout = model.decoder, model.readout
     n, p = decoder.cell.units, decoder.cell.projection_size
     t = 2 * readout.hidden_size
-    ids = graph.input("ids", INT64, "B", "K")
-    state = graph.input("state", FLOAT, "B", "K", n)
-    keys = graph.input("keys", FLOAT, "B", 1, "T", decoder.attention.units)
-    terms = graph.input("terms", FLOAT, "B", "T", p + t)
-    mask = graph.input("mask", FLOAT, "B", 1, "T")
+    ids, _, so_far = (
+        graph.carry(name, dtype, "B", "K")
+        for name, dtype in (("ids", INT64), ("origins", INT64), ("so_far", FLOAT))
+    )
+    state = graph.state("state", FLOAT, n)
     table = _embeddings(model.target_embedding)
     table[0] = 0.0  # in place of E y_0, see `BackwardBridge`
-    embedded = graph.rows(graph.table(table), ids)
     cell = decoder.cell
-    kernel, bias = word_terms(model)
-    of_word = graph.product(embedded, kernel, bias, largest=np.abs(table).max())
+    of_word = graph.product_of_rows(table, ids, *word_terms(model))
     projected, of_previous = graph.split(of_word, p, t)
-
-    def attend(query: str) -> tuple[str, str, str]:
-        """The terms of the cell and of the readout, and α."""
-        attention = decoder.attention
-        query = graph.product(query, values_of(attention.query_projection.kernel))
-        two = graph.whole(2)
-        hidden = graph.add("Tanh", graph.add("Add", graph.add("Unsqueeze", query, two), keys))
-        energy = graph.constant(values_of(attention.energy_kernel))
-        last = graph.whole(3)
-        energies = graph.add("Squeeze", graph.add("MatMul", hidden, energy), last)
-        weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)
-        of_cell, of_readout = graph.split(graph.add("MatMul", weights, terms), p, t)
-        return of_cell, of_readout, weights
-
     order = decoder.step_order
     if order == "conditional":
         middle = _gru_step(graph, cell, projected, state)
-        of_cell, of_readout, weights = attend(middle)
+        of_cell, of_readout, weights = _attend(graph, decoder, middle, t)
         seen = new = _gru_step(graph, decoder.context_cell, of_cell, middle)
     elif order == "original":
-        term = graph.input("term", FLOAT, "B", "K", p)
+        term = graph.state("term", FLOAT, p)
         updated = _gru_step(graph, cell, graph.add("Add", projected, term), state)
         is_first = graph.add("Equal", ids, graph.constant(np.array(0, np.int64)))
         last = graph.whole(2)
         seen = new = graph.add("Where", graph.add("Unsqueeze", is_first, last), state, updated)
-        of_cell, of_readout, weights = attend(new)
-        graph.output("term_after", of_cell, FLOAT, "B", "K", p)
+        of_cell, of_readout, weights = _attend(graph, decoder, new, t)
     else:
-        of_cell, of_readout, weights = attend(state)
+        of_cell, of_readout, weights = _attend(graph, decoder, state, t)
         new = _gru_step(graph, cell, graph.add("Add", projected, of_cell), state)
         seen = state if order == "appendix" else new
-    match = None if model.copying is None else _match(graph, ids, weights)
-    _read_out(graph, model, seen, [of_previous, of_readout], match)
-    graph.output("state_after", new, FLOAT, "B", "K", n)
+    match = odds = None
+    if model.copying is not None:
+        match = _match(graph, ids)
+    features = _read_out(graph, model, seen, [of_previous, of_readout], match)
+    states = [("state", new, FLOAT, n)]
+    if order == "original":
+        states.append(("term", of_cell, FLOAT, p))
+    if match is not None:
+        odds, beside = _odds(graph, model.copying, features, match[:2], weights)
+        states += [("past", match[2], INT64, 3), ("beside", beside, FLOAT, "T")]
+    _choose(graph, _logits(graph, model, features, first), so_far, odds, first is not None)
+    for each in states:
+        graph.next_state(*each)
     graph.output("weights", weights, FLOAT, "B", "K", "T")
     graph.write(path, model.target_vocabulary_size)
 
 
-def _read_out(graph: _Graph, model: Any, state: str, terms: list[str], match: Match | None) -> None:
-    """The features, from the state and other terms; and the odds of words that are copied."""
+def _attend(graph: _Graph, decoder: Any, query: str, size: int) -> tuple[str, str, str]:
+    """The terms of the cell and of the readout, which has so many, and α."""
+    attention, cell_size = decoder.attention, decoder.cell.projection_size
+    keys = graph.input("keys", FLOAT, "B", 1, "T", attention.units)
+    terms = graph.input("terms", FLOAT, "B", "T", cell_size + size)
+    mask = graph.input("mask", FLOAT, "B", 1, "T")
+    query = graph.product(query, values_of(attention.query_projection.kernel))
+    hidden = graph.add("Add", graph.add("Unsqueeze", query, graph.whole(2)), keys)
+    energy = graph.constant(values_of(attention.energy_kernel))
+    energies = graph.add("MatMul", graph.add("Tanh", hidden), energy)
+    energies = graph.add("Squeeze", energies, graph.whole(3))
+    weights = graph.add("Softmax", graph.add("Add", energies, mask), axis=-1)
+    of_cell, of_readout = graph.split(graph.add("MatMul", weights, terms), cell_size, size)
+    return of_cell, of_readout, weights
+
+
+def _read_out(
+    graph: _Graph, model: Any, state: str, terms: list[str], match: tuple[str, ...] | None
+) -> Value:
+    """The features, from the state and other terms."""
     readout, layer = model.readout, model.copying
     if match is not None and layer.hint_units:
         kernel = graph.constant(halves(values_of(layer.hint_kernel)))
@@ -362,10 +437,7 @@ def _read_out(graph: _Graph, model: Any, state: str, terms: list[str], match: Ma
     features = graph.add("Max", *graph.split(hidden, readout.hidden_size, readout.hidden_size))
     if readout.factor_kernel is not None:
         features = graph.product(features, values_of(readout.factor_kernel), largest=None)
-    if match is not None:
-        _add_log_odds(graph, layer, features, match)
-    width = readout.factor_units or readout.hidden_size
-    graph.output("features", features, FLOAT, "B", "K", width)
+    return features
 
 
 def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
@@ -381,58 +453,87 @@ def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
     return graph.add("Add", state, change)
 
 
-def write_words(model: Any, path: Path, int8: bool, first: int | None = None) -> None:
-    """The last product, over all words or over the first F and each sentence's own."""
+def _logits(graph: _Graph, model: Any, features: str, first: int | None) -> Value:
+    """The last product."""
+    output = model.output_weights()
+    kernel, bias = values_of(output.kernel, output.bias)
+    if first is None:  # whole chunks
+        missing = -len(bias) % CHUNK
+        kernel = np.pad(kernel, [[0, missing], [0, 0]])
+        bias = np.pad(bias, [0, missing], constant_values=-np.inf)
+    logits = graph.product(features, kernel[:first].T, bias[:first], largest=None)
+    if first is None:
+        return logits
+    columns = graph.input("columns", FLOAT, "B", kernel.shape[1], "M")
+    biases = graph.input("biases", FLOAT, "B", 1, "M")
+    own = graph.add("Add", graph.add("MatMul", features, columns), biases)
+    return graph.add("Concat", logits, own, axis=-1)
+
+
+def _choose(graph: _Graph, logits: str, so_far: str, odds: str | None, is_short: bool) -> None:
+    """The best continuations of each row, and the probabilities of `asked` words.
+
+    The next step begins unless one of them ends, or is none.
+    """
+    count, eos = graph.input("count", INT64, 1), graph.input("eos", INT64, 1)
+    barred, asked = (graph.input(x, INT64, "B", "K", x) for x in ("barred", "asked"))
+    nothing = graph.input("nothing", FLOAT, "B", "K", "barred")
+    shares = graph.add("Softmax", logits, axis=-1)
+    if odds is not None:  # p = (softmax + o) / (1 + Σ o)
+        places = graph.input("places", INT64, "B", "K", "T")
+        shares = graph.add("ScatterElements", shares, places, odds, axis=-1, reduction="add")
+        total = graph.add("ReduceSum", odds, graph.whole(-1), keepdims=1)
+        total = graph.add("Add", total, graph.constant(np.float32(1)))
+    shares = graph.add("ScatterElements", shares, barred, nothing, axis=-1)
+    # The best words of a hypothesis are in as many chunks, those with the largest maxima.
+    chunks = graph.add("Reshape", shares, graph.whole(0, 0, -1, CHUNK))
+    maxima = graph.add("ReduceMax", chunks, axes=[-1], keepdims=0)
+    each = graph.add("Min", count, graph.add("Shape", maxima, start=2))
+    _, best = graph.add("TopK", maxima, each, outputs=2, axis=-1)
+    among = graph.add(
+        "GatherND", chunks, graph.add("Unsqueeze", best, graph.whole(3)), batch_dims=2
+    )
+    asked = graph.add("GatherElements", shares, asked, axis=-1)
+    if odds is not None:
+        among = graph.add("Div", among, graph.add("Unsqueeze", total, graph.whole(3)))
+        asked = graph.add("Div", asked, total)
+    log_probs = graph.add("Unsqueeze", so_far, graph.whole(2, 3))
+    log_probs = graph.add("Add", graph.add("Log", among), log_probs)
+    flat, length = graph.whole(0, -1), graph.whole(CHUNK)
+    log_probs = graph.add("Reshape", log_probs, flat)
+    log_probs, order = graph.add("TopK", log_probs, count, outputs=2, axis=-1)
+    chunk = graph.add("Div", order, length)
+    words = graph.add("GatherElements", graph.add("Reshape", best, flat), chunk, axis=-1)
+    words = graph.add("Mul", words, length)
+    words = graph.add("Add", words, graph.add("Mod", order, length))
+    if is_short:  # places in the shortlist
+        words = graph.add(
+            "GatherElements", graph.input("shortlist", INT64, "B", "V"), words, axis=-1
+        )
+    parents = graph.add("Div", chunk, each)
+    never = graph.constant(np.float32(-np.inf))
+    live = graph.add("Where", graph.add("Equal", words, eos), never, log_probs)
+    least = graph.add("ReduceMin", live, keepdims=0)
+    graph.add("Greater", least, never, outputs=["goes_on"])
+    origins = graph.add("Add", parents, graph.input("starts", INT64, "B", 1))
+    graph.carry_on("ids", words, INT64, "B", "C")
+    graph.carry_on("origins", origins, INT64, "B", "C")
+    graph.carry_on("so_far", log_probs, FLOAT, "B", "C")
+    graph.output("words", words, INT64, "B", "C")
+    graph.output("parents", parents, INT64, "B", "C")
+    graph.output("probabilities", asked, FLOAT, "B", "K", "A")
+
+
+def write_own(model: Any, path: Path, int8: bool) -> None:
+    """Writes the graph from words to their columns of the last product, and biases."""
     graph = _Graph(int8)
     output = model.output_weights()
     kernel, bias = values_of(output.kernel, output.bias)
-    features = graph.input("features", FLOAT, "B", "K", kernel.shape[1])
-    count = graph.input("count", INT64, 1)
-    logits = graph.product(features, kernel[:first].T, bias[:first], largest=None)
-    if first is not None:
-        own = graph.input("own", INT64, "B", "M")  # words from F on; 0 for none
-        rows = graph.rows(graph.table(kernel), own)
-        columns = graph.add("Transpose", rows, perm=[0, 2, 1])
-        is_word = graph.add("Greater", own, graph.constant(np.array(0, np.int64)))
-        biases = graph.add("Gather", graph.constant(bias), own)
-        never = graph.constant(np.float32(-np.inf))
-        biases = graph.add("Where", is_word, biases, never)
-        biases = graph.add("Unsqueeze", biases, graph.whole(1))
-        own_logits = graph.add("Add", graph.add("MatMul", features, columns), biases)
-        logits = graph.add("Concat", logits, own_logits, axis=-1)
-    if model.copying is not None:
-        logits, normalizer = _mixed(graph, logits)
-    most = graph.add("Min", count, graph.add("Shape", logits, start=2))
-    best, words = graph.add("TopK", logits, most, outputs=2, axis=-1)
-    if model.copying is None:
-        # The largest logit minus its log-probability, by a softmax, which is one fast pass.
-        start, end, axis = (graph.whole(number) for number in (0, 1, 2))
-        top = graph.add("Slice", best, start, end, axis)
-        place = graph.add("Slice", words, start, end, axis)
-        share = graph.add("GatherElements", graph.add("Softmax", logits, axis=-1), place, axis=-1)
-        normalizer = graph.add("Sub", top, graph.add("Log", share))
-    graph.output("log_probs", graph.add("Sub", best, normalizer), FLOAT, "B", "K", "N")
-    graph.output("words", words, INT64, "B", "K", "N")
-    graph.output("logits", logits, FLOAT, "B", "K", "V")
-    graph.output("normalizer", normalizer, FLOAT, "B", "K", 1)
+    own = graph.input("own", INT64, "B", "M")  # 0 for none
+    columns = graph.add("Transpose", graph.rows(graph.table(kernel), own), perm=[0, 2, 1])
+    graph.output("columns", columns, FLOAT, "B", kernel.shape[1], "M")
+    is_word = graph.add("Greater", own, graph.constant(np.array(0, np.int64)))
+    biases = graph.add("Gather", graph.constant(bias), own)
+    biases = graph.add("Where", is_word, biases, graph.constant(np.float32(-np.inf)))
+    graph.output("biases", graph.add("Unsqueeze", biases, graph.whole(1)), FLOAT, "B", 1, "M")
     graph.write(path, model.target_vocabulary_size)
-
-
-def _mixed(graph: _Graph, logits: str) -> tuple[str, str]:
-    """The logits with those of copied words, see `mixed_logits`, and their normalizer."""
-    largest: dict[str, Any] = {"axes": [-1], "keepdims": 1}
-    share = graph.add("ReduceMax", graph.add("Softmax", logits, axis=-1), **largest)
-    top = graph.add("ReduceMax", logits, **largest)
-    normalizer = graph.add("Sub", top, graph.add("Log", share))
-    places = graph.input("places", INT64, "B", "T")
-    log_odds = graph.input("log_odds", FLOAT, "B", "K", "T")
-    places = graph.add("Unsqueeze", places, graph.whole(1))
-    is_word = graph.add("Greater", places, graph.whole(0))
-    log_odds = graph.add("Where", is_word, log_odds, graph.constant(np.float32(copying.NEVER)))
-    places = graph.add("Expand", places, graph.add("Shape", log_odds))
-    own = graph.add("GatherElements", logits, places, axis=-1)
-    more = graph.add("Sub", graph.add("Add", log_odds, normalizer), own)
-    more = graph.add("Softplus", more)
-    logits = graph.add("ScatterElements", logits, places, more, axis=-1, reduction="add")
-    together = graph.add("ReduceLogSumExp", log_odds, **largest)
-    return logits, graph.add("Add", normalizer, graph.add("Softplus", together))

@@ -1,9 +1,10 @@
 """Writes a translator for ONNX Runtime: graphs made from the weights, sub-words and options.
 
     encode.onnx     source [B, T_x] -> the memory of the steps, and the first state
-    step.onnx       previous words, state, memory -> features of the next word, state, α
-    words.onnx      features -> log-probabilities of the k most probable words, and all logits
+    step.onnx       last words, state and log-probabilities of the beam, memory -> its best
+                    continuations, state, α
     shortlist.onnx  the same over a shortlist, if there is a lexicon
+    own.onnx        a sentence's own words of the shortlist -> their columns of the last product
 
 How the graphs compute stands in `graphs.py`.
 """
@@ -22,7 +23,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from bahdanau_tf.runtime.graphs import Array, write_encoder, write_step, write_words
+from bahdanau_tf.runtime.graphs import Array, write_encoder, write_own, write_step
+from bahdanau_tf.runtime.search import LEAST
 from bahdanau_tf.system import files
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
@@ -137,7 +139,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         wanted = keras.ops.log_softmax(model.logits(features, model.output_weights())).numpy()
         is_word = target != 0
         log_probs = results[f"log_probs-{number}"][is_word]
-        wanted = wanted[is_word]
+        wanted = np.maximum(wanted[is_word], np.log(LEAST))
         share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
         alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
         worst = np.maximum(worst, [share, alpha])  # NaN if one is
@@ -163,9 +165,9 @@ def _write_runtime(graph: TranslationGraph, folder: Path, int8: bool) -> None:
     model: Any = graph.model
     write_encoder(model, folder / "encode.onnx", int8)
     write_step(model, folder / "step.onnx", int8)
-    write_words(model, folder / "words.onnx", int8)
     if graph.lexicon is not None:
-        write_words(model, folder / "shortlist.onnx", int8, graph.lexicon.first)
+        write_step(model, folder / "shortlist.onnx", int8, graph.lexicon.first)
+        write_own(model, folder / "own.onnx", int8)
         graph.lexicon.save(folder / "lexicon.npz")
     for name, text in (("source", graph.source_text), ("target", graph.target_text)):
         text.save(folder / name)

@@ -14,33 +14,45 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import LEAST_LIMIT
 
 Array: TypeAlias = Any  # of NumPy
-NEVER = -np.inf  # the score of a hypothesis that does not exist
+NEVER = np.float32(-np.inf)  # the score of a hypothesis that does not exist
+LEAST = np.float32(1e-37)  # a probability below it counts as this
+CHUNK = 32  # graphs compute the largest probability of so many words first
 
 
-class Words(NamedTuple):
-    """The most probable next words of K hypotheses of each row."""
+class Continuations(NamedTuple):
+    """The best continuations of the hypotheses of each row, best first, in each of S steps."""
 
-    log_probs: Array  # float32 [B, K, N], falling
-    ids: Array  # int64 [B, K, N]
+    log_probs: Array  # float32 [B, C], of the hypotheses after the last step
+    ids: Array  # int64 [S, B, C], the words appended
+    parents: Array  # int64 [S, B, C], the places of the hypotheses that are continued
+    weights: Array  # float32 [S, B, K, T_x], α of these
+    asked: Array  # float32 [B, K, A], log p of the words that were asked for in the first step
 
 
 class Model(Protocol):
-    """A model with a memory and a state for each row of a batch."""
+    """A model with a memory of each row of a batch, and a state of each hypothesis."""
 
-    def step(self, ids: Array, parents: Array | None) -> Array:
-        """Reads the last words [B, K]; each hypothesis continues one of `parents` [B, K].
+    def advance(
+        self,
+        ids: Array,
+        origins: Array,
+        so_far: Array,
+        count: int,
+        steps: int,
+        barred: Array,
+        eos_id: int = 0,
+        asked: Array | None = None,
+    ) -> Continuations:
+        """Reads the last words, int64 [B, K], of hypotheses with log-probabilities [B, K].
 
-        Without parents it starts from the first state. Returns α, float32 [B, K, T_x].
+        `origins`, int64 [B, K], are the places of their parents among the hypotheses of all rows in
+        the step before; at first those of the rows. The `count` best continuations of each row go
+        on, up to a number of steps, until one has the end symbol or is impossible. `barred`
+        and `asked` are ids, int64 [B, F] and [B, A]; those that are barred are not appended.
         """
 
-    def words(self, count: int) -> Words:
-        """The `count` most probable next words, or all if there are fewer."""
-
-    def log_probs(self, ids: Array) -> Array:
-        """The log-probabilities of one next word a row: int64 [B] -> float32 [B, K]."""
-
     def keep(self, rows: Array) -> None:
-        """Keeps some rows."""
+        """Keeps some rows of the memory."""
 
 
 class Sentence(NamedTuple):
@@ -65,9 +77,10 @@ class _Step(NamedTuple):
     """What is kept of a step, to follow hypotheses back."""
 
     places: Array  # int [B], of the rows that were searched
-    ids: Array  # int64 [B, K]
-    parents: Array  # int [B, K]
-    weights: Array  # float32 [B, K, T_x], of the parents
+    ids: Array  # int64 [B, C]
+    parents: Array  # int64 [B, C], among the K hypotheses that were continued
+    weights: Array  # float32 [B, K, T_x], of these
+    slots: Array  # int [B, K], the places of these among the C of the step before
 
 
 class _Ends(NamedTuple):
@@ -77,6 +90,22 @@ class _Ends(NamedTuple):
     log_probs: Array
     times: Array  # number of tokens
     slots: Array  # place in the beam
+
+    @classmethod
+    def none(cls, batch: int, n: int) -> _Ends:
+        """Empty places."""
+        none, nothing = np.full([batch, n], NEVER), np.zeros([batch, n], np.int64)
+        return cls(none, none, nothing, nothing)
+
+    @classmethod
+    def at(cls, time: int, scores: Array, log_probs: Array) -> _Ends:
+        """Hypotheses that have so many tokens."""
+        slots = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+        return cls(scores, log_probs, np.full_like(slots, time), slots)
+
+    def of(self, rows: Array) -> _Ends:
+        """Those of some rows."""
+        return _Ends(*(x[rows] for x in self))
 
     def best_with(self, others: _Ends) -> _Ends:
         """The N best of both; ties keep their order."""
@@ -98,57 +127,64 @@ def search(
     """
     k, n = decoding.beam_size, decoding.n_best
     limits, shortest = _limits(sentences, decoding)
-    penalties = _penalties(limits, decoding)
+    divisors = _penalties(np.arange(limits.max() + 1), decoding)
+    bounds = divisors[limits][:, None]
     masks = np.stack([sentence.mask for sentence in sentences])
     places: Array = np.arange(len(sentences))
-    log_probs: Array = np.full([len(places), k], NEVER, np.float32)
-    log_probs[:, 0] = 0
-    nothing = np.zeros([len(places), n], np.int64)
-    done = _Ends(
-        np.full([len(places), n], NEVER, np.float32),
-        np.zeros([len(places), n], np.float32),
-        nothing,
-        nothing,
-    )
-    ids: Array = np.zeros([len(places), k], np.int64)
-    parents: Array = None  # of the first step
+    slots = ids = np.zeros([len(places), 1], np.int64)
+    origins, log_probs = places[:, None], np.zeros(ids.shape, np.float32)
+    done, ended = _Ends.none(len(places), n), np.zeros(len(places), np.int64)
     coverage: Array = np.float32(0)
-    ended: Array = np.zeros(len(places), np.int64)
     steps: list[_Step] = []
     results: list[list[Hypothesis]] = [[] for _ in places]
     while len(places):
-        weights = model.step(ids, parents)
-        words = _candidates(model, sentences, places, len(steps), shortest, k, eos_id, forbidden)
-        log_probs, parents, ids = _best(log_probs, words, k)
-        steps.append(_Step(places, ids, parents, weights))
+        start = len(steps)
+        forced = _forced(sentences, places, start)
+        barred = _barred(forbidden, eos_id, start < shortest[places], forced)
+        is_single = ids.shape[1] < k or forced is not None or ended.any()
+        ahead = 1 if is_single else _until_a_limit(limits[places], shortest[places], start)
+        new = model.advance(ids, origins, log_probs, k, ahead, barred, eos_id, forced)
+        if forced is not None:
+            new = _with_forced(new, log_probs, forced)
+        log_probs = new.log_probs
+        for step in zip(*new[1:4], strict=True):
+            steps.append(_Step(places, *step, slots))
+            slots = np.broadcast_to(np.arange(k), log_probs.shape)
+            if decoding.beta:
+                coverage = _taken(coverage + steps[-1].weights, steps[-1].parents)
+        ids, parents, time = steps[-1].ids, steps[-1].parents, len(steps)
         if decoding.shrink:
-            log_probs = np.where(np.arange(k) + ended[:, None] < k, log_probs, NEVER)
-        scores = log_probs / _penalties(np.float32(len(steps)), decoding)
+            log_probs = np.where(slots + ended[:, None] < k, log_probs, NEVER)
+        scores = log_probs / divisors[time]
         if decoding.beta:
-            coverage = _taken(coverage + weights, parents)
             scores = scores + _coverage_penalty(coverage, masks[places], decoding.beta)
         ends = (ids == eos_id) & (log_probs > NEVER)
-        here = np.full_like(ids, len(steps)), np.broadcast_to(np.arange(k), ids.shape)
-        if ends.any():
-            done = done.best_with(_Ends(np.where(ends, scores, NEVER), log_probs, *here))
-            ended += ends.sum(1)
-        log_probs = np.where(ends, np.float32(NEVER), log_probs)
-        hopeful = log_probs / penalties[places, None] > done.scores[:, -1:]
+        done = done.best_with(_Ends.at(time, np.where(ends, scores, NEVER), log_probs))
+        ended = ended + ends.sum(1)
+        log_probs = np.where(ends, NEVER, log_probs)
+        hopeful = log_probs / bounds > done.scores[:, -1:]
         if not decoding.shrink:
-            log_probs = np.where(hopeful, log_probs, np.float32(NEVER))
-        goes_on = hopeful.any(1) & (len(steps) < limits[places])
+            log_probs = np.where(hopeful, log_probs, NEVER)
+        goes_on = hopeful.any(1) & (time < limits[places])
+        live = _Ends.at(time, np.where(log_probs > NEVER, scores, NEVER), log_probs)
         for row in np.flatnonzero(~goes_on):
-            exist = np.where(log_probs[row] > NEVER, scores[row], NEVER)
-            live = _Ends(*(x[None] for x in (exist, log_probs[row], here[0][row], here[1][row])))
-            ranked = _Ends(*(x[row : row + 1] for x in done)), live
-            results[places[row]] = _ranked(steps, int(places[row]), *ranked, n)
-        if not goes_on.all():
-            rows = np.flatnonzero(goes_on)
-            places, log_probs, ids, parents = (x[rows] for x in (places, log_probs, ids, parents))
-            done, ended = _Ends(*(x[rows] for x in done)), ended[rows]
-            coverage = coverage[rows] if decoding.beta else coverage
+            results[places[row]] = _ranked(steps, places[row], done.of([row]), live.of([row]), n)
+        rows = np.flatnonzero(goes_on)
+        exist = log_probs[rows] > NEVER
+        slots = np.argsort(~exist, 1, kind="stable")[:, : exist.sum(1).max(initial=0)]
+        every = rows[:, None], slots
+        ids, log_probs = ids[every], log_probs[every]
+        origins = parents[every] + steps[-1].weights.shape[1] * every[0]
+        coverage = coverage[every] if decoding.beta else coverage
+        if len(rows) < len(places):
+            places, bounds, ended, done = places[rows], bounds[rows], ended[rows], done.of(rows)
             model.keep(rows)
     return results
+
+
+def _until_a_limit(limits: Array, shortest: Array, time: int) -> int:
+    """The number of steps until a sentence must end, or may."""
+    return int(np.append(shortest[shortest > time], limits.min()).min()) - time
 
 
 def _taken(x: Array, places: Array) -> Array:
@@ -181,42 +217,31 @@ def _coverage_penalty(coverage: Array, masks: Array, beta: float) -> Array:
     return np.float32(beta) * np.where(masks[:, None], covered, np.float32(0)).sum(-1)
 
 
-def _candidates(
-    model: Model,
-    sentences: Sequence[Sentence],
-    places: Array,
-    time: int,
-    shortest: Array,
-    k: int,
-    eos_id: int,
-    forbidden: Sequence[int],
-) -> Words:
-    """The next words of each hypothesis; a forbidden one has log-probability -inf."""
-    log_probs, ids = model.words(k + len(forbidden) + 1)
-    barred = ids == forbidden[0]
-    for word in forbidden[1:]:
-        barred |= ids == word
-    if (early := time < shortest[places]).any():
-        barred |= (ids == eos_id) & early[:, None, None]
-    log_probs = np.where(barred, np.float32(NEVER), log_probs)
+def _forced(sentences: Sequence[Sentence], places: Array, time: int) -> Array | None:
+    """The next word of each prefix, int64 [B, 1], 0 after its end; None after all ends."""
     prefixes = [sentences[place].prefix for place in places]
-    forced = np.array([time < len(prefix) for prefix in prefixes])
-    if forced.any():
-        wanted = np.array([p[time] if time < len(p) else 0 for p in prefixes])
-        log_probs[forced], ids = NEVER, ids.copy()
-        log_probs[forced, :, 0] = model.log_probs(wanted)[forced]
-        ids[forced, :, 0] = wanted[forced, None]
-    return Words(log_probs, ids)
+    if max(map(len, prefixes)) <= time:
+        return None
+    return np.array([[prefix[time] if time < len(prefix) else 0] for prefix in prefixes])
 
 
-def _best(so_far: Array, words: Words, k: int) -> tuple[Array, Array, Array]:
-    """The K best continuations of each row: log-probabilities, parents and words."""
-    batch, _, count = words.ids.shape
-    total = so_far[..., None] + words.log_probs
-    total = np.where(np.isfinite(total), total, np.float32(NEVER)).reshape(batch, -1)
-    order = np.argsort(-total, 1, kind="stable")[:, :k]
-    ids = _taken(words.ids.reshape(batch, -1), order)
-    return _taken(total, order), order // count, ids
+def _barred(forbidden: Sequence[int], eos_id: int, early: Array, forced: Array | None) -> Array:
+    """The words that must not be appended, int64 [B, F]; only the first where one is forced."""
+    barred = np.tile(forbidden, [len(early), 1])
+    if early.any():
+        barred = np.concatenate([barred, np.where(early, eos_id, forbidden[0])[:, None]], 1)
+    return barred if forced is None else np.where(forced > 0, forbidden[0], barred)
+
+
+def _with_forced(new: Continuations, so_far: Array, forced: Array) -> Continuations:
+    """The hypotheses with a forced word, where there is one, in place of the others."""
+    log_probs, ids, parents = (x.copy() for x in new[:3])
+    rows, width = forced[:, 0] > 0, so_far.shape[1]
+    totals = (so_far + new.asked[..., 0])[rows]
+    order = np.argsort(-totals, 1, kind="stable")
+    log_probs[rows], ids[0, rows] = NEVER, forced[rows]
+    log_probs[rows, :width], parents[0, rows, :width] = _taken(totals, order), order
+    return new._replace(log_probs=log_probs, ids=ids, parents=parents)
 
 
 def _ranked(
@@ -240,6 +265,7 @@ def _followed(steps: Sequence[_Step], place: int, time: int, slot: int) -> tuple
     for step in reversed(steps[:time]):
         row = int(np.searchsorted(step.places, place))
         ids.append(int(step.ids[row, slot]))
-        slot = int(step.parents[row, slot])
-        weights.append(step.weights[row, slot])
+        parent = step.parents[row, slot]
+        weights.append(step.weights[row, parent])
+        slot = step.slots[row, parent]
     return ids[::-1], np.stack(weights[::-1])

@@ -13,7 +13,15 @@ import numpy as np
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.training import pretrained_names
-from bahdanau_tf.runtime.search import Array, Hypothesis, Sentence, Words, search
+from bahdanau_tf.runtime.search import (
+    CHUNK,
+    LEAST,
+    Array,
+    Continuations,
+    Hypothesis,
+    Sentence,
+    search,
+)
 from bahdanau_tf.runtime.text import Reading, Subwords
 from bahdanau_tf.system.cores import asked_threads, core_count
 from bahdanau_tf.system.files import (
@@ -33,11 +41,12 @@ from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
 
 FORMAT_VERSION = 2  # that of models which copy words, 1 of others
+_STEP = {"ids", "origins", "so_far", "state", "keys", "terms", "mask", "steps", "count", "barred"}
 INPUTS = {
     "encode": {"source"},
-    "step": {"ids", "state", "keys", "terms", "mask"},
-    "words": {"features", "count"},
-    "shortlist": {"features", "count", "own"},
+    "step": _STEP,
+    "own": {"own"},
+    "shortlist": {*_STEP, "shortlist", "columns", "biases"},
 }
 UNTRANSLATED = -1e9  # the score of a text of whose start no word is read
 
@@ -102,7 +111,7 @@ class Translator(StringTranslator):
         self.target_text = Subwords(folder / "target")
         lexicon = folder / "lexicon.npz"
         self._lexicon = read_arrays(lexicon) if lexicon.is_file() else None
-        names = ["encode", "step", "words", *(["shortlist"] if self._lexicon else [])]
+        names = ["encode", "step", *(["own", "shortlist"] if self._lexicon else [])]
         card = folder / CARD
         self.card = card.read_text("utf-8") if card.is_file() else ""
         self._threads = threads or asked_threads() or core_count()
@@ -198,13 +207,16 @@ class Translator(StringTranslator):
         """
         model = _Model(self._sessions, source, None, [()] * len(source))
         previous = np.pad(target[:, :-1], [[0, 0], [1, 0]])
-        steps = []
-        for time in range(target.shape[1]):
-            parents = np.zeros([len(source), 1], np.int64) if time else None
-            weights = model.step(previous[:, time : time + 1], parents)
-            steps.append((model.all_log_probs(), weights))
-        log_probs, weights = (np.concatenate(x, 1) for x in zip(*steps, strict=True))
-        return log_probs, weights
+        rows = np.arange(len(source))[:, None]
+        every = np.arange(self.target_text.vocabulary_size)[None].repeat(len(source), 0)
+        nothing = np.zeros(rows.shape, np.float32)
+        barred = np.zeros([len(source), 0], np.int64)
+        steps = [
+            model.advance(ids[:, None], rows, nothing, 1, 1, barred, asked=every)
+            for ids in previous.T
+        ]
+        log_probs, weights = zip(*((x.asked, x.weights[0]) for x in steps), strict=True)
+        return np.concatenate(log_probs, 1), np.concatenate(weights, 1)
 
     def _batch(
         self, decoding: Decoding, sentences: Sentences, prefixes: Sentences | None = None
@@ -297,81 +309,84 @@ class _Model:
         lexicon: dict[str, Array] | None,
         prefixes: Sequence[Sequence[int]],
     ) -> None:
-        self._step, self._words = sessions["step"], sessions["words"]
-        names = [x.name for x in sessions["encode"].get_outputs()]
-        self._names = [x.name for x in self._step.get_outputs()]
-        outputs = sessions["encode"].run(None, {"source": source})
-        self._memory = dict(zip(names, outputs, strict=True))
-        states = [name for name in names if f"{name}_after" in self._names]
-        self._state = {name: self._memory.pop(name)[:, None] for name in states}
-        if any(x.name == "term" for x in self._step.get_inputs()):
-            width = self._step.get_inputs()[-1].shape[-1]
-            self._state["term"] = np.zeros([len(source), 1, width], np.float32)
-        self._own: Array = None  # without a shortlist
+        self._step = sessions["step" if lexicon is None else "shortlist"]
+        self._memory = _run(sessions["encode"], source=source)
+        for x in self._step.get_inputs():
+            if x.name == "term":
+                self._memory["term"] = np.zeros([len(source), x.shape[-1]], np.float32)
+        outputs = [x.name for x in self._step.get_outputs()]
+        states = [name for name in self._memory if f"last_{name}" in outputs]
+        self._state = {name: self._memory.pop(name) for name in states}
+        self._names = ["last_so_far", "all_words", "all_parents", "all_weights"]
+        self._names += ["all_probabilities", *(f"last_{name}" for name in states)]
         if lexicon is not None:
-            self._words = sessions["shortlist"]
-            self._first = int(lexicon["first"])
-            self._own = _own_words(lexicon["words"], self._first, source, prefixes)
-        self._places: Array = self._memory.pop("copied", None)  # of words that may be copied
-        if lexicon is not None and self._places is not None:
-            self._places = _places(self._places, self._own, self._first)
+            own = _own_words(lexicon["words"], int(lexicon["first"]), source, prefixes)
+            self._shorten(int(lexicon["first"]), own, _run(sessions["own"], own=own))
+        self._places = self._memory.pop("places", None)  # of words that may be copied
 
-    def step(self, ids: Array, parents: Array | None) -> Array:
-        if parents is None:
-            shape = ids.shape
-            state = {k: np.repeat(x, shape[1], 1) for k, x in self._state.items()}
-        else:
-            rows = np.arange(len(parents))[:, None]
-            state = {k: x[rows, parents] for k, x in self._state.items()}
-        outputs = self._step.run(None, {"ids": ids, **self._memory, **state})
-        named = dict(zip(self._names, outputs, strict=True))
-        self._features = {x: named[x] for x in ("features", "log_odds") if x in named}
-        self._state = {k: named[f"{k}_after"] for k in state}
-        return named["weights"]
+    def _shorten(self, first: int, own: Array, weights: dict[str, Array]) -> None:
+        """Adds a shortlist to the memory: the first words, and each sentence's own."""
+        frequent = np.arange(first)[None].repeat(len(own), 0)
+        memory = self._memory
+        memory |= {"shortlist": np.concatenate([frequent, own], 1), **weights}
+        if (words := memory.get("places")) is not None:
+            memory["places"] = self._places_of(words)
+            is_there = memory["places"][:, None] > 0
+            memory["after"] = memory["after"] * is_there
+            memory["reach"][..., : words.shape[1]] *= is_there
 
-    def words(self, count: int) -> Words:
-        log_probs, ids = self._run(count, "log_probs", "words")
-        if self._own is not None:
-            ids = self._ids(ids)
-        return Words(log_probs, ids)
+    def _places_of(self, words: Array) -> Array:
+        """The places of words, int64 [B, N], in the shortlist; 0 for one that is not in it."""
+        shortlist = self._memory.get("shortlist")
+        if shortlist is None:
+            return words
+        places: Array = (shortlist[:, None] == words[..., None]).argmax(-1)
+        return places
 
-    def all_log_probs(self) -> Array:
-        """Log-probabilities of all next words, or of the shortlist's: float32 [B, K, V]."""
-        logits, normalizer = self._run(1, "logits", "normalizer")
-        return logits - normalizer
-
-    def log_probs(self, ids: Array) -> Array:
-        rows = np.arange(len(ids))
-        if self._own is not None:
-            own = self._own == ids[:, None]
-            ids = np.where(own.any(1), self._first + own.argmax(1), ids)
-        return self.all_log_probs()[rows, :, ids]
-
-    def _ids(self, places: Array) -> Array:
-        """The ids of places in the shortlist."""
-        own = np.take_along_axis(self._own[:, None], np.maximum(places - self._first, 0), -1)
-        return np.where(places < self._first, places, own)
-
-    def _run(self, count: int, *outputs: str) -> list[Array]:
-        inputs = {**self._features, "count": np.array([count])}
+    def advance(
+        self,
+        ids: Array,
+        origins: Array,
+        so_far: Array,
+        count: int,
+        steps: int,
+        barred: Array,
+        eos_id: int = 0,
+        asked: Array | None = None,
+    ) -> Continuations:
+        batch, width = ids.shape
+        words = np.zeros([batch, 0], np.int64) if asked is None else self._places_of(asked)
+        inputs = {
+            **self._memory,
+            **self._state,
+            "ids": ids,
+            "origins": origins,
+            "so_far": so_far,
+            "steps": np.array(steps),
+            "count": np.array([count]),
+            "eos": np.array([eos_id]),
+            "starts": np.arange(0, batch * count, count)[:, None],
+            "barred": barred[:, None].repeat(width, 1),
+            "nothing": np.zeros([batch, width, barred.shape[1]], np.float32),
+            "asked": words[:, None].repeat(width, 1),
+        }
         if self._places is not None:
-            inputs["places"] = self._places
-        if self._own is not None:
-            inputs["own"] = self._own
-        results: list[Array] = self._words.run(list(outputs), inputs)
-        return results
+            inputs["places"] = self._places[:, None].repeat(width, 1)
+        results = self._step.run(self._names, inputs)
+        *best, probabilities = results[:5]
+        self._state = dict(zip(self._state, results[5:], strict=True))
+        return Continuations._make([*best, np.log(np.maximum(probabilities[0], LEAST))])
 
     def keep(self, rows: Array) -> None:
         self._memory = {name: x[rows] for name, x in self._memory.items()}
-        self._state = {name: x[rows] for name, x in self._state.items()}
-        self._own = None if self._own is None else self._own[rows]
-        self._places = None if self._places is None else self._places[rows]
+        if self._places is not None:
+            self._places = self._places[rows]
 
 
-def _places(words: Array, own: Array, first: int) -> Array:
-    """The places of words [B, T] in the shortlist; 0 for one that is not in it."""
-    same = own[:, None] == words[..., None]
-    return np.where(words < first, words, np.where(same.any(-1), first + same.argmax(-1), 0))
+def _run(session: Any, **inputs: Array) -> dict[str, Array]:
+    """All outputs of a graph, by name."""
+    names = [x.name for x in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 def _own_words(words: Array, first: int, source: Array, prefixes: Sequence[Sequence[int]]) -> Array:
@@ -380,7 +395,8 @@ def _own_words(words: Array, first: int, source: Array, prefixes: Sequence[Seque
     for row, prefix in zip(source, prefixes, strict=True):
         values = np.unique(np.append(words[row].ravel(), np.array(prefix, np.int64)))
         own.append(values[values >= first])
-    table = np.zeros([len(own), max(1, *map(len, own))], np.int64)
+    width = max(1, *map(len, own))
+    table = np.zeros([len(own), width + -(first + width) % CHUNK], np.int64)
     for row, values in enumerate(own):
         table[row, : len(values)] = values
     return table

@@ -151,7 +151,7 @@ def best_of_all(
     spare = sum(constraint.count for constraint in few)
     is_few = len(few) == len(constraints)
     if is_few:
-        logits, live = live_logits(output, so_far)
+        logits, normalizer, live = live_logits(output, so_far)
         size = logits.shape[-1]
     if not is_few or (size is not None and size <= spare):
         logits = all_logits(output)
@@ -159,7 +159,8 @@ def best_of_all(
         logits = constrain(logits, history, constraints)
         return top_continuations(_chunks(logits), offset, beam_size)
     chunks = _chunks(logits)
-    normalizer = log_normalizer(chunks)
+    if normalizer is None:
+        normalizer = log_normalizer(chunks)
     if live is None:
         offset = tf.expand_dims(so_far - normalizer, -1)
     else:
@@ -332,7 +333,8 @@ class Features(NamedTuple):
     """
 
     values: Nest  # of float [B, K, ...]
-    to_logits: Callable[[Nest], tf.Tensor]  # of such a nest -> logits, float [B, K, V]
+    # Of such a nest: logits, float [B, K, V]; log Σ exp of them, float [B, K], None if not known.
+    to_logits: Callable[[Nest], tuple[tf.Tensor, tf.Tensor | None]]
 
 
 Output: TypeAlias = "tf.Tensor | Features"  # of a step
@@ -348,18 +350,24 @@ class Live(NamedTuple):
 def all_logits(output: Output) -> tf.Tensor:
     """The logits of all hypotheses: float32 `[B, K, V]`."""
     if isinstance(output, Features):
-        output = output.to_logits(output.values)
+        output, _ = output.to_logits(output.values)
     return tf.cast(output, tf.float32)
 
 
-def live_logits(output: Output, log_probs: tf.Tensor) -> tuple[tf.Tensor, Live | None]:
+def live_logits(
+    output: Output, log_probs: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor | None, Live | None]:
     """The logits of the live hypotheses, float32 `[M, 1, V]`, and which these are.
 
-    If all logits are computed, `[B, K, V]` and None. A log-probability of -inf is that of an empty
+    Between them log Σ exp of each, `[M, 1]`, None if it is not known. If all logits are computed,
+    they are `[B, K, V]`, and the last is None. A log-probability of -inf is that of an empty
     place.
     """
-    if not isinstance(output, Features) or log_probs.shape[1] == 1:
-        return all_logits(output), None  # a beam of one is always live
+    if not isinstance(output, Features):
+        return tf.cast(output, tf.float32), None, None
+    if log_probs.shape[1] == 1:  # always live
+        logits, normalizer = output.to_logits(output.values)
+        return tf.cast(logits, tf.float32), normalizer, None
     exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int64)
     numbers = exist * tf.cumsum(exist, exclusive=True)
     live = Live(tf.where(exist), tf.reshape(numbers, [-1, log_probs.shape[1]]))
@@ -368,5 +376,5 @@ def live_logits(output: Output, log_probs: tf.Tensor) -> tuple[tf.Tensor, Live |
         last = [size or tf.shape(x)[2 + axis] for axis, size in enumerate(x.shape[2:])]
         return tf.gather(tf.reshape(x, [-1, *last]), live.places)
 
-    logits = output.to_logits(tf.nest.map_structure(live_rows, output.values))
-    return tf.cast(logits, tf.float32), live
+    logits, normalizer = output.to_logits(tf.nest.map_structure(live_rows, output.values))
+    return tf.cast(logits, tf.float32), normalizer, live

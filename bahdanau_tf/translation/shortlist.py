@@ -201,7 +201,7 @@ def full_step(model: TranslationModel, output: Output) -> Step:
 
     def step(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         features, state, weights = model.step(ids, state, memory)
-        to_logits = partial(model.logits, output=output)
+        to_logits = partial(model.normalized, output=output)
         return Features(features, to_logits), state, weights
 
     return step

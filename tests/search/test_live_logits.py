@@ -1,5 +1,7 @@
 """Steps that give `Features`: logits of the live hypotheses only."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,13 +12,13 @@ from bahdanau_tf import search
 from bahdanau_tf.search import constraints
 
 
-def searched(step, state, counts=None, find=search.beam_search, **options):
+def searched(step, state, counts=None, find=search.beam_search, normalizer=None, **options):
     """A search by `step`, whose logits are the features of the hypotheses."""
 
     def to_logits(values):
         if counts is not None:
             counts.append(int(values.shape[0] * values.shape[1]))
-        return tf.identity(values)
+        return tf.identity(values), normalizer(values) if normalizer else None
 
     def with_features(ids, state, memory):
         logits, state, weights = step(ids, state, memory)
@@ -50,7 +52,8 @@ def test_a_beam_equals_beam_search_without_early_stopping(
 
 @pytest.mark.parametrize("size", [490, 640, 1009])
 @pytest.mark.parametrize("forbidden", [[], [0], [0, 7]])
-def test_a_large_vocabulary_gives_the_same_hypotheses(size, forbidden):
+@pytest.mark.parametrize("normalizer", [None, partial(tf.reduce_logsumexp, axis=-1)])
+def test_a_large_vocabulary_gives_the_same_hypotheses(size, forbidden, normalizer):
     """A vocabulary in chunks, with and without padding, and in one piece."""
     random = np.random.default_rng(size)
     table = 4 * random.normal(size=[size, size])
@@ -59,6 +62,7 @@ def test_a_large_vocabulary_gives_the_same_hypotheses(size, forbidden):
     result = searched(
         lambda ids, state, _: (tf.gather(logits, ids), state, None),
         tf.zeros([1, 1]),
+        normalizer=normalizer,
         beam_size=4,
         n_best=4,
         max_length=5,
