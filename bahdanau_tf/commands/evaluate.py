@@ -11,7 +11,8 @@ p, the probability that a difference from the first row as large as this arises 
 bootstrap); and the other metrics. With --source, the first metric is also printed by source length,
 in tokens of the model or, without a model, in words; with a model also for the sentences without
 words unknown to it, in source or reference. The paper forbids unknown words there:
---unknown=forbid.
+--unknown=forbid. The metric perplexity is that of the references for the model; alone, nothing is
+translated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from absl import flags as absl_flags
 
@@ -38,8 +39,10 @@ from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printa
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translation.protocol import StringTranslator
+    from bahdanau_tf.translator import Translator
 
 OWN = "model"  # name of the system of --model_dir
+PERPLEXITY = "perplexity"
 WINDOW = 256  # sentences between two reports of progress
 
 
@@ -76,9 +79,10 @@ GROUPS = (
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     metrics = {*flags.metrics}
-    if not metrics or len(metrics) < len(flags.metrics) or not metrics <= METRICS.keys():
-        names = ",".join(flags.metrics)
-        raise ValueError(f"--metrics is {names!r}, wanted some of {', '.join(METRICS)}, each once")
+    known_metrics = [*METRICS, PERPLEXITY]
+    if not metrics or len(metrics) < len(flags.metrics) or not metrics <= {*known_metrics}:
+        names, wanted = ",".join(flags.metrics), ", ".join(known_metrics)
+        raise ValueError(f"--metrics is {names!r}, wanted some of {wanted}, each once")
     read = common.check_files(flags, "source", "reference", "dictionary")
     if not _is_table(flags):
         common.require(flags, "reference")
@@ -93,8 +97,12 @@ def check(flags: absl_flags.FlagValues) -> None:
     common.check_output("output", flags.output, read)
     if flags.source is not None and flags.reference is not None:
         common.check_apart("--reference", flags.reference, [("--source", flags.source)])
+    if PERPLEXITY in metrics:
+        common.require(flags, "source", "model_dir")
+    if metrics == {PERPLEXITY}:
+        common.refuse(flags, ["hypotheses", "output"], f"with --metrics={PERPLEXITY} alone")
     if _has_model(flags):
-        common.check_model(flags, also_in_onnx=True)
+        common.check_model(flags, also_in_onnx=PERPLEXITY not in metrics)
     else:
         groups = flags.flags_by_module_dict()
         of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
@@ -130,13 +138,18 @@ def run(flags: absl_flags.FlagValues) -> None:
     sources, references = _texts(flags)
     systems = _read_hypotheses(flags, references)
     translator = files.load_either(flags) if _has_model(flags) else None
+    metrics = [metric for metric in flags.metrics if metric != PERPLEXITY]
+    if len(metrics) < len(flags.metrics):
+        _print_perplexity(translator, sources, references)
+    if not metrics:
+        return
     tokenize = files.tokenizer_for(flags, translator, references)
     if translator is not None:
         translations = _translate(translator, sources, flags.output)
         _warn_of_long(translations, translator.habits.longest)
         systems = {OWN: [translation.text for translation in translations], **systems}
     test = TestSet(
-        flags.metrics,
+        metrics,
         systems,
         References(references, tokenize, flags.ignore_case, flags.nfc),
         sources,
@@ -145,6 +158,17 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.tokenize is None and tokenize == "none":
         files.warn_of_untokenized(systems)
     _print(test)
+
+
+def _print_perplexity(
+    translator: StringTranslator | None, sources: list[str], references: list[str]
+) -> None:
+    """Scores the references with the model, which is in TensorFlow."""
+    from bahdanau_tf.translation.rescoring import perplexity
+
+    scored = cast("Translator", translator).score(sources, references)
+    count = sum(len(each.token_log_probs) for each in scored)
+    print(f"perplexity = {perplexity(scored):.2f} of {count:,} tokens, end symbols included")
 
 
 def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str]]:

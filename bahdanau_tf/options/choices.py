@@ -81,6 +81,7 @@ CHOSEN = (
     *("tokenizer", "joint", "source_vocabulary_size", "target_vocabulary_size", "reverse_source"),
     *("units", "embedding_dim", "attention_units", "maxout_units", "layers", "step_order"),
     *("factored_output", "product_dtype", "tie_embeddings", "initialization"),
+    *("copying", "synthetic_pairs"),
     *("embedding_dropout", "annotation_dropout", "readout_dropout", "label_smoothing"),
     *("optimizer", "learning_rate", "schedule", "warmup_steps", "constant_share"),
     *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
@@ -346,6 +347,19 @@ def _model(facts: Facts, options: Options) -> Choice:
     return Choice(values, f"{kind}{name}, {units} units{reason}")
 
 
+SYNTHETIC_PAIRS = 0.075
+
+
+def _copying(_: Facts, options: Options) -> Choice:
+    """Names and numbers are copied, if both sides spell them with the same sub-words."""
+    has_attention = options.get("model", ModelOptions.model) == "rnnsearch"
+    if not (has_attention and options.get("joint")) or options.get("copying") == "off":
+        return Choice({}, "")
+    share = options.get("synthetic_pairs", SYNTHETIC_PAIRS)
+    reason = f"names and numbers are copied; {100 * share:g} % of the pairs get other ones"
+    return Choice({"copying": "hint", "synthetic_pairs": SYNTHETIC_PAIRS}, reason)
+
+
 def _units(facts: Facts, options: Options, most: int) -> int:
     """Chooses as many as the lines allow, if at least a few epochs fit into the time."""
     wanted = min(limits(facts, options)[0], LEAST_EPOCHS)
@@ -511,7 +525,10 @@ def updates_between(facts: Facts, options: Options) -> float:
     return max(min(wanted, tenth), quick, 1)
 
 
-RULES = (_tokens, _vocabulary, _model, _updates, _time, _dropout, _length, _dev_text)
+RULES = (
+    *(_tokens, _vocabulary, _model, _copying),
+    *(_updates, _time, _dropout, _length, _dev_text),
+)
 
 # A model that is trained already.
 

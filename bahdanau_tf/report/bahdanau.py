@@ -18,11 +18,13 @@ import numpy as np
 from bahdanau_tf.evaluation import Score, Table, alignment_error_rate, length_rows, mean_entropy
 from bahdanau_tf.evaluation.alignments import Estimate, bootstrap
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
+from bahdanau_tf.options.training import FILE, read_options
 from bahdanau_tf.plotting import plot_bleu_by_length
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
 from bahdanau_tf.report.trainings import Record, last_evaluation
+from bahdanau_tf.system.ranges import as_flag
 from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
@@ -77,8 +79,24 @@ def translation_quality(results: Results) -> Table:
             "to a model, in source or reference; there [UNK] was forbidden. ± is half the width "
             "of the 95 % bootstrap interval of BLEU on all.",
             *(f"{name}: {signature}" for name, signature in signatures.items()),
+            *_forms(results.systems),
         ],
     )
+
+
+_FORM = ("step_order", "tokenizer", "optimizer", "initialization")
+
+
+def _forms(systems: Sequence[System]) -> list[str]:
+    """How the systems were trained, those that were trained alike together."""
+    alike: dict[str, list[str]] = {}
+    for system in systems:
+        path = system.model_dir and system.model_dir / FILE
+        if path and path.is_file():
+            options = read_options(path)
+            form = " ".join(as_flag(name, options[name]) for name in _FORM if name in options)
+            alike.setdefault(form, []).append(system.name)
+    return [f"Trained with {form}: {', '.join(names)}." for form, names in alike.items()]
 
 
 def significance(results: Results) -> Table:
@@ -420,7 +438,8 @@ RULE = (
     f"{WITHIN.flat:.0%} of its BLEU on the former, or {BEYOND.flat:.0%} on the latter, that "
     f"RNNencdec keeps less than {WITHIN.fallen:.0%}, or {BEYOND.fallen:.0%}, and that RNNsearch is "
     "significantly better there (paired bootstrap, p below 0.05). ± is half the width of the 95 % "
-    "bootstrap interval."
+    "bootstrap interval. An RNNsearch that was trained on shorter sentences than an RNNencdec, as "
+    "the paper's RNNsearch-30 and RNNencdec-50, is to be significantly better on all sentences."
 )
 
 
@@ -434,7 +453,27 @@ def findings(results: Results) -> list[Finding]:
     ]
     text = "There is no RNNsearch with an RNNencdec trained on sentences of the same length."
     tests = [finding for pair in pairs for finding in _of_pair(results, pair)]
+    tests += [
+        _on_all(results, search, encdec)
+        for search in results.of_kind("RNNsearch")
+        for encdec in results.of_kind("RNNencdec")
+        if (search.max_length or math.inf) < (encdec.max_length or 0)
+    ]
     return tests or [Finding(None, text)]
+
+
+def _on_all(results: Results, search: System, encdec: System) -> Finding:
+    """Whether RNNsearch is better on all sentences, though its training sentences were shorter."""
+    ours, theirs = (results.references.bleu(each.texts).score for each in (search, encdec))
+    _, p = results.p_values((search, encdec))
+    is_shown = ours > theirs and p < 0.05
+    verdict = "is better" if is_shown else "unlike in the paper, is not clearly better"
+    return Finding(
+        is_shown,
+        f"{search.name}, trained on sentences of up to {search.max_length} words, {verdict} than "
+        f"{encdec.name}, trained on up to {encdec.max_length}. On all sentences they have BLEU "
+        f"{ours:.2f} and {theirs:.2f}; p = {p:.4f}.",
+    )
 
 
 def _of_pair(results: Results, pair: tuple[System, System]) -> Iterator[Finding]:

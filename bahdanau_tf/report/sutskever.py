@@ -22,7 +22,7 @@ from bahdanau_tf.report.results import (
     translate_rows,
 )
 from bahdanau_tf.translation import lengths
-from bahdanau_tf.translation.rescoring import Hypothesis, NBest, combine, score_nbest
+from bahdanau_tf.translation.rescoring import Hypothesis, NBest, combine, perplexity, score_nbest
 from bahdanau_tf.translator import Translator
 
 _NBEST = 12
@@ -64,12 +64,16 @@ def ensemble_table(results: Results, members: Members) -> Table:
     sources, decoding = results.test.sources, results.scoring.decoding
     rows: list[list[Cell]] = []
     for row, lines in translate_rows(ensembles, members, sources, decoding):
-        ours: list[Cell] = [NOT_RUN, NOT_RUN]
+        kind, is_single = row[0], row[1] == 1
+        ours: list[Cell] = [NOT_RUN, NOT_RUN, NOT_RUN if is_single else NOTHING]
         if lines is not None:
-            ours = [results.references.bleu(lines).score, NOTHING]
+            ours[:2] = [results.references.bleu(lines).score, NOTHING]
             if any(short or ()):
                 ours[1] = results.references.bleu(lines, short).score
-        rows.append([name_of(*row), *ours, paper.ENSEMBLES.get(row, NOTHING)])
+            if is_single:
+                ours[2] = perplexity(members[kind][0].score(*results.test[:2]))
+        theirs = paper.ENSEMBLES.get(row, NOTHING), paper.PERPLEXITY.get(kind * is_single, NOTHING)
+        rows.append([name_of(*row), *ours, *theirs])
     note = "The longest length of the LSTMs' training sentences is unknown."
     if not any(members.values()):
         note = "No LSTM was run."
@@ -81,9 +85,15 @@ def ensemble_table(results: Results, members: Members) -> Table:
     return Table(
         "ensembles",
         "Single LSTMs and ensembles, after Table 1 of Sutskever et al. 2014",
-        ["", "BLEU, all", "BLEU, as long as in training", _PAPER_BLEU],
+        [
+            *("", "BLEU, all", "BLEU, as long as in training", "perplexity"),
+            *(_PAPER_BLEU, f"{paper.MARK}perplexity"),
+        ],
         rows,
-        [f"{note} An ensemble of 2 mixed is a forward and a reversed model."],
+        [
+            f"{note} An ensemble of 2 mixed is a forward and a reversed model. Perplexity is that "
+            "of the references by token, end symbols included."
+        ],
     )
 
 
@@ -203,14 +213,25 @@ def _draw(
     return Picture(path, title), data
 
 
-_RARITY = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
+_LENGTH = "BLEU by position in order of length, after Figure 3 (left) of Sutskever et al. 2014"
+_RARITY = "BLEU by rarity of words, after Figure 3 (right) of Sutskever et al. 2014"
+_PARTS = "All parts except the last have the same number of sentences."
+_SORTED = f"Sentences are sorted by length. {_PARTS} The paper's curve falls a little at the end."
 _RANK = (
     "Sentences are sorted by the mean frequency rank of their source words, which is the id of a "
     "word; unknown words come last. Sub-words are counted in the training pairs that the report "
-    "reads. All parts except the last have the same number of sentences. The paper's curve falls "
-    "only for the rarest words. Its curve by length is Figure 2."
+    f"reads. {_PARTS} The paper's curve falls only for the rarest words."
 )
 _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, and none were given."
+
+
+def length_figure(results: Results, folder: Path) -> Section:
+    """BLEU of sentences sorted by their length; writes a PNG."""
+    label = "Test sentences sorted by their length"
+    titles = f"length in {results.unit}", label
+    return _sorted(
+        results, results.lengths, folder / "sorted.png", Section(_LENGTH, [_SORTED]), titles
+    )
 
 
 def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Section:
@@ -223,27 +244,34 @@ def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Secti
     if not train_sources and not text.are_words:
         return Section(_RARITY, [_UNCOUNTED])
     ranks = lengths.mean_ranks(text, results.test.sources, train_sources)
+    label = "Test sentences sorted by the mean frequency rank of their words"
+    titles = "mean rank of the words", label
+    return _sorted(results, ranks, folder / "rarity.png", Section(_RARITY, [_RANK]), titles)
+
+
+def _sorted(
+    results: Results, ranks: Sequence[float], path: Path, about: Section, titles: tuple[str, str]
+) -> Section:
+    """Adds BLEU of sentences sorted by `ranks` to a section; `titles` are of table and picture."""
     curves = {
         each.name: results.references.by_rank(each.texts, ranks, results.scoring.n_bootstrap)
         for each in results.systems
     }
-    path = folder / "rarity.png"
-    label = "Test sentences sorted by the mean frequency rank of their words"
+    head, label = titles
     plot_bleu_by_length(curves, path, label=label)
-    _, rows = length_rows(curves)
     table = Table(
-        "rarity",
+        path.stem,
         "The points of the figure",
-        ["mean rank of the words", *_titles(next(iter(curves.values())), ranks)],
-        rows,
+        [head, *_titles(next(iter(curves.values())), ranks)],
+        length_rows(curves)[1],
         ["± is half the width of the 95 % bootstrap interval."],
     )
     picture = Picture(path, "bands are 95 % bootstrap intervals")
-    return Section(_RARITY, [_RANK], [picture], [table])
+    return about._replace(pictures=[picture], tables=[table])
 
 
 def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
     """The smallest and largest rank of each bin: "12.3-40.1"."""
     ends = [(part.shortest - 1, part.shortest + part.sentences - 2) for part in bins]
-    texts = [f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}" for rank in sorted(ranks)]
+    texts = [f"{x:.{0 if isinstance(x, int) or x >= 100 else 1}f}" for x in sorted(ranks)]
     return [f"{texts[first]}-{texts[last]}" for first, last in ends]

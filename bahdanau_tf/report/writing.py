@@ -194,6 +194,7 @@ def _sections(
                 sutskever.rescoring_table(results, lstms, baseline),
             ]
         ),
+        sutskever.length_figure(results, folder),
         sutskever.rarity_figure(results, train, folder),
         sutskever.vectors_figure(results, phrases, folder),
     ]

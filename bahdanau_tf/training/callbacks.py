@@ -271,7 +271,14 @@ COLUMNS = {
 
 
 class Logger(RunCallback):
-    """Shows the results of each evaluation, and adds them to the log."""
+    """Shows the results of each evaluation, and adds them to the log.
+
+    A training that ends before its first evaluation has an entry without results.
+    """
+
+    def on_train_end(self, logs: object = None) -> None:
+        if self._run.step and not self._run.folder.log.records():
+            self.on_epoch_end(0, {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         run = self._run

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
 from bahdanau_tf.system.ranges import OptionError
@@ -60,6 +62,12 @@ class Hypothesis:
         except ValueError:
             wanted = f"a number {_BAR} a hypothesis {_BAR} features {_BAR} a score"
             raise OptionError("Hypothesis.parse", "line", line, wanted) from None
+
+
+def perplexity(scored: Iterable[Scored]) -> float:
+    """exp of the mean of -log p over the tokens of translations, end symbols included."""
+    log_probs = np.concatenate([each.token_log_probs for each in scored])
+    return float(np.exp(-log_probs.mean(dtype=np.float64)))
 
 
 def fields(*texts: str) -> str:

@@ -5,6 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -12,7 +13,7 @@ from bahdanau_tf.commands import evaluate, files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import scores
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
-from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation import Scored, Translation
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.lengths import source_lengths
 
@@ -35,6 +36,11 @@ class Copier:
     source_texts = (Text(), Text())
     target_text = Text()
     habits = Habits(30)
+
+    def score(self, sources: list[str], targets: list[str]) -> list[Scored]:
+        """Each word has the probability 1/2, the end 1."""
+        counts = [len(line.split()) for line in targets]
+        return [Scored(0.0, [], np.log([*[0.5] * count, 1])) for count in counts]
 
     def translate(self, lines: list[str]) -> list[Translation]:
         return [Translation(line, line, source_tokens=line.split()) for line in lines]
@@ -179,6 +185,21 @@ def test_one_system_gets_the_metrics_that_are_given(short, tmp_path, capsys):
         score = metric.corpus_score(ours, theirs)
         assert row.startswith(f"{score.name}|nrefs:1|case:lc|")
         assert f" = {score.score:.2f}" in row
+
+
+def test_perplexity_is_that_of_the_references_and_alone_translates_nothing(
+    corpus, tmp_path, capsys, monkeypatch
+):
+    words = [len(line.split()) for line in corpus["reference"]]
+    tokens = sum(words) + 60
+    said = f"perplexity = {2 ** (sum(words) / tokens):.2f} of {tokens:,} tokens, "
+    flags = [f"--source={tmp_path / 'source'}", "--model_dir=model"]
+    first, *others = run(tmp_path, capsys, *flags, "--metrics=bleu,perplexity")
+    assert first.startswith(said)
+    assert others[0].startswith("BLEU")
+    monkeypatch.delattr(Copier, "translate")
+    (only,) = run(tmp_path, capsys, *flags, "--metrics=perplexity")
+    assert only == first
 
 
 def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, capsys):
@@ -386,6 +407,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
     reference = f"--reference={tmp_path / 'reference'}"
     short = tmp_path / "short"
     short.write_text("one\n")
+    source, moses = [f"--source={tmp_path / 'source'}"], [f"--hypotheses={tmp_path / 'moses'}"]
     for flags, said in (
         ([f"--hypotheses=x={short}"], f"--hypotheses=x={short} has 1 line and"),
         ([f"--hypotheses=x={tmp_path / 'absent'}"], "absent"),
@@ -404,6 +426,12 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
             "tokenize is 'soup', wanted one of",
         ),
         (["--n_best=2"], "--n_best is not a flag"),
+        ([*moses, "--metrics=perplexity,bleu"], "--source is missing"),
+        ([*source, *moses, "--metrics=bleu,perplexity"], "--model_dir is missing"),
+        (
+            [*source, *moses, "--model_dir=m", "--metrics=perplexity"],
+            "--hypotheses is not used with --metrics=perplexity alone",
+        ),
     ):
         assert main(["evaluate", reference, *flags]) == 2
         out, err = capsys.readouterr()

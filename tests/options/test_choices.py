@@ -152,8 +152,8 @@ def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
     """29,000 captions, whose recipe was found by hand."""
     values = parsed("--dev_source=a", "--dev_target=b")
     recipe = flags_of("--recipe=multi30k-en-fr")
-    limits = {"epochs", "minutes", "evaluate_every", "patience"}
-    for name in set(values) - limits:
+    others = {"epochs", "minutes", "evaluate_every", "patience", "copying", "synthetic_pairs"}
+    for name in set(values) - others:
         wanted = recipe[name].value
         if isinstance(wanted, (str, bool)):
             assert values[name] == wanted, name
@@ -414,6 +414,15 @@ def test_scripts_decide_whether_sub_words_are_joint():
     assert not of(TYPICAL, {"target_vocabulary_size": 700})["joint"]
     reasons = " ".join(choice.reason for choice in choose(other, {}))
     assert "the source has Latin letters, the target Hangul" in reasons
+
+
+@pytest.mark.parametrize(
+    "options", [{"joint": False}, {"tokenizer": "word"}, {"copying": "off"}, {"model": "rnnencdec"}]
+)
+def test_joint_sub_words_and_attention_copy_by_default(options):
+    chosen = of(TYPICAL, {"synthetic_pairs": 0.2})
+    assert (chosen["copying"], of(TYPICAL, {})["synthetic_pairs"]) == ("hint", 0.075)
+    assert not {"copying", "synthetic_pairs"} & set(of(TYPICAL, options)) - set(options)
 
 
 def test_many_characters_get_as_many_sub_words():

@@ -124,6 +124,16 @@ def tried(search, encdec):
     )
 
 
+def test_an_rnnsearch_of_shorter_sentences_is_compared_with_an_rnnencdec_of_longer_ones():
+    """As the paper compares RNNsearch-30 with RNNencdec-50."""
+    bad = noisy(0.5)
+    for ours, theirs, is_shown in ((REFERENCES, bad, True), (bad, REFERENCES, False)):
+        short = system("S", texts=ours, max_length=30)
+        (finding,) = findings(results(short, system("E", "RNNencdec", theirs, max_length=50)))
+        assert finding.is_shown is is_shown
+        assert f"BLEU {bleu(ours):.2f} and {bleu(theirs):.2f}" in finding.text
+
+
 def falling(share):
     return noisy(share, lambda length: length > 40)
 
@@ -394,7 +404,7 @@ class Lister:
 
     def score(self, sources, targets):
         logs = (self.log_probs.get(text, -99.0) for text in targets)
-        return [Scored(log_prob, [], np.zeros(0)) for log_prob in logs]
+        return [Scored(log_prob, [], np.full(2, log_prob / 2)) for log_prob in logs]
 
 
 def test_ensembles_without_enough_members_are_not_run():
@@ -409,10 +419,13 @@ def test_ensembles_without_enough_members_are_not_run():
     assert members == {"forward": [forward], "reversed": [], "mixed": []}
     table = sutskever.ensemble_table(ours, members)
     short = [length <= 20 for length in LENGTHS]
-    assert table.rows[0][1:] == [bleu(noisy(0.4)), bleu(noisy(0.4), short), 26.17]
+    scores = [bleu(noisy(0.4)), bleu(noisy(0.4), short)]
+    perplexity = pytest.approx(math.exp(99 / 2))
+    assert table.rows[0][1:] == [*scores, perplexity, 26.17, 5.8]
+    assert table.rows[1][1:] == [None, None, None, 30.59, 4.7]
     assert forward.beams == [12]
-    assert all(row[1:3] == [None, None] for row in table.rows[1:])
-    assert [row[3] for row in table.rows] == [*paper.ENSEMBLES.values(), ""]
+    assert all(row[1:4] == [None, None, ""] for row in table.rows[2:])
+    assert [row[4] for row in table.rows] == [*paper.ENSEMBLES.values(), ""]
 
 
 @pytest.mark.parametrize(
@@ -491,6 +504,9 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     rows = {row[0]: row[1:] for row in table.rows}
     assert [*rows][2::3] == ["ours", "x"]
     assert rows["x"][:4] == ["not recorded"] * 4
+    (tmp_path / "train.flags").write_text("--tokenizer=word\n--step_order=original\n")
+    *_, note = bahdanau.translation_quality(results(ours, unwritten)).notes
+    assert note == "Trained with --step_order=original --tokenizer=word: ours."
     scores = translator.score(dev.sources, dev.references)
     nll = pytest.approx(-np.mean([s.log_prob for s in scores]))
     # No training pair is as short as `max_length`.
@@ -671,7 +687,7 @@ def test_the_quick_report_is_written_twice_with_one_training(tmp_path, monkeypat
     words += f" --max_length=10 --beam_size=2 --minutes=30 --out_dir={tmp_path}"
     assert main(words.split()) == 0
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count("data:image/png;base64,") == 8
+    assert page.count("data:image/png;base64,") == 9
     assert "http" not in page
     data = json.loads((tmp_path / "report.json").read_text("utf-8"))
     rows = {row[0]: row for row in data["tables"]["table1"]["rows"]}

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from bahdanau_tf.evaluation import bleu_by_rank
 from bahdanau_tf.models import RNNSearch, Seq2SeqLSTM
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System, measure
-from bahdanau_tf.report.sutskever import rarity_figure, vectors_figure
+from bahdanau_tf.report.sutskever import length_figure, rarity_figure, vectors_figure
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
@@ -113,6 +114,16 @@ def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
     assert table.columns[-1] == f"{ranks[16]:.1f}-{ranks[19]:.1f}"
     assert [row[0] for row in table.rows] == ["sentences", "ours", "moses"]
     assert table.rows[0][1:] == [4] * 5
+    assert section.pictures[0].path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_figure_by_position_sorts_sentences_by_length(tmp_path):
+    moses = System("moses", OUTSIDE, LINES, LINES)
+    lengths = [1 + 7 * n % len(LINES) for n in range(len(LINES))]
+    section = length_figure(replace(results(moses), lengths=lengths), tmp_path)
+    (table,) = section.tables
+    assert table.columns == ["length in tokens", "1-4", "5-8", "9-12", "13-16", "17-20"]
+    assert table.rows[0] == ["sentences", *[4] * 5]
     assert section.pictures[0].path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -238,7 +249,7 @@ def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "Baseline: phrases" in page
     assert (tmp_path / "out" / "vectors1.png").is_file()
-    assert page.count("data:image/png;base64,") == 3
+    assert page.count("data:image/png;base64,") == 4
     rows = (tmp_path / "out" / "rescoring.csv").read_text().splitlines()
     oracle = sacrebleu.corpus_bleu([LINES[0], "b", LINES[2]], [LINES[:3]]).score
     assert float(rows[-1].split(",")[1]) == pytest.approx(oracle, abs=0.01)

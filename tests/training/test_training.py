@@ -231,9 +231,12 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
     assert {path.name for path in tmp_path.iterdir()} == {
         "best",
         "checkpoints",
+        "log.jsonl",
         "training.json",
         "training.lock",
     }
+    (record,) = log_of(tmp_path)
+    assert (record["step"], "dev_loss" in record) == (3, False)
     over = shutil.copytree(tmp_path, tmp_path.with_name("over"))
     for folder, updates in ((over, 3), (tmp_path, 5)):
         translator = restarted()
