@@ -56,7 +56,7 @@ class _Files(OptionGroup):
     )
 
 
-_LOWER = " and ".join(kind.title for kind in METRICS.values() if kind.lower_is_better)
+_LOWER = ", ".join(kind.title for kind in METRICS.values() if kind.lower_is_better)
 
 
 @dataclass(frozen=True)

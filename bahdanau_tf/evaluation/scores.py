@@ -8,6 +8,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,7 +46,7 @@ class Score:
 
     Attributes:
         name: The title of the metric, such as "chrF2++".
-        score: From 0 to 100, or larger if lower is better, as for TER.
+        score: From 0 to 100, or larger if lower is better, as for TER, CER and WER.
         signature: The settings that the score depends on: sacreBLEU's, and "norm:NFC" if the texts
             were composed first.
         mean: Mean over bootstrap samples, None if none were drawn.
@@ -116,6 +117,12 @@ def _exact(options: ScoreOptions) -> Metric:
     return ExactMatch(options.lowercase)
 
 
+def _errors(options: ScoreOptions, title: str, units: Callable[[str], Sequence[str]]) -> Metric:
+    from bahdanau_tf.evaluation.short_strings import ErrorRate
+
+    return ErrorRate(title, units, options.lowercase)
+
+
 class Kind(NamedTuple):
     """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction."""
 
@@ -127,8 +134,10 @@ class Kind(NamedTuple):
 METRICS: Mapping[str, Kind] = {
     "bleu": Kind("BLEU", bleu_metric),
     "chrf": Kind("chrF2", _chrf),
-    "chrf++": Kind("chrF2++", functools.partial(_chrf, word_order=2)),
+    "chrf++": Kind("chrF2++", partial(_chrf, word_order=2)),
     "ter": Kind("TER", _ter, lower_is_better=True),
+    "cer": Kind("CER", partial(_errors, title="CER", units=list), lower_is_better=True),
+    "wer": Kind("WER", partial(_errors, title="WER", units=str.split), lower_is_better=True),
     "exact": Kind("exact match", _exact),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ class _Signature(Signature):
         self.info["case"] = "lc" if args["lowercase"] else "mixed"
 
 
-class ExactMatch(Metric):
-    """The share of lines that are equal to one of their references, in percent."""
+class _ByLine(Metric):
+    """A metric of counts of each line, which are added up."""
 
     _SIGNATURE_TYPE = _Signature
 
@@ -29,7 +29,15 @@ class ExactMatch(Metric):
         return sent.strip().lower() if self.lowercase else sent.strip()
 
     def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"references": {*refs}}
+        return {"references": refs}
+
+    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
+        score: Score = self._compute_score_from_stats(np.sum(stats, axis=0).tolist())
+        return score
+
+
+class ExactMatch(_ByLine):
+    """The share of lines that are equal to one of their references, in percent."""
 
     def _compute_segment_statistics(
         self, hypothesis: str, ref_kwargs: dict[str, Any]
@@ -40,5 +48,45 @@ class ExactMatch(Metric):
         equal, lines = stats
         return Score("exact match", 100 * equal / lines)
 
-    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
-        return self._compute_score_from_stats(np.sum(stats, axis=0).tolist())
+
+class ErrorRate(_ByLine):
+    """Edits per unit of the references, characters or words, in percent; 0 is best.
+
+        100 Σ_s min_r d(y_s, r) / Σ_s |r_s|
+
+    d is the Levenshtein distance, see `edits`, and r_s the reference with the fewest edits.
+
+    Args:
+        title: The name of its scores.
+        units: Splits a line.
+        lowercase: Whether to ignore case.
+    """
+
+    def __init__(
+        self, title: str, units: Callable[[str], Sequence[str]], lowercase: bool = False
+    ) -> None:
+        super().__init__(lowercase)
+        self.title, self.units = title, units
+
+    def _compute_segment_statistics(
+        self, hypothesis: str, ref_kwargs: dict[str, Any]
+    ) -> list[float]:
+        ours = self.units(hypothesis)
+        references = map(self.units, ref_kwargs["references"])
+        return min([float(edits(ours, other)), float(len(other))] for other in references)
+
+    def _compute_score_from_stats(self, stats: list[float]) -> Score:
+        changed, length = stats
+        return Score(self.title, 100 * changed / max(length, 1))
+
+
+def edits(first: Sequence[str], second: Sequence[str]) -> int:
+    """The least number of insertions, deletions and replacements that make one of the other."""
+    codes = {unit: code for code, unit in enumerate({*first, *second})}
+    columns = np.array([codes[unit] for unit in second], int)
+    places = row = np.arange(len(second) + 1)
+    for code in map(codes.__getitem__, first):
+        # By a deletion or a replacement; then, from left to right, by insertions.
+        row = np.minimum(row + 1, np.append(row[0] + 1, row[:-1] + (columns != code)))
+        row = np.minimum.accumulate(row - places) + places
+    return int(row[-1])

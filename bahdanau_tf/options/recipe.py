@@ -172,7 +172,7 @@ class Recipe(OptionGroup):
             such as linear, then falls with time, if that ends before the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0 for once an epoch.
         monitor: How to select the best model on the dev set: "loss", by the lowest loss per word;
-            or a metric of `evaluate`, such as "bleu", "chrf", "ter" or "exact", by its best score,
+            or a metric of `evaluate`, such as "bleu", "ter", "cer" or "exact", by its best score,
             and by the lowest loss if scores are equal, or below 1 and higher is better.
             `patience` and "plateau" count evaluations without a better model.
         patience: Training stops after this many evaluations without a better model; with "linear"

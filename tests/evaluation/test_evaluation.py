@@ -19,6 +19,7 @@ from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation import scores
 from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
 from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, make_metric
+from bahdanau_tf.evaluation.short_strings import edits
 from bahdanau_tf.evaluation.tables import NOT_RUN, as_csv, as_text
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
@@ -87,7 +88,7 @@ PEERS = {
     "chrf++": lambda: sacrebleu.CHRF(word_order=2),
     "ter": lambda: sacrebleu.TER(case_sensitive=True),
 }
-OWN = {"exact"}  # sacreBLEU lacks them: each has a test of its own
+OWN = {"exact", "cer", "wer"}  # sacreBLEU lacks them: each has a test of its own
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -119,6 +120,37 @@ def test_exact_match_is_the_share_of_equal_lines():
         assert score.mean == pytest.approx(share, abs=3)  # of samples with replacement
         assert score.margin == pytest.approx(1.96 * math.sqrt(share * (100 - share) / 4), rel=0.2)
         assert ("case:lc" in score.signature) == bool(options.get("lowercase"))
+
+
+def plain_edits(ours, theirs):
+    """The recursion of Levenshtein's distance."""
+    if not ours or not theirs:
+        return len(ours) + len(theirs)
+    replaced = plain_edits(ours[1:], theirs[1:]) + (ours[0] != theirs[0])
+    return min(replaced, plain_edits(ours[1:], theirs) + 1, plain_edits(ours, theirs[1:]) + 1)
+
+
+@given(*[st.text("ab \0é\U0001f600", max_size=5)] * 2)
+@settings(deadline=None)
+def test_edits_equal_their_recursion(ours, theirs):
+    assert edits(ours, theirs) == plain_edits(ours, theirs)
+    assert edits(ours.split(), theirs.split()) == plain_edits(ours.split(), theirs.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "characters", "words"),
+    [({}, 4 / 13, 3 / 5), ({"lowercase": True}, 3 / 13, 2 / 5), ({"nfc": False}, 6 / 14, 4 / 5)],
+)
+def test_error_rates_count_edits_of_characters_and_of_words(options, characters, words):
+    ours = ["Café ", "猫が寝た", "", "a b"]
+    theirs = ["Cafe\u0301", "猫が寝る", "no", "A b"]
+    how = evaluation.ScoreOptions(**options, n_bootstrap=50)
+    for name, share in (("cer", characters), ("wer", words)):
+        score = evaluation.score_corpus(name, ours, theirs, how)
+        assert score.score == pytest.approx(100 * share)
+        assert score.margin > 0
+        assert METRICS[name].lower_is_better
+        assert evaluation.score_corpus(name, ["a b"], [""]).score > 100
 
 
 def test_ter_ignores_case_and_counts_characters_without_spaces():
@@ -189,7 +221,7 @@ def test_different_numbers_of_lines_are_refused(function):
 
 
 def test_an_unknown_metric_or_tokenizer_is_refused():
-    refused(lambda: evaluation.score_corpus("wer", ["a"], ["a"]), "'wer'")
+    refused(lambda: evaluation.score_corpus("meteor", ["a"], ["a"]), "'meteor'")
     refused(lambda: evaluation.bleu(["a"], ["a"], tokenize="14a"), "'14a'")
 
 

@@ -111,7 +111,7 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
 
 @pytest.mark.parametrize(
     ("monitor", "best", "shown"),
-    [("ter", 20.0, "TER 20.00"), ("exact", 80.0, "exact match 80.00"), ("loss", 3.0, "loss 3.00")],
+    [("wer", 20.0, "WER 20.00"), ("exact", 80.0, "exact match 80.00"), ("loss", 3.0, "loss 3.00")],
 )
 def test_any_score_selects_the_best_model(files, tmp_path, monkeypatch, monitor, best, shown):
     """The lowest or the highest; it is in the logs, the log and the result."""
