@@ -234,9 +234,10 @@ class StepwiseModel(keras.Model):
         input_signature: Sequence[Nest] | None = None,
         **kw: Any,
     ) -> None:
-        """`keras.Model.export`; the default signature is that of `call`.
+        """`keras.Model.export` of `call`, which is teacher-forced: it scores a given target.
 
-        Its inputs are named source and target; several sources source, source_1, and so on.
+        To translate, export a `Translator`, which has search and takes strings. The inputs of the
+        default signature are named source and target; several sources source, source_1, and so on.
         """
         source, target = (
             tf.TensorSpec([None, None], tf.int32, name) for name in ("source", "target")
