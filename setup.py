@@ -49,8 +49,8 @@ setup(
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
     package_data={
         "bahdanau_tf": [
-            *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "**/*.tsv", "*/*/*.json"),
-            *("options/*.pyi", "runtime/html/*"),
+            *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "*/*.svg", "**/*.tsv"),
+            *("*/*/*.json", "options/*.pyi", "runtime/html/*"),
             *("pretrained/*/*", "pretrained/*/*/*"),
         ]
     },

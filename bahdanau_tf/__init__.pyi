@@ -80,6 +80,7 @@ from bahdanau_tf.options import Decoding as Decoding, Recipe as Recipe
 from bahdanau_tf.plotting import (
     plot_alignment as plot_alignment,
     plot_trace as plot_trace,
+    view_architecture as view_architecture,
     view_traces as view_traces,
 )
 from bahdanau_tf.search import (

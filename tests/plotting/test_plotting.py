@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
+from xml.etree import ElementTree
 
+import keras
 import numpy as np
 import pytest
 from processes import output_of
 from refusals import refused
 
-from bahdanau_tf import Translation, plotting
+from bahdanau_tf import RNNEncDec, RNNSearch, Seq2SeqLSTM, Translation, plotting, view_architecture
 from bahdanau_tf.evaluation import LengthBin, Score
 from bahdanau_tf.plotting import paper
 from bahdanau_tf.text import vocabulary
@@ -293,3 +295,50 @@ assert "matplotlib.pyplot" not in sys.modules
 
 def test_matplotlib_is_imported_only_when_called_and_pyplot_never():
     output_of("-c", SCRIPT)
+
+
+# The nodes of a step of RNNsearch: what y_i, s_i and attention read, by hand from the equations.
+STEPS = {
+    "main-text": "y_{i−1}>s_i s_{i−1}>s_i s_i>y_i s_{i−1}>c_i",
+    "appendix": "y_{i−1}>s_i s_{i−1}>s_i s_{i−1}>y_i s_{i−1}>c_i",
+    "original": "y_i>s_i s_{i−1}>s_i s_{i−1}>y_i s_{i−1}>c_i",
+    "conditional": "y_{i−1}>s'_i s_{i−1}>s'_i s'_i>s_i s_i>y_i s'_i>c_i",
+}
+
+
+def arrows(drawing):
+    """Of each arrow whether it is dashed, by its title without spaces."""
+    return {
+        path[0].text.replace(" → ", ">"): path.get("stroke-dasharray") is not None
+        for path in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}path")
+        if len(path)
+    }
+
+
+@pytest.mark.parametrize("order", STEPS)
+def test_a_model_is_drawn_in_the_order_of_its_step(order):
+    model = RNNSearch(9, 8, 7, 6, 5, 4, step_order=order)
+    drawn = arrows(view_architecture(model))
+    source = {f"h←_{j}>c_i" for j in ("1", "2", "3", "Tx")} | {"h←_1>s_0"}
+    source |= {f"x_{j}>{row}_{j}" for j in ("1", "2", "3", "Tx") for row in ("h→", "h←")}
+    source |= {"h→_1>h→_2", "h→_2>h→_3", "h←_2>h←_1", "h←_3>h←_2"}
+    always = {"c_i>s_i", "y_{i−1}>y_i", "c_i>y_i"}
+    assert {*drawn} == source | always | {*STEPS[order].split()}
+    (query,) = (name for name, is_dashed in drawn.items() if is_dashed)
+    assert query == STEPS[order].split()[-1]
+
+
+def test_a_drawing_has_sizes_and_the_names_of_three_languages():
+    model = RNNSearch(9, 8, 7, 6, 5, 4)
+    for language, name in (("en", "Decoder"), ("ko", "디코더"), ("ja", "デコーダー")):
+        drawing = view_architecture(model, language)
+        text = "".join(ElementTree.fromstring(drawing).itertext())
+        for said in (name, "K_x = 9", "K_y = 8", "n = 7", "m = 6", "n' = 5", "l = 4", "αi1"):
+            assert said in text
+        assert drawing._repr_html_() == drawing
+    context = arrows(view_architecture(RNNEncDec(9, 8, 7, 6, 4)))
+    assert {"h→_Tx>c", "h→_Tx>s_0", "c>s_i"} < {*context}
+    lstm = arrows(view_architecture(Seq2SeqLSTM(9, 8, 7, 6, 2)))
+    assert not [arrow for arrow in lstm if "c" in arrow]
+    refused(lambda: view_architecture(keras.Sequential()), "view_architecture", "made of parts")
+    refused(lambda: view_architecture(model, "xx"), "view_architecture: language is 'xx'")
