@@ -387,13 +387,13 @@ def matches(codes: Array, before: list[int], alpha: Array) -> tuple[Array, Array
     marks, follower = np.zeros(6), np.zeros(len(codes))
     for j in range(len(codes)):
         k = 0
-        while k < min(3, j + 1, len(before)) and 0 != abs(codes[j - k]) == before[-1 - k]:
+        while k < min(5, j + 1, len(before)) and 0 != abs(codes[j - k]) == before[-1 - k]:
             k += 1
         continues = j + 1 < len(codes) and codes[j + 1] < 0
-        for length in range(k):
+        for length in range(min(k, 3)):
             marks[2 * length + (not continues)] = 1.0
         if continues:
-            follower[j + 1] = (0, 1, 7, 43)[k] * (alpha[j] + 0.05)
+            follower[j + 1] = (6**k - 1) * (alpha[j] + 0.05)
     return marks, follower / max(follower.sum(), 1e-300)
 
 

@@ -15,10 +15,10 @@ from bahdanau_tf.system.tensors import Nest, Shape
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-SUFFIX = 3  # words of the longest match
-MARKS = 2 * SUFFIX
-BASE = 2**21  # words are the digits of a number: three fit into int64
-LENGTHS = (1.0, 6.0, 36.0)  # added for matches of 1, 2 and 3 words: w = 1, 7, 43
+LONGEST = 5  # words of the longest match: 1980-12-12 has -12 twice, and 0-12 once
+MARKED = 3  # words of the longest match that has a mark of its own
+MARKS = 2 * MARKED
+BASE = 6.0  # a match that is a word longer weighs some six times as much
 NEAR = 0.05  # added to α, so that a position without weight is followed, too
 TINY = 1e-30  # odds of nothing
 NEVER = -1e9  # log odds of a word that the source, or a shortlist, lacks
@@ -30,7 +30,7 @@ class CopyMemory(NamedTuple):
     """What copying reads of a source, whose words x_j are here those of the target."""
 
     words: tf.Tensor  # int32 [B, T_x], x_j where it occurs first; 0 elsewhere, and for none
-    suffixes: tf.Tensor  # int64 [B, 1, 3, T_x], x_j, with x_{j-1}, and with x_{j-2} as digits
+    spelled: tf.Tensor  # int32 [B, 1, T_x], x_j; -1 for none
     first: tf.Tensor  # float32 [B, T_x, T_x], 1 from each x_j to where this word occurs first
     after: tf.Tensor  # float32 [B, T_x, T_x], the same from j to x_{j+1} if it continues a word
     fates: tf.Tensor  # float32 [B, 1, T_x, 2], whether x_{j+1} continues a word, and whether not
@@ -49,7 +49,7 @@ class CopyState(NamedTuple):
     """The state of a model that copies, between two steps."""
 
     decoder: Nest
-    past: tf.Tensor  # int64 [B, K, 3], what y_{i-2} and y_{i-3} add to the digits of y_{i-1}
+    runs: tf.Tensor  # float32 [B, K, T_x], k_{i-1}
     weights: tf.Tensor  # float32 [B, K, T_x], α_{i-1}
 
 
@@ -65,8 +65,9 @@ class Copied(NamedTuple):
 class Copying(weights.ConfiguredLayer):
     """Copies words of the source: those that are attended to, and the one after the last copied.
 
-        k_ij     = the largest k <= 3 with x_{j-k+1} .. x_j = y_{i-k} .. y_{i-1}
-        f_i,j+1  ∝ w(k_ij) (α_{i-1,j} + 0.05)     if x_{j+1} continues a word;  w = 0, 1, 7, 43
+        k_ij     = the largest k <= 5 with x_{j-k+1} .. x_j = y_{i-k} .. y_{i-1}
+                 = min(k_{i-1,j-1} + 1, 5) if x_j = y_{i-1}, otherwise 0
+        f_i,j+1  ∝ (6^k_ij - 1) (α_{i-1,j} + 0.05)     if x_{j+1} continues a word
         (v_i, u_i) = W t_i + M m_i + b
         o_ij     = exp(v_i) α_ij + exp(u_i) f_ij
         p(y_i)   = (softmax_{y_i}(l_i) + Σ_j [x_j = y_i] o_ij) / (1 + Σ_j o_ij)
@@ -148,46 +149,51 @@ class Copying(weights.ConfiguredLayer):
         first = tf.where(tf.cumsum(same, 2) == 1, same, 0.0)
         continues = tf.pad(tf.cast(codes < 0, tf.float32)[:, 1:], [[0, 0], [0, 1]])
         after = tf.pad(first[:, 1:], [[0, 0], [0, 1], [0, 0]]) * continues[..., None]
-        digits = tf.where(codes == 0, BASE - 1, words)  # no word of a translation is BASE - 1
-        padded = tf.pad(digits, [[0, 0], [SUFFIX - 1, 0]], constant_values=BASE - 1)
-        last = tf.stack([padded[:, 2:], padded[:, 1:-1], padded[:, :-2]], -1)
         return CopyMemory(
             tf.where(tf.reduce_max(first, 1) > 0, words, 0),
-            tf.transpose(as_numbers(last), [0, 2, 1])[:, None],
+            tf.where(codes == 0, -1, words)[:, None],  # -1 equals no word
             first,
             after,
             tf.stack([continues, 1.0 - continues], -1)[:, None],
         )
 
+    def runs(self, memory: CopyMemory, before: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+        """k_i, float32 [B, K, T_x], of K hypotheses, given k_{i-1}, and y_{i-1}, int [B, K]."""
+        same = tf.equal(memory.spelled, tf.cast(last, tf.int32)[..., None])
+        moved = tf.pad(before[..., :-1], [[0, 0], [0, 0], [1, 0]])
+        return tf.where(same, tf.minimum(moved + 1.0, LONGEST), 0.0)
+
     def match(
-        self, memory: CopyMemory, last: tf.Tensor, before: tf.Tensor, alignment: tf.Tensor
+        self, memory: CopyMemory, runs: tf.Tensor, before: tf.Tensor, alignment: tf.Tensor
     ) -> Match:
         """The match of K hypotheses of each sentence, or of K words.
 
-        `last`, int64 [B, K, 3], are the numbers of y_{i-1}, with y_{i-2}, and with y_{i-3}; before
-        is α_{i-1}, float [B, K, T_x], and the alignment α_i.
+        k_i and α_{i-1} are float [B, K, T_x], as is the alignment α_i.
         """
         before, alignment = (tf.cast(x, tf.float32) for x in (before, alignment))
-        same = tf.equal(memory.suffixes, last[..., None])  # of `==` no rank is known
-        lengths = tf.constant(LENGTHS)[:, None]
-        runs = tf.where(same, lengths, 0.0)  # [B, K, 3, T_x]
-        marks = tf.minimum(tf.matmul(runs, memory.fates), 1.0)
-        near = tf.reduce_sum(runs, 2) * (tf.stop_gradient(before) + NEAR)
+        lengths = tf.range(1.0, MARKED + 1.0)[:, None]
+        marked = tf.cast(runs[:, :, None] >= lengths, tf.float32)  # [B, K, 3, T_x]
+        marks = tf.minimum(tf.matmul(marked, memory.fates), 1.0)
+        near = (BASE**runs - 1.0) * (tf.stop_gradient(before) + NEAR)
         follower = tf.matmul(near, memory.after)
         total = tf.reduce_sum(follower, -1, keepdims=True)
         return Match(
             tf.broadcast_to(memory.words[:, None], tf.shape(near)),
-            weights.reshaped(marks, last, MARKS),
+            weights.reshaped(marks, runs, MARKS),
             tf.matmul(alignment, memory.first),
             tf.math.divide_no_nan(follower, total),
         )
 
     def of_sentences(self, source: tf.Tensor, target: tf.Tensor, alignment: tf.Tensor) -> Match:
         """The match of each word of known translations, [B, T_y, ...]; arguments as in a call."""
-        padded = tf.pad(tf.cast(target, tf.int32), [[0, 0], [SUFFIX, 0]])
-        last = as_numbers(tf.stack([padded[:, 2:-1], padded[:, 1:-2], padded[:, :-3]], -1))
+        memory = self.memory(source)
+        last = tf.pad(tf.cast(target, tf.int32)[:, :-1], [[0, 0], [1, 0]])
+        same = tf.cast(tf.equal(memory.spelled, last[..., None]), tf.float32)
+        runs = same
+        for _ in range(LONGEST - 1):
+            runs = same * (1.0 + tf.pad(runs[:, :-1, :-1], [[0, 0], [1, 0], [1, 0]]))
         before = tf.pad(alignment[:, :-1], [[0, 0], [1, 0], [0, 0]])
-        return self.match(self.memory(source), last, before, alignment)
+        return self.match(memory, runs, before, alignment)
 
     def hinted(self, term: tf.Tensor, match: Match) -> tf.Tensor:
         """A term of the readout plus H m_i, if there are hints: float [..., h]."""
@@ -210,16 +216,6 @@ class Copying(weights.ConfiguredLayer):
         self, features: tf.Tensor, alignment: tf.Tensor, source: tf.Tensor, target: tf.Tensor
     ) -> tf.Tensor:
         return self.copied(features, self.of_sentences(source, target, alignment)).log_odds
-
-
-def as_numbers(words: tf.Tensor) -> tf.Tensor:
-    """Numbers of one, two and three words, int [..., 3] -> int64 [..., 3]."""
-    return tf.cumsum(tf.cast(words, tf.int64) * [1, BASE, BASE**2], -1)
-
-
-def longer(numbers: tf.Tensor) -> tf.Tensor:
-    """What words add to the number of the next one, int64 [..., 3]; see `as_numbers`."""
-    return tf.pad(numbers[..., :-1] * BASE, [[0, 0]] * (numbers.shape.rank - 1) + [[1, 0]])
 
 
 def mixed_logits(copied: Copied, output: OutputWords) -> tuple[tf.Tensor, tf.Tensor]:

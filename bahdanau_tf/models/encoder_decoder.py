@@ -13,15 +13,7 @@ import tensorflow as tf
 from bahdanau_tf.layers import decoder
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import GRUCell, KerasCell
-from bahdanau_tf.layers.copying import (
-    Copied,
-    Copying,
-    CopyMemory,
-    CopyState,
-    Match,
-    longer,
-    mixed_logits,
-)
+from bahdanau_tf.layers.copying import Copied, Copying, CopyMemory, CopyState, Match, mixed_logits
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import Encoded, shifted
@@ -295,8 +287,8 @@ class EncoderDecoder(StepwiseModel):
         state = self.decoder.initial_state(states, source_memory)
         if self.copying is None:
             return SourceMemory(attended, first), state
-        past = tf.zeros([tf.shape(source)[0], 3], tf.int64)
-        start = CopyState(state, past, tf.zeros_like(source, tf.float32))
+        none = tf.zeros_like(source, tf.float32)
+        start = CopyState(state, none, none)
         return SourceMemory(attended, first, self.copying.memory(source)), start
 
     def step(
@@ -316,9 +308,9 @@ class EncoderDecoder(StepwiseModel):
         if tf.is_tensor(memory.forced):
             weights = tf.where(tf.math.is_nan(memory.forced), weights, memory.forced)
         if self.copying is not None:
-            last = before.past + tf.cast(ids, tf.int64)[..., None]
-            match = self.copying.match(memory.copied, last, before.weights, weights)
-            state = CopyState(state, longer(last), weights)
+            runs = self.copying.runs(memory.copied, before.runs, ids)
+            match = self.copying.match(memory.copied, runs, before.weights, weights)
+            state = CopyState(state, runs, weights)
         hidden = self.read_out(glimpse.state, as_rows(previous), glimpse.context, match)
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])

@@ -285,33 +285,29 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     fates = [graph.add("Unsqueeze", continues, graph.whole(1, 3))]
     fates.append(graph.add("Sub", one, fates[0]))
     graph.output("fates", graph.add("Concat", *fates, axis=3), FLOAT, "B", 1, "T", 2)
-    suffix = own = graph.add("Where", is_word, words, graph.whole(copying.BASE - 1))
-    suffixes = [graph.add("Unsqueeze", own, graph.whole(1, 2))]
-    for count in range(1, copying.SUFFIX):
-        before = moved(suffix, (0, 1, 0, -1), np.int64(copying.BASE**count - 1))
-        suffix = graph.add("Add", own, graph.add("Mul", before, graph.whole(copying.BASE)))
-        suffixes.append(graph.add("Unsqueeze", suffix, graph.whole(1, 2)))
-    graph.output("suffixes", graph.add("Concat", *suffixes, axis=2), INT64, "B", 1, 3, "T")
+    spelled = graph.add("Where", is_word, words, graph.whole(-1))
+    graph.output("spelled", graph.add("Unsqueeze", spelled, next_axis), INT64, "B", 1, "T")
     graph.output("beside", graph.add("Mul", continues, zero), FLOAT, "B", "T")
-    past = graph.add("Concat", graph.add("Shape", source, end=1), graph.whole(3), axis=0)
-    past = graph.add("Cast", graph.add("ConstantOfShape", past), to=INT64)
-    graph.output("past", past, INT64, "B", 3)
+    graph.output("runs", graph.add("Mul", continues, zero), FLOAT, "B", "T")
 
 
 def _match(graph: _Graph, ids: str) -> tuple[str, str, str]:
-    """m_i; for each place of the source the weight w of the words that match there; the state."""
-    past = graph.state("past", INT64, 3)
-    suffixes = graph.input("suffixes", INT64, "B", 1, 3, "T")
+    """m_i; for each place of the source the weight 6^k - 1 of the match there; the state k."""
+    runs = graph.state("runs", FLOAT, "T")
+    spelled = graph.input("spelled", INT64, "B", 1, "T")
     fates = graph.input("fates", FLOAT, "B", 1, "T", 2)
-    last = graph.add("Add", past, graph.add("Unsqueeze", ids, graph.whole(2)))
-    longer = graph.constant(np.eye(3, k=1, dtype=np.int64) * copying.BASE)
-    same = graph.add("Equal", suffixes, graph.add("Unsqueeze", last, graph.whole(3)))
-    lengths = np.array(copying.LENGTHS, np.float32)[:, None]
-    runs = graph.add("Where", same, graph.constant(lengths), graph.constant(np.float32(0)))
-    marks = graph.add("Min", graph.add("MatMul", runs, fates), graph.constant(np.float32(1)))
-    near = graph.add("ReduceSum", runs, graph.whole(2), keepdims=0)
-    marks = graph.add("Reshape", marks, graph.whole(0, 0, copying.MARKS))
-    return marks, near, graph.add("MatMul", last, longer)
+    one, most, base = (graph.constant(np.float32(x)) for x in (1, copying.LONGEST, copying.BASE))
+    same = graph.add("Equal", spelled, graph.add("Unsqueeze", ids, graph.whole(2)))
+    moved = graph.add("Pad", runs, graph.whole(0, 0, 1, 0, 0, -1))
+    moved = graph.add("Min", graph.add("Add", moved, one), most)
+    runs = graph.add("Where", same, moved, graph.constant(np.float32(0)))
+    lengths = np.arange(1, copying.MARKED + 1, dtype=np.float32)[:, None]
+    marks = graph.add("Unsqueeze", runs, graph.whole(2))
+    marks = graph.add("GreaterOrEqual", marks, graph.constant(lengths))
+    marks = graph.add("MatMul", graph.add("Cast", marks, to=FLOAT), fates)
+    marks = graph.add("Reshape", graph.add("Min", marks, one), graph.whole(0, 0, copying.MARKS))
+    near = graph.add("Sub", graph.add("Pow", base, runs), one)
+    return marks, near, runs
 
 
 def _odds(
@@ -399,7 +395,7 @@ def write_step(model: Any, path: Path, int8: bool, first: int | None = None) -> 
         states.append(("term", of_cell, FLOAT, p))
     if match is not None:
         odds, beside = _odds(graph, model.copying, features, match[:2], weights)
-        states += [("past", match[2], INT64, 3), ("beside", beside, FLOAT, "T")]
+        states += [("runs", match[2], FLOAT, "T"), ("beside", beside, FLOAT, "T")]
     _choose(graph, _logits(graph, model, features, first), so_far, odds, first is not None)
     for each in states:
         graph.next_state(*each)

@@ -135,14 +135,15 @@ export class Model {
   // What follows the last words of a hypothesis where they occur in the source, and six marks of
   // where they do; see `bahdanau_tf.layers.Copying`.
   matched(codes, { id, parent, weights }) {
-    const last = [id, parent?.id, parent?.parent?.id];
+    const last = [id];
+    for (let each = parent; each && last.length < 5; each = each.parent) last.push(each.id);
     const marks = new Float32Array(6), follower = new Float32Array(codes.length);
     for (let j = 0; j < codes.length; j++) {
       const continues = codes[j + 1] < 0;
       let k = 0;
-      while (k < 3 && last[k] && Math.abs(codes[j - k]) === last[k]) k++;
-      for (let n = 0; n < k; n++) marks[2 * n + !continues] = 1;
-      if (k && continues) follower[j + 1] = [1, 7, 43][k - 1] * (weights[j] + 0.05);
+      while (k < 5 && last[k] && Math.abs(codes[j - k]) === last[k]) k++;
+      for (let n = 0; n < Math.min(k, 3); n++) marks[2 * n + !continues] = 1;
+      if (k && continues) follower[j + 1] = (6 ** k - 1) * (weights[j] + 0.05);
     }
     const total = follower.reduce((a, b) => a + b) || 1;
     return { marks, follower: follower.map((x) => x / total) };
