@@ -5,8 +5,9 @@ sentences of up to 15 and of up to 30 words, a forward and a reversed LSTM. --fu
 larger systems, for up to two hours each, on the built-in corpus or on --train_source,
 --train_target, --dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to 30
 and 50 words (built-in: 15 and 30), an RNNsearch trained for longer, a forward and five reversed
-LSTMs, or only --train_systems. A system that is not finished after its --minutes is stopped and
-reported as it is; running the command again resumes it, and leaves finished systems alone.
+LSTMs, or only --train_systems; on your text all in the paper's form, with words and Adadelta. A
+system that is not finished after its --minutes is stopped and reported as it is; running the
+command again resumes it, and leaves finished systems alone.
 
 --system names a trained model and --hypotheses another system's translations; both may be repeated
 and combined with --quick or --full. A system with the name of one of the paper's, such as
