@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.system.files import checksum, read_object
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.text.script import SIGNS
+from bahdanau_tf.text.script import INVISIBLE, SIGNS
 
 FILE = "sentencepiece.model"
 BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
@@ -68,7 +68,7 @@ class Subwords:
         self.eos_id = self._model.eos_id()
         special = (self.pad_id, self.unk_id, self.eos_id)
         known = {i: x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x)}
-        as_others = (x for x in SIGNS if known.keys() >= {*self._model.encode(x)})
+        as_others = (x for x in (*SIGNS, *INVISIBLE) if known.keys() >= {*self._model.encode(x)})
         # That the pieces are made of, or that are read as those.
         self.characters = frozenset("".join(known.values())).union(as_others)
 

@@ -33,6 +33,15 @@ ALIKE = (
     ("...", "\u2026"),
 )
 SIGNS = [x for row in ALIKE for x in row if len(x) == 1]
+# Characters without ink and width that only control line breaks and direction. The joiners U+200C
+# and U+200D are not among them: they make other words.
+INVISIBLE = (
+    "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
+    "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
+    "\u202a\u202b\u202c\u202d\u202e"  # embeddings and overrides of direction
+    "\N{WORD JOINER}\u2066\u2067\u2068\u2069"  # isolates
+    "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
+)
 # Least share of such letters in a text of these scripts. It is low because the same text takes
 # several times as many letters in an alphabet.
 _SHARE = 0.25

@@ -15,21 +15,12 @@ import tensorflow as tf
 
 from bahdanau_tf.text.languages import Apostrophe, Language
 from bahdanau_tf.text.rows import after, before, is_first, row_ids
+from bahdanau_tf.text.script import INVISIBLE
 
 NormalForm = Literal["NFC", "NFKC"] | None
 
 JOINED = "\N{HALFWIDTH BLACK SQUARE}"
 APART = "\N{OPEN BOX}"
-
-# Characters without ink and width that only control line breaks and direction. The joiners U+200C
-# and U+200D are not among them: they make other words.
-INVISIBLE = (
-    "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
-    "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
-    "\u202a\u202b\u202c\u202d\u202e"  # embeddings and overrides of direction
-    "\N{WORD JOINER}\u2066\u2067\u2068\u2069"  # isolates
-    "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
-)
 
 
 class Kind(enum.IntEnum):

@@ -23,8 +23,7 @@ from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
-from bahdanau_tf.text.script import ALIKE, SIGNS
-from bahdanau_tf.text.splitting import INVISIBLE
+from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS
 from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
 from bahdanau_tf.text.words import tensorflow_text, true_cased
 

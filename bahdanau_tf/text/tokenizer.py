@@ -27,7 +27,7 @@ from bahdanau_tf.text.rows import (
     turned,
     until_end,
 )
-from bahdanau_tf.text.script import SIGNS
+from bahdanau_tf.text.script import INVISIBLE, SIGNS
 
 SETTINGS = "tokenizer.json"
 MOST_LINES = 1000  # in a batch of lines
@@ -112,13 +112,14 @@ class Tokenizer(tf.Module):
 
     @functools.cached_property
     def characters(self) -> frozenset[str]:
-        """The characters of `words`, and those that are read as such.
+        """The characters of `words`, and those that are read as such or dropped.
 
         Others are unknown, or known only by their bytes.
         """
-        rows = self.ids_to_tokens(self._located(tf.constant(SIGNS))[0]).to_list()
+        signs = [*SIGNS, *INVISIBLE]
+        rows = self.ids_to_tokens(self._located(tf.constant(signs))[0]).to_list()
         is_known = [self.words >= {token.decode() for token in row} for row in rows]
-        return frozenset("".join(self.words)).union(itertools.compress(SIGNS, is_known))
+        return frozenset("".join(self.words)).union(itertools.compress(signs, is_known))
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into ids.

@@ -155,8 +155,10 @@ def strange_characters(text: str, usual: Collection[str]) -> str:
 def unread_characters(source: str, text: str, usual: Collection[str]) -> str:
     """The strange characters of a source, but not those that are carried over.
 
-    These are signs that its translation has, too, and names that it has.
+    These are signs that its translation has, too, and names that it has. Models read composed
+    characters.
     """
+    source, text = (unicodedata.normalize("NFC", side) for side in (source, text))
 
     def without_name(word: re.Match[str]) -> str:
         is_name = unicodedata.category(word[0][0]) == "Lu" and word[0] in text

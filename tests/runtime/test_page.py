@@ -113,6 +113,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "안녕 ａb “no” ☺",
         "",
         "\u00a0x",
+        "\ufeffI a\u00adm at the cafe\u0301\u200b.",
     ]
     texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
@@ -122,6 +123,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     for x, row in zip(own.translate(texts, **options), rows, strict=True):
         assert [(y["kind"], str(y["detail"])) for y in row["doubts"]] == [*map(tuple, x.doubts)]
         assert row.get("confidence") == pytest.approx(x.confidence, abs=1e-3)
+        assert "\u200b" not in x.source or "characters" not in {doubt.kind for doubt in x.doubts}
         kinds.update(doubt.kind for doubt in x.doubts)
     assert kinds >= {"characters", "words", "number", "code", "cut", "long", "unlikely"}
 

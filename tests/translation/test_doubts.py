@@ -79,6 +79,7 @@ def test_characters_are_compared_in_any_width() -> None:
         ("so \u263a!", "si\u263a", ""),
         ("I met Zo\u00eb, so", "I zo Zo\u00eb.", ""),  # a name
         ("zo\u00eb", "zo\u00eb", "\u00eb"),  # a word
+        ("I met Zoe\u0308", "Zo\u00eb", ""),
         ("\ub098\ub294", "\ub098\ub294", "\ub098\ub294"),
     ],
 )

@@ -49,8 +49,9 @@ export class Doubts {
     return [...new Set(text)].filter((x) => !isUsual(x) && ![...x.normalize("NFKC")].every(isUsual));
   }
 
-  // Not signs and names that are carried over.
+  // Not signs and names that are carried over. Models read composed characters.
   unread(source, text) {
+    [source, text] = [source, text].map((side) => side.normalize("NFC"));
     const rest = source.replace(this.words, (word) =>
       /^\p{Lu}/u.test(word) && text.includes(word) ? "" : word);
     return this.strange(rest).filter((x) => /\p{L}/u.test(x) || !text.includes(x));
