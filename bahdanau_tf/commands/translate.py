@@ -76,6 +76,7 @@ REASONS = {  # why a translation may be wrong, for a count of lines
     "characters": "unknown characters",
     "words": "unknown words",
     "number": "a number is missing",
+    "added": "a number is not in the source",
     "code": "an address or a code is missing",
     "term": "a term is missing",
     "marks": "a quotation mark or a bracket is alone",

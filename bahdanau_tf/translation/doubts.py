@@ -25,6 +25,7 @@ UNLIKELY = 0.03  # below this confidence a translation is doubted
 REPEATS = 3  # of a phrase of 1 to `PHRASE` words
 PHRASE = 4
 SHOWN = 10  # strange characters of a text
+HALF_A_DAY = {str(hour): str((hour + 12) % 24) for hour in range(24)}
 NEW_WORDS = 2  # fewer words in several pieces are usual
 RARE = 0.02  # of the dev text's sentences have a larger share of such words
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
@@ -37,7 +38,7 @@ RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
     **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
     **{"word": WORD.pattern, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
-    "new_words": NEW_WORDS,
+    **{"new_words": NEW_WORDS, "half_a_day": HALF_A_DAY},
 }
 
 
@@ -128,6 +129,8 @@ class Habits:
         if self.split is not None and share > self.split:
             yield Doubt("words", ", ".join(words[:PHRASE]))
         yield from (Doubt("number", number) for number in missing_numbers(x.source, x.text))
+        if numbers(x.source):
+            yield from (Doubt("added", number) for number in missing_numbers(x.text, x.source))
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
@@ -188,10 +191,12 @@ def new_words(x: Translation) -> tuple[list[str], float]:
 def missing_numbers(source: str, text: str) -> list[str]:
     """The numbers of a source that its translation lacks, or has less often.
 
-    Words may say those of one digit.
+    Words may say those of one digit, and 2 p.m. is 14 h. With the sides swapped, what the
+    translation adds.
     """
-    missing = Counter(numbers(source)) - Counter(numbers(text))
-    return [x for x in missing if len(x) > 1]
+    before, after = Counter(numbers(source)), Counter(numbers(text))
+    added = after - before
+    return [x for x in before - after if len(x) > 1 and HALF_A_DAY.get(x) not in added]
 
 
 def marks_alone(text: str) -> bool:

@@ -25,12 +25,23 @@ Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
 
 Kind = Literal[
-    "characters", "words", "number", "code", "term", "marks", "cut", "repeated", "long", "unlikely"
+    "characters",
+    "words",
+    "number",
+    "added",
+    "code",
+    "term",
+    "marks",
+    "cut",
+    "repeated",
+    "long",
+    "unlikely",
 ]
 REASONS: dict[Kind, str] = {
     "characters": "characters that the model does not know: {}",
     "words": "words that the model hardly knows: {}",
     "number": "the number {} is missing",
+    "added": "the source lacks the number {}, or has it less often",
     "code": "{} is missing, or is not as it was",
     "term": "the term {} is missing",
     "marks": "a quotation mark or a bracket is alone",

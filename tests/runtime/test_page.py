@@ -110,6 +110,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "Open x_1.csv at http://a.org/?b=c",
         "There are 347 books.",
         "14,000 at 9:45",
+        "I arrived at 10 p.m. on March 14, 1987 with 6 of 9 men.",
         "안녕 ａb “no” ☺",
         "",
         "\u00a0x",

@@ -35,6 +35,8 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
         ("9:45", "9 h 30", ["45"]),
         ("14,000 men", "14\u202f000 hommes", []),
         ("14,000 men", "14000 hommes", []),
+        ("10 p.m.", "22 h", []),
+        ("10 a.m.", "21 h", ["10"]),
         ("1,234,567", "1.234.567", []),
         ("2026-11-28", "28/11/2026", []),
         ("\uff13\uff15 \u500b", "35 of them", []),  # full width
@@ -152,6 +154,10 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(habits, translation(**usual)) == []
     assert kinds(habits, translation("\u4eba", **usual)) == ["characters"]
     assert kinds(habits, translation("12", **usual)) == ["number"]
+    assert kinds(habits, translation("6", "66", **usual)) == ["added"]
+    assert kinds(habits, translation("in 2024", "2024, 2024", **usual)) == ["added"]
+    assert kinds(habits, translation("twenty", "20", **usual)) == []
+    assert kinds(habits, translation("2 p.m.", "14 h", **usual)) == []
     assert kinds(habits, translation(finished=False, **usual)) == ["cut"]
     assert kinds(habits, translation(cut=True, **usual)) == ["cut"]
     assert kinds(habits, translation(text="b b b", **usual)) == ["repeated"]
@@ -172,7 +178,7 @@ def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
 
 
 def test_alternatives_are_judged_too() -> None:
-    x = translation("12", "12", alternatives=[translation("12", "13")])
+    x = translation("12", "12", alternatives=[translation("12", "")])
     judged = Habits().judged(x, USUAL)
     assert judged.doubts == ()
     assert [str(doubt) for doubt in judged.alternatives[0].doubts] == ["the number 12 is missing"]

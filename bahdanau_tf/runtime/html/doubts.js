@@ -23,6 +23,9 @@ export class Doubts {
     const [words, share] = this.newWords(source, tokens);
     if (this.split !== null && share > this.split) add("words", words.slice(0, this.phrase).join(", "));
     for (const number of this.missingNumbers(source, text)) add("number", number);
+    if (this.numbersOf(source).length) {
+      for (const number of this.missingNumbers(text, source)) add("added", number);
+    }
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
@@ -80,7 +83,8 @@ export class Doubts {
     const add = (number, count) => left.set(number, (left.get(number) ?? 0) + count);
     for (const number of this.numbersOf(source)) add(number, 1);
     for (const number of this.numbersOf(text)) add(number, -1);
-    return [...left].filter(([number, count]) => number.length > 1 && count > 0).map(([x]) => x);
+    const isHour = (number) => left.get(this.half_a_day[number]) < 0;
+    return [...left].filter(([x, count]) => x.length > 1 && count > 0 && !isHour(x)).map(([x]) => x);
   }
 
   marksAlone(text) {
