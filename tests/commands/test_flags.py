@@ -380,7 +380,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("ensembles", [*NO_TEXT, "--forward=m", "--reversed=m,./m"], "m,./m once"),
         ("ensembles", ["--beam_size=3"], "beam_size"),  # each row has its own
         ("evaluate", [*SAME, "--metrics=ter,ter"], "--metrics ter,ter once"),
-        ("evaluate", [*SAME, "--metrics=bleu,meteor"], "--metrics bleu,wer chrf++"),
+        ("evaluate", [*SAME, "--metrics=bleu,meteor"], "--metrics bleu,meteor chrf++"),
         ("data", ["give"], "'data list'"),
     ],
 )
