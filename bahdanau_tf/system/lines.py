@@ -133,12 +133,17 @@ def read_lines(path: AnyPath | None, first: int = 0, last: int | None = None) ->
 def read_pairs(path: AnyPath, owner: str, wanted: str) -> dict[str, str]:
     """Reads lines of two words with a tab between; empty lines are skipped.
 
-    A ValueError, with the number of the line and what was wanted, is raised if one is different.
+    A ValueError, with the number of the line and what was wanted, is raised if one is different, or
+    has the first word of another.
     """
-    pairs = {}
+    pairs: dict[str, str] = {}
+    places: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split("\t")
         if len(words) == 2 and all(words):
+            if (first := places.setdefault(words[0], number)) != number:
+                both = f"lines {first} and {number} begin with {words[0]!r}"
+                raise Refusal(owner, f"{path}, {both}, wanted one of them")
             pairs[words[0]] = words[1]
         elif line:
             raise Refusal(owner, f"{path}, line {number} is {line!r}, wanted {wanted}")

@@ -233,7 +233,8 @@ class Dictionary(tf.Module):
         """Reads a file of lines "source word, tab, target word".
 
         Raises:
-            ValueError: A line has another form. The message has its number.
+            ValueError: A line has another form, or two have the same source word. The message has
+                their numbers.
         """
         return cls(read_pairs(path, "Dictionary", "two words with a tab between"))
 

@@ -9,6 +9,7 @@ at most twice for each term. The most likely of those that lack the fewest is th
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,12 +51,14 @@ def rank(x: Hypothesis) -> tuple[int, bool, float]:
 
 def check_terms(terms: object, decoding: Decoding, reverse: bool) -> None:
     """Raises a ValueError unless terms are strings and the search can have prefixes."""
-    owner, wanted = "Translator.translate", "wanted a dict of source terms and target terms"
+    owner = "Translator.translate"
     if not isinstance(terms, Mapping):
-        raise Refusal(owner, f"terms is {terms!r}, {wanted}")
-    for pair in terms.items():
-        if not all(isinstance(term, str) and term.strip() for term in pair):
-            raise Refusal(owner, f"terms has {pair}, {wanted}")
+        raise Refusal(owner, f"terms is {terms!r}, wanted a dict of source terms and target terms")
+    for source, target in terms.items():
+        for side, term in {"source": source, "target": target}.items():
+            if not isinstance(term, str) or not term.strip():
+                wanted = f"wanted a {side} term that is a string and not empty"
+                raise Refusal(owner, f"terms has {source!r}: {target!r}, {wanted}")
     if decoding.sampling:
         raise Refusal(owner, f"{named('terms')} and {named('sampling', True)}, wanted one of them")
     if reverse:
@@ -165,17 +168,35 @@ def find_terms(text: str, terms: Collection[str]) -> list[Match]:
     """The terms in a text, as whole words and without overlaps; of several the longest.
 
     Where a sentence begins, a term may begin with a capital. In scripts without spaces any place
-    is the border of a word.
+    is the border of a word. Canonically equal characters are equal, as are any spaces.
     """
-    lengths = sorted({*map(len, terms)}, reverse=True)
+    plain, places = _plain(text)
+    originals = {" ".join(unicodedata.normalize("NFC", term).split()): term for term in terms}
+    lengths = sorted({*map(len, originals)}, reverse=True)
     matches: list[Match] = []
     place = 0
-    while place < len(text):
-        match = next(_matches_at(text, place, terms, lengths), None)
+    while place < len(plain):
+        match = next(_matches_at(plain, place, originals, lengths), None)
         if match is not None:
-            matches.append(match)
+            start, end, term = match
+            matches.append(Match(places[start], places[end], originals[term]))
         place = place + 1 if match is None else match.end
     return matches
+
+
+def _plain(text: str) -> tuple[str, list[int]]:
+    """A text in NFC with single spaces, and where its characters and its end are in the text."""
+    plain, places, start = "", [], 0
+    for end in range(1, len(text) + 1):
+        part, longer = (unicodedata.normalize("NFC", text[start:x]) for x in (end, end + 1))
+        after = unicodedata.normalize("NFC", text[end : end + 1])
+        is_whole = longer == part + after and not longer.isspace()
+        if is_whole or end == len(text):
+            written = " " if part.isspace() else part
+            plain += written
+            places += [start] * len(written)
+            start = end
+    return plain, [*places, len(text)]
 
 
 def _matches_at(

@@ -256,6 +256,9 @@ def test_terms_are_read_from_a_file(run, tmp_path, capsys):
         assert main(words) == 2
         err = capsys.readouterr().err
         assert all(x in err for x in (f"{terms}, line 2 is", "a source term, a tab")), err
+    terms.write_text("one\tuno\n\none\tun\n")
+    assert main(words) == 2
+    assert f"{terms}, lines 1 and 3 begin with 'one'" in capsys.readouterr().err
 
 
 def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, capsys):

@@ -47,6 +47,7 @@ TERMS = {"cat": "chat", "black cat": "panthère", "dog": "chien", "bike": "quad"
         ("a black cat is here", "", "A panthère IS HERE"),
         ("Dog eats dog .", "", "Chien EATS chien ."),
         ("a dogged man", "", "A DOGGED MAN"),
+        ("a black\u00a0 cat is here", "", "A panthère IS HERE"),
         ("a bike and a cat", "", "A quad AND A chat"),
         ("it is hot .", "", "IT IS so hot ."),
         ("the cat sees a dog", "LE chat", "LE chat SEES A chien"),
@@ -79,6 +80,9 @@ def test_what_cannot_be_placed_is_a_doubt():
         ("news, l'an-new_new", ["new"], ["new", "new"]),
         ("He said: new. \u201cNew\u201d New", ["new"], ["new", "new"]),
         ("NEW", ["new"], []),
+        ("un cafe\u0301 vu", ["caf\u00e9", "vu"], ["caf\u00e9", "vu"]),
+        ("caf\u00e9", ["cafe\u0301"], ["cafe\u0301"]),
+        ("cafe\u0301", ["cafe"], []),
         ("\u732b\u304c\u5bdd\u308b", ["\u732b"], ["\u732b"]),
         ("\u0939\u093f\u0928\u094d\u0926\u0940", ["\u0939", "\u0939\u093f\u0928"], []),
     ],
@@ -93,7 +97,8 @@ def test_terms_are_found(text, terms, wanted):
 )
 def test_terms_are_found_as_whole_words_and_the_longest(text, terms):
     """As a pattern finds them."""
-    alternatives = "|".join(map(re.escape, sorted(terms, key=len, reverse=True))) or "(?!)"
+    plain = sorted({re.sub(" +", " ", term) for term in terms}, key=len, reverse=True)
+    alternatives = "|".join(plain).replace(" ", " +") or "(?!)"
     lowered = re.sub(r"^\W*\w", lambda x: x[0].lower(), text)
     found = [x.span() for x in re.finditer(rf"\b(?:{alternatives})\b", lowered)]
     assert [(x.start, x.end) for x in find_terms(text, terms)] == found
@@ -128,8 +133,9 @@ def test_engines_agree(eager_search, tmp_path):
     ("terms", "options", "said"),
     [
         ([("cat", "chat")], {}, ["terms is", "dict"]),
-        ({"cat": " "}, {}, ["terms has ('cat', ' ')"]),
-        ({"cat": 3}, {}, ["terms has ('cat', 3)"]),
+        ({"a": "b", "cat": " "}, {}, ["terms has 'cat': ' '", "a target term", "not empty"]),
+        ({"": "chat"}, {}, ["terms has '': 'chat'", "a source term", "not empty"]),
+        ({"cat": 3}, {}, ["terms has 'cat': 3", "a target term that is a string"]),
         (WANTED, {"sampling": True}, ["terms and sampling=True"]),
         (WANTED, {"attention": {}}, ["attention", "without terms"]),
     ],
