@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.text.copied import PLACEHOLDER
+from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
 from bahdanau_tf.text.script import unspaced_script
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
@@ -36,6 +36,8 @@ _BLOCK = re.compile(
     "address|article|aside|blockquote|body|br|caption|d[dlt]|div|fig(caption|ure)|footer|form|"
     "h[1-6r]|head(er)?|li|main|nav|[ou]l|option|p|pre|section|t[dhr]|table|tbody|tfoot|thead|title"
 )
+_UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
+_BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
 _DEEPEST = 100  # elements within each other; tags of deeper ones stand by themselves
 
 
@@ -48,6 +50,7 @@ class Mark(NamedTuple):
     place: int  # in the plain text
     before: bool  # whether a space, or the end of the text, is before it
     after: bool
+    loose: tuple[bool, bool]  # whether no letter is before it, and after it
     apart: bool  # whether a space of the plain text stands for it
 
 
@@ -148,11 +151,12 @@ def _mark(source: str, match: re.Match[str]) -> Mark:
     kind: Literal["open", "close", "point"] = "close" if match["slash"] else "open"
     if not name or match[0].endswith("/>"):
         kind = "point"
+    beside = source[max(start - 1, 0) : start], source[end : end + 1]
     before, after = (
-        not x or x.isspace() or (kind == "point" and not _is_spaced(x))
-        for x in (source[max(start - 1, 0) : start], source[end : end + 1])
+        not x or x.isspace() or (kind == "point" and not _is_spaced(x)) for x in beside
     )
-    return Mark(match[0], kind, name.lower(), 0, before, after, apart=False)
+    loose = not in_word(beside[0]), not in_word(beside[1])
+    return Mark(match[0], kind, name.lower(), 0, before, after, loose, apart=False)
 
 
 def _nodes(marks: Sequence[Mark]) -> list[Node]:
@@ -195,8 +199,8 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     target_spans = stripped(translation.text, translation.target_spans)
     words = _words(translation.text, target_spans)
     view = _View.of(marked, translation, source_spans, words)
-    whole = np.ones(len(source_spans))
-    items = [*_ordered(view, marked.nodes, 0, len(words), whole)]
+    whole = np.array([float(start < end) for start, end in source_spans])  # a space is not inside
+    items = _in_order(marked.source, _ordered(view, marked.nodes, 0, len(words), whole))
     text, origin = _written(translation.text, [word[0] for word in words], items)
     source_tokens, source_offsets = _moved(source_spans, marked.origin, marked.source)
     tokens, target_offsets = _moved(target_spans, origin, text)
@@ -210,6 +214,15 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
         target_offsets=target_offsets,
         alternatives=[put_back(marked, x) for x in translation.alternatives],
     )
+
+
+def _in_order(source: str, items: Iterable[int | Mark]) -> list[int | Mark]:
+    """The items, with the placeholders that are read by their order in that of the source."""
+    texts = iter([x[0] for x in _MARK.finditer(source) if _BARE.fullmatch(x[0])])
+    return [
+        x._replace(text=next(texts)) if isinstance(x, Mark) and _BARE.fullmatch(x.text) else x
+        for x in items
+    ]
 
 
 def stripped(text: str, spans: Offsets) -> Offsets:
@@ -228,11 +241,12 @@ def _moved(spans: Offsets, origin: Offsets, result: str) -> tuple[list[str], Off
 def _words(text: str, spans: Offsets) -> list[tuple[int, list[int]]]:
     """The words of a text, which no tag splits: where each begins, and its tokens."""
     words: list[tuple[int, list[int]]] = []
+    units = {x for match in _UNIT.finditer(text) for x in range(match.start() + 1, match.end())}
     last = 0
     for place, (start, end) in enumerate(spans):
         if start < end:
             inside = start == last and in_word(text[start - 1 : start]) and in_word(text[start])
-            if words and (start < last or inside):
+            if words and (start < last or inside or start in units):
                 words[-1][1].append(place)
             else:
                 words.append((start if words else len(text) - len(text.lstrip()), [place]))
@@ -375,6 +389,11 @@ def _gaps(marks: Sequence[Mark], gap: str, last: str, following: str) -> list[st
         [*(x.before if x is mark else x.after for x in near[place])]
         for place, mark in enumerate([*marks, None])
     ]
+    if any(PLACEHOLDER.fullmatch(mark.text) for mark in marks):  # it is like a word
+        if marks[0].loose[0] and in_word(last):
+            wishes[0] = [True]
+        if marks[-1].loose[1] and in_word(following):
+            wishes[-1] = [True]
     places = [place for place, wish in enumerate(wishes) if all(wish)]
     if gap:
         places = places or [place for place, wish in enumerate(wishes) if any(wish)][:1]

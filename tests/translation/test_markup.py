@@ -1,6 +1,7 @@
 """Markup that is put back by an alignment made by hand, by chance, and by engines."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -93,6 +94,23 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
         ("これは<b>猫</b>", "a cat", "0-1", "a <b>cat</b>"),
         ("%d%% of {{x}} and ${y}", "de et", "0-0 1-1", "%d%% de {{x}} et ${y}"),
         ("<b>%s</b> %s", "", "", "<b>%s</b> %s"),
+        # No tag is inside a number or an address, whatever its tokens are aligned with.
+        (
+            "It costs <b>1,200</b> euros",
+            "Il coûte 1,200 euros",
+            "0-0 1-1 2-2 3-3 5-4 5-5",
+            "Il coûte <b>1,200</b> euros",
+        ),
+        ("To <b>me@a.org</b>", "À me@a.org", "0-0 1-1 2-2 3-3 0-4 0-5", "À <b>me@a.org</b>"),
+        # printf reads bare ones by their order.
+        (
+            "The <b>red %s</b> <i>car %d</i> is here.",
+            *SWAPPED[1:],
+            "La <i>voiture %s</i> <b>rouge %d</b> est ici.",
+        ),
+        # A placeholder touches a letter only where it does in the source.
+        ("Your name is %s.", "Votre nom est.", "0-0 1-1 3-2 3-3", "Votre nom %s est."),
+        ("Your name is <b>%s</b>s", "Votre nom est", "0-0 1-1 3-2", "Votre nom <b>%s</b>est"),
         ("100% sure, i <3 u & a < b", "c'est sûr", "", "c'est sûr"),
         (
             "<script>if (a < b) x();</script>Yes",
@@ -107,7 +125,7 @@ def test_marks_follow_their_words(source, text, links, wanted):
 
 
 WORDS = st.sampled_from(["a", "bc", "é", "猫", ".", ",", "(", "d'"])
-POINTS = st.sampled_from(["%s", "{0}", "&amp;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
+POINTS = st.sampled_from(["%s", "%d", "{0}", "&amp;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
 SPACES = st.sampled_from(["", " ", "  "])
 WELL = st.recursive(
     st.tuples(SPACES, WORDS | POINTS, SPACES).map("".join),
@@ -119,7 +137,7 @@ WELL = st.recursive(
 ILL = st.lists(WORDS | POINTS | SPACES | st.sampled_from(["<b>", "</b>", "<i>", "</i>"])).map(
     "".join
 )
-MARKS = re.compile(r"<!--.*?-->|<x y='>'/>|<[^>]*>|%s|\{0\}|&amp;|\$\{x\}")
+MARKS = re.compile(r"<!--.*?-->|<x y='>'/>|<[^>]*>|%[sd]|\{0\}|&amp;|\$\{x\}")
 TARGETS = st.lists(st.sampled_from(["x", "y.", "(z", "猫", "猫。", "l'eau"]), max_size=6).map(
     " ".join
 )
@@ -155,6 +173,7 @@ def test_nothing_is_lost_or_doubled(source, text, seed):
     result = marked(source, text, weights=weights)
     assert result.source == source
     assert sorted(MARKS.findall(result.text)) == sorted(MARKS.findall(source))
+    assert re.findall("%[sd]", result.text) == re.findall("%[sd]", source)
     assert MARKS.sub("", result.text).split() == text.split() or (
         "".join(MARKS.sub("", result.text).split()) == "".join(text.split())
     )
@@ -170,6 +189,18 @@ def test_well_formed_markup_stays_so_with_its_nesting(source, text, seed):
     assert sorted(Paths(marked(source, text, weights=weights).text).paths) == sorted(
         Paths(source).paths
     )
+
+
+@given(WELL, TARGETS, st.integers(0, 99))
+def test_what_is_around_the_whole_text_stays_around_it(inner, text, seed):
+    """Even if a sub-word is a space alone."""
+    whole = split(f"<p>a {inner}</p>")
+    x = translation(whole.plain, text, "")
+    x.source_tokens.insert(0, "")
+    x.source_offsets.insert(0, (0, 0))
+    shape = len(x.tokens) + 1, len(x.source_tokens) + 1
+    x = replace(x, weights=np.random.default_rng(seed).dirichlet(np.full(shape[1], 0.2), shape[0]))
+    assert re.fullmatch("<p>.*</p>", put_back(whole, x).text)
 
 
 SENTENCES = ["<p>the <b>red</b> cat sleeps.</p>", "the red cat sleeps.", "", "%s <i>a</i> dog"]
