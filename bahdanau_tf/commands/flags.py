@@ -27,6 +27,7 @@ from bahdanau_tf.system.files import (
     check_folder,
     check_not_in_onnx,
     check_outside_models,
+    found_directory,
 )
 from bahdanau_tf.system.lines import incomplete
 from bahdanau_tf.system.ranges import OptionError, Range, did_you_mean
@@ -324,7 +325,10 @@ SCORES = Group(Scores)
 
 def is_in_onnx(flags: absl_flags.FlagValues) -> bool:
     """Whether --model_dir was exported for ONNX Runtime."""
-    return len(flags.model_dir or []) == 1 and Path(flags.model_dir[0], RUNTIME).is_file()
+    return (
+        len(flags.model_dir or []) == 1
+        and (found_directory(flags.model_dir[0]) / RUNTIME).is_file()
+    )
 
 
 def check_model(flags: absl_flags.FlagValues, also_in_onnx: bool = False) -> None:

@@ -243,10 +243,15 @@ def _old(path: Path) -> Path:
 
 
 def found_directory(path: AnyPath) -> Path:
-    """`path`, or its old folder if a writer was killed while replacing it."""
+    """`path`, or its old folder if a writer was killed while replacing it.
+
+    Of the base of exports for ONNX Runtime, which are numbered, it is the newest.
+    """
     path = Path(path)
     old = _old(path)
-    return old if old.is_dir() and not path.exists() else path
+    path = old if old.is_dir() and not path.exists() else path
+    exports = (x.parent for x in path.glob(f"*/{RUNTIME}") if x.parent.name.isdecimal())
+    return max(exports, default=path, key=lambda x: int(x.name))
 
 
 def remove_leftovers(folder: AnyPath) -> None:

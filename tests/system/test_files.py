@@ -9,6 +9,7 @@ from limits import largest_file
 from processes import output_of
 
 from bahdanau_tf.system.files import (
+    RUNTIME,
     found_directory,
     remove_leftovers,
     replaced_directory,
@@ -163,3 +164,12 @@ def test_a_full_disk_names_the_folder(tmp_path):
     with no_room, largest_file(4), replaced_directory(folder) as aside:
         (aside / "file").write_text("one\ntwo\n")
     assert not folder.exists()
+
+
+def test_the_newest_export_in_a_folder_is_found(tmp_path):
+    for name in ("2", "10", "9", "11", "old"):
+        (tmp_path / name).mkdir()
+        if name != "11":
+            (tmp_path / name / RUNTIME).touch()
+    assert found_directory(tmp_path) == tmp_path / "10"
+    assert found_directory(tmp_path / "9") == tmp_path / "9"
