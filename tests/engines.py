@@ -37,6 +37,8 @@ LINES = [
     *("the red cat sees a dog.", "le chat rouge dort.", "고양이가 잔다.", "猫が寝る。", "ÉTÉ été")
 ] * 9
 TEXT = SubwordTokenizer.train([LINES], 290)
+CHARACTERS = SubwordTokenizer.train([LINES], 290, "char")
+SYMBOLS = SubwordTokenizer.train([LINES], 290, "space")
 REVERSED = SubwordTokenizer(TEXT.model_proto, reverse=True)
 OWN = np.where(np.arange(290)[:, None] % 3, [[270, 280]], [[275, -1]])
 LEXICON = Lexicon(np.where(np.arange(290)[:, None] > 0, OWN, -1), first=260)
@@ -86,6 +88,7 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "monotonic": lambda: words(attention="MonotonicAttention"),
     "ensemble": ensemble,
     "original": lambda: subwords(factored_output=True, embedding_bias=True),
+    "characters": lambda: subwords(CHARACTERS, SYMBOLS, None),
     "appendix": lambda: subwords(
         REVERSED, step_order="appendix", factored_output=False, copying="follow"
     ),

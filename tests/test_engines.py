@@ -33,8 +33,8 @@ SENTENCES = [
 PREFIXES = ["Le chat", "le", "", "un chat", "l'Zyx", "", "猫", "a", "le " * 9 + "猫 rouge dort."]
 # Options of search, and the models that translate with them, in all engines that have both.
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "own": ({}, ("words", "original", "ensemble")),
-    "greedy": ({"beam_size": 1}, ("words", "conditional")),
+    "own": ({}, ("words", "original", "ensemble", "characters")),
+    "greedy": ({"beam_size": 1}, ("words", "conditional", "characters")),
     "wide": (
         {"beam_size": 12, "max_length": 7, "n_best": 5, "alpha": 0.0, "unknown": "keep"},
         ("words", "appendix"),

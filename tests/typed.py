@@ -28,7 +28,7 @@ bt.Recipe(minutes="five")  # type: ignore[arg-type]
 
 bt.fit("a.tsv", unitz=8)  # type: ignore[call-arg]
 bt.fit("a.tsv", units="many")  # type: ignore[arg-type]
-bt.fit("a.tsv", tokenizer="char")  # type: ignore[arg-type]
+bt.fit("a.tsv", tokenizer="chars")  # type: ignore[arg-type]
 translator = bt.fit(["a"], ["b"], minutes=1, units=8, tokenizer="bpe", init_from=Path("model"))
 translator.translate(3)  # type: ignore[call-overload]
 translation = translator.translate("a")

@@ -109,7 +109,7 @@ def choose(facts: Facts, user_options: Options, rules: Sequence[Rule] = ()) -> l
 
 def _unused(options: Options) -> set[str]:
     """Options that have no effect together with those that are set."""
-    names = ("tokenizer", "joint", "model", "schedule")
+    names = ("tokenizer", "target_tokenizer", "joint", "model", "schedule")
     unused: set[str] = set()
     for owner in (TextOptions, ModelOptions, Recipe):
         own = {n: options[n] for n in names if n in options and n in owner.__dataclass_fields__}
@@ -256,7 +256,7 @@ def _tokens(facts: Facts, options: Options) -> Choice:
         NAMES.get(side.script, f"{side.script.title()} letters")
         for side in (facts.source, facts.target)
     )
-    joint = source == target and "target_vocabulary_size" not in options
+    joint = source == target and not {"target_vocabulary_size", "target_tokenizer"} & {*options}
     joint = options.get("joint", joint or bool(options.get("share_embeddings")))
     reason = f"the source has {source}, the target {target}"
     if source == target:
@@ -439,7 +439,8 @@ def _length(facts: Facts, options: Options) -> Choice:
             return 1.5 * side.words  # with punctuation
         # A sub-word of an alphabet has 2 letters or more, on average, unless it was
         # learned from a tiny text.
-        return side.length / (1 if side.is_dense or facts.pairs < TINY else 2)
+        is_short = options["tokenizer"] == "char" or side.is_dense or facts.pairs < TINY
+        return side.length / (1 if is_short else 2)
 
     tokens = max(estimated(facts.source), estimated(facts.target))
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))

@@ -32,7 +32,7 @@ class PartOptions(KerasOptions, total=False):
 class FitOptions(TypedDict, total=False):
     """The options of `fit`."""
 
-    tokenizer: Literal["word", "bpe", "unigram"]
+    tokenizer: Literal["word", "bpe", "unigram", "char", "space"]
     joint: bool
     source_vocabulary_size: int
     target_vocabulary_size: int
@@ -41,6 +41,7 @@ class FitOptions(TypedDict, total=False):
     lowercase: bool
     reverse_source: bool
     true_case: bool | None
+    target_tokenizer: Literal["same", "word", "bpe", "unigram", "char", "space"]
     model: Literal["rnnsearch", "rnnencdec", "seq2seq-lstm"]
     units: int
     embedding_dim: int

@@ -20,8 +20,8 @@ _TWO_LETTERS = (
 )
 
 _IDS = Range(4, 10_000_000)  # at least three special symbols and a word
-_SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
-_WORDS = {"tokenizer": ["word"]}
+SUBWORDS = ("bpe", "unigram")
+_JOINT = {"tokenizer": SUBWORDS, "target_tokenizer": ["same"]}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class TextOptions(OptionGroup):
     """How text becomes ids.
 
     Attributes:
-        tokenizer: "word", or the sub-words "bpe" or "unigram".
+        tokenizer: "word", or the sub-words "bpe" or "unigram"; for short strings "char", or "space"
+            for what stands between spaces, such as phones.
+        target_tokenizer: That of the target, if it is not the "same" one.
         joint: Whether sub-words are learned from both languages together.
         source_vocabulary_size: Number of ids on the source side, special symbols included; fewer if
             the text has fewer words.
@@ -48,15 +50,18 @@ class TextOptions(OptionGroup):
         ValueError: A value is out of range, or not a language code.
     """
 
-    tokenizer: Literal["word", "bpe", "unigram"] = "word"
-    joint: bool = setting(False, used_if=_SUBWORDS)
+    tokenizer: Literal["word", "bpe", "unigram", "char", "space"] = "word"
+    joint: bool = setting(False, used_if=_JOINT)
     source_vocabulary_size: int = setting(30_001, _IDS)
     target_vocabulary_size: int = setting(30_001, _IDS, used_if={"joint": [False]})
-    source_language: str | None = setting(used_if=_WORDS)
-    target_language: str | None = setting(used_if=_WORDS)
+    source_language: str | None = None
+    target_language: str | None = None
     lowercase: bool = False
     reverse_source: bool = False
     true_case: bool | None = None
+    target_tokenizer: Literal["same", "word", "bpe", "unigram", "char", "space"] = setting(
+        "same", kw_only=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,8 +74,20 @@ class TextOptions(OptionGroup):
 
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag that is the reason."""
-        of_recipe = ("sample_subwords", "sampled_epochs") if self.tokenizer == "word" else ()
-        return super().unused() | dict.fromkeys(of_recipe, named("tokenizer", "word"))
+        unused = super().unused()
+        for side, name in (("source", "tokenizer"), ("target", "target_tokenizer")):
+            kind = self.tokenizer_of(side)
+            where = named("tokenizer" if self.target_tokenizer == "same" else name, kind)
+            if kind != "word":
+                unused[f"{side}_language"] = where
+            if kind not in SUBWORDS:
+                unused |= dict.fromkeys(("sample_subwords", "sampled_epochs"), where)
+        return unused
+
+    def tokenizer_of(self, side: str) -> str:
+        """The tokenizer of the side "source" or "target"."""
+        is_source = side == "source" or self.target_tokenizer == "same"
+        return self.tokenizer if is_source else self.target_tokenizer
 
     def true_cases(self, language: str | None) -> bool:
         """`true_case`, or its default for a source language, a code or None."""

@@ -38,7 +38,6 @@ POLICY = (
     "img-src data:; base-uri 'none'; form-action 'none'"
 )
 BEAM, ALTERNATIVES = 5, 3
-UNIGRAM, BPE = 1, 2  # SentencePiece's numbers
 PIECES = {1, 2, 3, 6}  # normal, unknown, control or a byte
 
 
@@ -188,13 +187,13 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     """Adds scores and rules of sub-words; returns their other settings."""
     model = text.parsed()
     trainer, normalizer, pieces = model.trainer_spec, model.normalizer_spec, model.pieces
-    kind, is_suffix = trainer.model_type, trainer.treat_whitespace_as_suffix
+    is_suffix = trainer.treat_whitespace_as_suffix
     types = {piece.type for piece in pieces}
-    if kind not in (UNIGRAM, BPE) or is_suffix or types - PIECES:
+    if is_suffix or types - PIECES:
         raise Refusal(
             "Translator.page",
-            f"SentencePiece's model_type is {kind}, treat_whitespace_as_suffix "
-            f"{is_suffix}, pieces are {types}, wanted {UNIGRAM} or {BPE}, False, and of {PIECES}",
+            f"SentencePiece's treat_whitespace_as_suffix is {is_suffix}, pieces are {types}, "
+            f"wanted False, and of {PIECES}",
         )
     arrays.add(f"{side}.scores", np.array([piece.score for piece in pieces], np.float32))
     arrays.add(f"{side}.charsmap", np.frombuffer(normalizer.precompiled_charsmap, np.uint8))
@@ -202,7 +201,7 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
     return {
         "pieces": [piece.piece for piece in pieces],
         "types": [piece.type for piece in pieces],
-        "unigram": kind == UNIGRAM,
+        "kind": text.kind,
         "byte_fallback": trainer.byte_fallback,
         **{name: getattr(normalizer, name) for name in names},
         **{name: getattr(text, name) for name in ("reverse", "true_case")},

@@ -225,6 +225,7 @@ def _lines(
         raise
 
 
+KINDS = {1: "unigram", 2: "bpe", 3: "space", 4: "char"}  # by SentencePiece's number
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
 
@@ -265,6 +266,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         self._checksum = checksum(model_proto)
         self.reverse = reverse
         self.true_case = true_case
+        self.kind = KINDS[self.parsed().trainer_spec.model_type]
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
         self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
@@ -298,12 +300,14 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             files: UTF-8 text, one sentence per line; streamed.
             vocabulary_size: Number of ids, including the three special symbols and, with
                 `byte_fallback`, the 256 bytes. A small text yields fewer.
-            model_type: "bpe" or "unigram".
+            model_type: "bpe" or "unigram"; "char" for characters, "space" for what stands between
+                spaces, such as phones.
             normalization: "nfc": composed characters, plain spaces, no invisible characters;
                 quotes, dashes and an ellipsis that the text rarely has become those that it has. Or
                 one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
                 "nmt_nfkc_cf".
-            byte_fallback: Whether an unknown character becomes its bytes; if not, it becomes [UNK].
+            byte_fallback: Whether an unknown character becomes its bytes; if not, and with "space",
+                it becomes [UNK].
             max_sentences: If there are more lines, this many are sampled.
             reverse, true_case: As in the constructor.
             lowercase: With "nfc", whether capitals become lower case.
@@ -334,8 +338,10 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             )
         options = {
             "vocab_size": vocabulary_size,
-            "model_type": model_type,
-            "byte_fallback": byte_fallback,
+            "model_type": {"space": "word"}.get(model_type, model_type),
+            "add_dummy_prefix": model_type != "char",  # a space before the text would be a piece
+            "byte_fallback": byte_fallback
+            and model_type != "space",  # its space would be bytes, too
             "input_sentence_size": max_sentences,
         }
         if not true_case:
@@ -351,8 +357,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         Args:
             strings: string [B].
             sample: Whether to draw one of the ways to split each string (Kudo 2018, Subword
-                Regularization; Provilkov et al. 2020, BPE-Dropout). For training only; no seed
-                makes it repeatable.
+                Regularization; Provilkov et al. 2020, BPE-Dropout). For training only, and for
+                "bpe" and "unigram"; no seed makes it repeatable.
             alpha: Unigram: exponent of the probabilities; the smaller, the more even they are.
                 BPE: the share of merges left out.
             nbest: Unigram: draw from the n best ways; -1 for all.
@@ -361,6 +367,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             Ragged int32 [B, (T)]; each row ends with `eos_id`.
         """
         strings = as_strings(strings)
+        if sample and self.kind not in ("bpe", "unigram"):
+            raise OptionError("SubwordTokenizer", "sample", sample, f"False for {self.kind!r}")
         options = {"nbest_size": nbest, "alpha": alpha} if sample else {}
         return self._finished(self._model(**options).tokenize(self._read(strings)))
 

@@ -68,6 +68,7 @@ class Tokenizer(tf.Module):
         reverse: Whether the last token comes first, as in Sutskever et al. 2014, section 3.3. The
             end symbol stays last.
         are_words: Whether tokens are words, in the order of their frequency, not sub-words.
+        kind: "word", or the type of a SentencePiece model, as `SubwordTokenizer.train` names it.
     """
 
     FILE: ClassVar[str]  # the name of the file with the vocabulary or the model
@@ -79,6 +80,7 @@ class Tokenizer(tf.Module):
     eos_id: int
     reverse: bool
     are_words: bool = False
+    kind: str = "word"
 
     def _located(self, strings: tf.Tensor) -> Located:
         """Splits strings: string [B] -> ids, starts and ends of the tokens.

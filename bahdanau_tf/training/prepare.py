@@ -15,6 +15,7 @@ from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import training as options
 from bahdanau_tf.options.choices import TYPICAL, TYPICAL_MODEL, Facts
+from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -124,7 +125,7 @@ def _choose(
     model = dict(TYPICAL_MODEL)
     if trained is not None:  # its sizes and its tokenizer, on which other options depend
         source, target = trained.source_text, trained.target_text
-        model["tokenizer"] = "word" if isinstance(source, WordTokenizer) else "bpe"
+        model["tokenizer"], model["target_tokenizer"] = source.kind, target.kind
         model["source_vocabulary_size"] = source.vocabulary_size
         model["target_vocabulary_size"] = target.vocabulary_size
         network: keras.Model = trained.model
@@ -197,17 +198,16 @@ def _copy(
     It has no lexicon, which describes how another model translates words.
     """
     start = training.start
-    if training.recipe.sample_subwords and isinstance(trained.source_text, WordTokenizer):
+    source, target = sides = trained.source_text, trained.target_text
+    if training.recipe.sample_subwords and not {source.kind, target.kind} <= {*SUBWORDS}:
         raise Refusal(
-            "fit",
-            f"{named('sample_subwords')}: {start.init_from} has words, not sub-words; leave it out",
+            "fit", f"{named('sample_subwords')}: {start.init_from} has no sub-words; leave it out"
         )
     if trained.lexicon is not None:
         StatusLine().note(
             f"{start.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
         )
     model, paths = trained.model, corpus.names
-    source, target = sides = trained.source_text, trained.target_text
     if start.added_words:
         if not (isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer)):
             raise Refusal(

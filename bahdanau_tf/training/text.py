@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -301,12 +300,12 @@ def check_words(text: TextOptions, corpus: ParallelCorpus) -> None:
     The word tokenizer cannot split text without spaces between words, such as Chinese or Thai,
     unless it has rules for the language, as for Japanese.
     """
-    languages = text.source_language, text.target_language
-    sides = zip(corpus.names, languages, _first_lines(corpus, CHECKED_LINES), strict=True)
-    for path, language, lines in sides:
+    sides = zip(SIDES, corpus.names, _first_lines(corpus, CHECKED_LINES), strict=True)
+    for side, path, lines in sides:
         starts = [line[:LONGEST] for line in lines]
-        if text.tokenizer != "word" or has_blanks(starts):
+        if text.tokenizer_of(side) != "word" or has_blanks(starts):
             continue
+        language = getattr(text, f"{side}_language")
         tokenizer = WordTokenizer(Vocabulary(SPECIAL), language or UNKNOWN)
         rows = [[word.decode() for word in row] for row in tokenizer.split(starts).to_list()]
         # Without punctuation: Tibetan has a mark after each syllable.
@@ -324,35 +323,30 @@ def learn(
     text: TextOptions, source_path: str, target_path: str
 ) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
     """Learns the tokenizers of both sides from the training text."""
-    true_case = text.true_cases(text.source_language)
-    if text.tokenizer == "word":
-        return WordTokenizer.train(
-            [source_path],
-            text.source_vocabulary_size,
-            language=text.source_language or UNKNOWN,
-            lowercase=text.lowercase,
-            reverse=text.reverse_source,
-            true_case=true_case,
-        ), WordTokenizer.train(
-            [target_path],
-            text.target_vocabulary_size,
-            language=text.target_language or UNKNOWN,
-            lowercase=text.lowercase,
-        )
-    train = partial(SubwordTokenizer.train, model_type=text.tokenizer, lowercase=text.lowercase)
-    target = None
+    of_source: dict[str, Any] = {
+        "reverse": text.reverse_source,
+        "true_case": text.true_cases(text.source_language),
+    }
     if not text.joint:
-        with _size_named("target"):
-            target = train([target_path], text.target_vocabulary_size)
+        target = _learned(text, "target", target_path)
+        return _learned(text, "source", source_path, **of_source), target
+    sizes = text.source_vocabulary_size, text.tokenizer
+    of_source |= {"lowercase": text.lowercase, "files_as_written": [target_path]}
     with _size_named("source"):
-        source = train(
-            [source_path],
-            text.source_vocabulary_size,
-            reverse=text.reverse_source,
-            true_case=true_case,
-            files_as_written=[target_path] if text.joint else [],
-        )
-    return source, target or SubwordTokenizer(source.model_proto)
+        source = SubwordTokenizer.train([source_path], *sizes, **of_source)
+    return source, SubwordTokenizer(source.model_proto)
+
+
+def _learned(
+    text: TextOptions, side: str, path: str, **options: Any
+) -> WordTokenizer | SubwordTokenizer:
+    kind, size = text.tokenizer_of(side), text.size_of(side)
+    options["lowercase"] = text.lowercase
+    if kind == "word":
+        language = getattr(text, f"{side}_language") or UNKNOWN
+        return WordTokenizer.train([path], size, language=language, **options)
+    with _size_named(side):
+        return SubwordTokenizer.train([path], size, kind, **options)
 
 
 @contextlib.contextmanager

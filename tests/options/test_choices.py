@@ -62,7 +62,8 @@ FACTS = st.builds(
 GIVEN = st.fixed_dictionaries(
     {},
     optional={
-        "tokenizer": st.sampled_from(["word", "bpe", "unigram"]),
+        "tokenizer": st.sampled_from(["word", "bpe", "unigram", "char", "space"]),
+        "target_tokenizer": st.sampled_from(["same", "char", "space"]),
         "model": st.sampled_from(["rnnsearch", "rnnencdec", "seq2seq-lstm"]),
         "schedule": st.sampled_from(["constant", "linear", "halved"]),
         "optimizer": st.sampled_from(["adam", "sgd", "adadelta"]),

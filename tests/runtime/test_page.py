@@ -38,6 +38,8 @@ TOKENIZERS = {
         **{"vocabulary_size": 50, "model_type": "unigram", "normalization": "nmt_nfkc_cf"},
         "byte_fallback": False,
     },
+    "characters": {"vocabulary_size": 330, "model_type": "char"},
+    "between spaces": {"vocabulary_size": 270, "model_type": "space", "byte_fallback": False},
     "BPE, identity": {"vocabulary_size": 70, "normalization": "identity", "byte_fallback": False},
 }
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]

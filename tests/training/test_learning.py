@@ -37,7 +37,7 @@ def paths(request, tmp_path) -> list[str]:
 @pytest.mark.parametrize(
     "options", [{}, {"lowercase": True, "reverse_source": True, "true_case": True}], ids=str
 )
-@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint"])
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint", "char", "space"])
 def test_the_training_text_has_no_bytes_and_no_unknown_words(paths, kind, options):
     if kind == "joint":
         options = {**options, "joint": True}

@@ -83,7 +83,7 @@ export class Subwords {
     const { normal, places } = this.normalize(bytesOf(this.true_case ? trueCased(text) : text));
     const ids = [], offsets = [];
     let from = 0, afterUnknown = false;
-    for (const piece of this.unigram ? this.likeliest(normal) : this.merged(normal)) {
+    for (const piece of this[this.kind](normal)) {
       const to = from + piece.length;
       const id = this.ids.get(piece);
       const offset = [places[from], places[to]];
@@ -169,12 +169,23 @@ export class Subwords {
     return [this.replacements.slice(result[0], end), result[1]];
   }
 
-  // The pieces of byte pair encoding: the pair with the largest score is joined, the first of equals.
-  merged(text) {
-    const symbols = [], scores = [];
+  // Characters.
+  char(text) {
+    const symbols = [];
     for (let at = 0; at < text.length; at += sizeAt(text, at)) {
       symbols.push(text.substr(at, sizeAt(text, at)));
     }
+    return symbols;
+  }
+
+  // What stands between spaces, each with the space before it.
+  space(text) {
+    return text ? text.split(RegExp(`(?=${SPACE})`)) : [];
+  }
+
+  // The pieces of byte pair encoding: the pair with the largest score is joined, the first of equals.
+  bpe(text) {
+    const symbols = this.char(text), scores = [];
     const rate = (i) => {
       if (i < 0 || i + 1 >= symbols.length) return;
       scores[i] = this.scores[this.ids.get(symbols[i] + symbols[i + 1])] ?? -Infinity;
@@ -192,7 +203,7 @@ export class Subwords {
   }
 
   // The most probable pieces of a unigram model, with scores in float32.
-  likeliest(text) {
+  unigram(text) {
     const best = [{ score: 0 }]; // of the text up to each place
     const offer = (from, to, score) => {
       score += best[from].score;
