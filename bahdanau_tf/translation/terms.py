@@ -117,7 +117,8 @@ class _Sentence:
     def add(self, translation: Translation, start: str) -> None:
         """Adds a translation that begins with a prefix, and its alternatives."""
         for x in (translation, *translation.alternatives):
-            lacks = self._counts - Counter(match.term for match in find_terms(x.text, self._counts))
+            there = find_terms(x.text, self._counts)
+            lacks = self._counts - Counter(match.term for match in there) + self._swapped(x, there)
             doubts = (*(Doubt("term", term) for term in lacks),)
             own = Hypothesis(replace(x, alternatives=[], doubts=doubts), lacks, len(start.strip()))
             self._hypotheses.setdefault(x.text, own)
@@ -141,6 +142,16 @@ class _Sentence:
 
     def _ranked(self) -> list[Hypothesis]:
         return sorted(self._hypotheses.values(), key=rank)
+
+    def _swapped(self, x: Translation, there: Sequence[Match]) -> Counter[str]:
+        """The terms that stand in one another's places, as far as the alignment tells."""
+        pairs = set()
+        columns = [(_shares(x, wanted), wanted.term) for wanted in self.wanted]
+        for match in there:
+            rows = _touched(x.target_spans, match)
+            sums = [(shares[rows].sum(), term) for shares, term in columns if shares is not None]
+            pairs.add((match.term, max(sums, default=(0.0, match.term))[1]))
+        return Counter(a for a, b in pairs if a != b and (b, a) in pairs)
 
     def _start(self, hypothesis: Hypothesis) -> str:
         """A hypothesis up to the first term that it lacks, and this term; "" if there is none."""
@@ -224,12 +235,13 @@ def _begins_sentence(before: str) -> bool:
 
 def _shares(x: Translation, match: Match) -> np.ndarray | None:
     """How much each target token attends to a source term; None if the term was not read."""
-    columns = [
-        n
-        for n, (start, end) in enumerate(x.source_spans)
-        if start < match.end and end > match.start
-    ]
+    columns = _touched(x.source_spans, match)
     return x.weights[:, columns].sum(axis=1) if columns and x.weights is not None else None
+
+
+def _touched(spans: Sequence[tuple[int, int]], match: Match) -> list[int]:
+    """The tokens that a term has a part of."""
+    return [n for n, (start, end) in enumerate(spans) if start < match.end and end > match.start]
 
 
 def _place(x: Translation, shares: np.ndarray, least: int = 0) -> int:

@@ -61,6 +61,12 @@ def test_terms_stand_for_the_words_that_are_aligned_with_theirs(source, prefix, 
     assert not x.doubts
 
 
+def test_terms_are_not_swapped():
+    sentences, terms = ["the cat sees a dog"], {"cat": "DOG", "dog": "CAT"}
+    (x,) = with_terms(shout, terms)(Decoding(), sentences, None)
+    assert (x.text, x.doubts) == ("THE DOG SEES A CAT", ())
+
+
 def test_what_cannot_be_placed_is_a_doubt():
     def stubborn(decoding, sentences, prefixes):
         yield from shout(decoding, sentences, None)
