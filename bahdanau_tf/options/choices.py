@@ -16,6 +16,11 @@ from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
 
+# What makes a text one of short strings, such as words and their phones.
+MOST_SINGLE = 0.9  # lines of one word
+LONGEST_WORD = 30  # characters; half as many in Chinese, Japanese and Korean
+MOST_SYMBOLS, MOST_LETTERS = 500, 1.9  # different phones, and letters of one
+
 
 @dataclass(frozen=True)
 class Side:
@@ -29,15 +34,30 @@ class Side:
     characters: int
     length: int  # number of characters that 99.5 % of its lines do not exceed
     words: int  # the same in words between spaces
+    single: float  # the share of lines without a space
+    symbols: int  # number of different words between spaces
+    symbol_letters: float  # in one of these, without marks such as stress; their mean
+
+    @property
+    def short_kind(self) -> str:
+        """The tokenizer for short strings: "char" for single words, "space" for phones, or ""."""
+        longest = LONGEST_WORD / (2 if self.script in ("kana", "han", "hangul") else 1)
+        if self.single >= MOST_SINGLE and self.length <= longest:
+            return "char"
+        is_spaced = self.single <= 1 - MOST_SINGLE and self.symbols <= MOST_SYMBOLS
+        return "space" if is_spaced and self.symbol_letters <= MOST_LETTERS else ""
 
     @property
     def is_dense(self) -> bool:
         """Whether one or two characters are a word."""
         return self.script in ("kana", "han", "hangul") or not self.has_blanks
 
-    @property
-    def tokens(self) -> float:
-        """Number of sub-words or words, estimated by its characters."""
+    def tokens(self, tokenizer: str) -> float:
+        """Number of tokens, for words and sub-words estimated by its characters."""
+        if tokenizer == "char":
+            return self.size
+        if tokenizer == "space":
+            return self.size * self.words / max(self.length, 1)
         return self.size / (_SYLLABLES if self.is_dense else _LETTERS)
 
 
@@ -50,6 +70,16 @@ class Facts:
     characters: int  # number of different characters of both sides together
     source: Side
     target: Side
+
+    @property
+    def is_short(self) -> bool:
+        """Whether both sides are short strings, and one of them single words."""
+        return {"char"} <= {self.source.short_kind, self.target.short_kind} <= {"char", "space"}
+
+    def tokens(self, options: Options) -> tuple[float, float]:
+        """The number of tokens of both sides with a tokenizer, that of the options."""
+        kinds = tokenizers_of(options)
+        return self.source.tokens(kinds["source"]), self.target.tokens(kinds["target"])
 
 
 class Choice(NamedTuple):
@@ -68,7 +98,7 @@ Options = Mapping[str, Any]
 Rule = Callable[[Facts, Options], Choice]
 
 # Used instead of the text when flags are checked before a text is read.
-_TYPICAL_SIDE = Side("latin", True, False, 2_000_000, 90, 150, 30)
+_TYPICAL_SIDE = Side("latin", True, False, 2_000_000, 90, 150, 30, 0.0, 15_000, 7.0)
 TYPICAL = Facts(30_000, 30_000, 100, _TYPICAL_SIDE, _TYPICAL_SIDE)
 
 SMALL = 256  # units
@@ -78,14 +108,15 @@ UNITS = ((5_000, 128, 2e-3), (500_000, 256, 2e-3), (5_000_000, 512, 1e-3), (math
 
 # The options that are chosen unless the user sets them.
 CHOSEN = (
-    *("tokenizer", "joint", "source_vocabulary_size", "target_vocabulary_size", "reverse_source"),
+    *("tokenizer", "target_tokenizer", "joint"),
+    *("source_vocabulary_size", "target_vocabulary_size", "reverse_source"),
     *("units", "embedding_dim", "attention_units", "maxout_units", "layers", "step_order"),
     *("factored_output", "product_dtype", "tie_embeddings", "initialization"),
     *("copying", "synthetic_pairs"),
     *("embedding_dropout", "annotation_dropout", "readout_dropout", "label_smoothing"),
     *("optimizer", "learning_rate", "schedule", "warmup_steps", "constant_share"),
     *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
-    *("patience", "epochs", "minutes", "evaluate_every"),
+    *("monitor", "patience", "epochs", "minutes", "evaluate_every"),
 )
 
 
@@ -166,8 +197,9 @@ def seconds_per_epoch(facts: Facts, options: Options) -> float:
     units: int = max(1, min(options["units"], 10**6))  # not checked yet
     rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]
     squares = 24 if options.get("step_order") == "conditional" else 21
-    multiplications = facts.source.tokens * 14 * units**2
-    multiplications += facts.target.tokens * (squares * units**2 + OUTPUT * units * rows)
+    source, target = facts.tokens(options)
+    multiplications = source * 14 * units**2
+    multiplications += target * (squares * units**2 + OUTPUT * units * rows)
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
     if samples := options.get("risk_samples"):
         one_core *= RISK * samples
@@ -180,14 +212,14 @@ def seconds_per_epoch(facts: Facts, options: Options) -> float:
 
 def cores_of(facts: Facts, options: Options) -> int:
     """The number of cores that a training uses, or can use without a batch size."""
-    batch: int = options.get("batch_size") or batch_of(facts, BATCH_TOKENS)
+    batch: int = options.get("batch_size") or batch_of(facts, options, BATCH_TOKENS)
     cores: int = options.get("cores", 1)
     return min(cores, parts_of(batch))
 
 
-def batch_of(facts: Facts, tokens: float) -> int:
+def batch_of(facts: Facts, options: Options, tokens: float) -> int:
     """The number of pairs, from 16 to 80, that have so many target tokens."""
-    share = tokens / max(facts.target.tokens, 1)
+    share = tokens / max(facts.tokens(options)[1], 1)
     return int(between(16, 8 * round(share * facts.pairs / 8), 80))
 
 
@@ -229,13 +261,21 @@ def updates_per_epoch(facts: Facts, options: Options) -> float:
     """The number of updates in an epoch; the options have a "batch_size"."""
     pairs: float = options["batch_size"]
     if budget := options.get("token_budget"):
-        longest = max(facts.source.tokens, facts.target.tokens)
+        longest = max(facts.tokens(options))
         pairs = max(budget * facts.pairs / max(longest, 1), 1)
     accumulate: int = options.get("accumulate", 1)
     return math.ceil(facts.pairs / pairs) / accumulate
 
 
 # The rules.
+
+
+def tokenizers_of(options: Options) -> dict[str, str]:
+    """The tokenizer of each side; the options may not have one yet."""
+    source: str = options.get("tokenizer", "bpe")
+    target: str = options.get("target_tokenizer", "same")
+    return {"source": source, "target": source if target == "same" else target}
+
 
 NAMES = {  # of scripts that have another one in English
     "han": "Chinese characters",
@@ -248,6 +288,9 @@ NAMES = {  # of scripts that have another one in English
 def _tokens(facts: Facts, options: Options) -> Choice:
     """Sub-words; joint if both sides have the same letters."""
     names = ("source_language", "target_language")
+    others = ("tokenizer", "target_tokenizer", "joint", "share_embeddings", "sample_subwords")
+    if facts.is_short and not {*others, *names} & {*options}:
+        return _short_strings(facts)
     by_language = [name for name in names if name in options]
     if options.get("tokenizer", "word" if by_language else "bpe") == "word":
         rules = f", for which {named(by_language[0])} has rules" if by_language else ""
@@ -269,10 +312,24 @@ def _tokens(facts: Facts, options: Options) -> Choice:
     return Choice({"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}")
 
 
+def _short_strings(facts: Facts) -> Choice:
+    """Characters of words; of phones those between spaces."""
+    source, target = facts.source.short_kind, facts.target.short_kind
+    values: dict[str, Any] = {"tokenizer": source}
+    if target != source:
+        values["target_tokenizer"] = target
+    what = {"char": "characters, since its lines are single words"}
+    what["space"] = "what stands between spaces, since that is short and of few kinds"
+    if source == target:
+        return Choice(values, what[source].replace("its lines", "the lines of both sides"))
+    return Choice(values, f"source: {what[source]}; target: {what[target]}")
+
+
 def _vocabulary(facts: Facts, options: Options) -> Choice:
     """More ids for more pairs, up to a limit set by the number of letters."""
     sides = {"source": facts.source, "target": facts.target}
-    if options["tokenizer"] == "word":
+    kinds = tokenizers_of(options)
+    if kinds["source"] == "word":
         size = between(500, 10_000 * math.sqrt(facts.different / MEASURED), 50_000)
         sizes = dict.fromkeys(sides, rounded(size))
     elif options.get("joint"):
@@ -280,7 +337,10 @@ def _vocabulary(facts: Facts, options: Options) -> Choice:
         sizes = {"source": subwords(facts.different, True, size, facts.characters)}
     else:
         sizes = {
-            name: subwords(facts.different, False, side.size, side.characters)
+            name: {
+                "char": SPECIAL + side.characters,
+                "space": 3 + 2 * side.symbols,  # those of a sample, if the text is large
+            }.get(kinds[name], subwords(facts.different, False, side.size, side.characters))
             for name, side in sides.items()
         }
     values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}
@@ -401,9 +461,9 @@ FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
 def _updates(facts: Facts, options: Options) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
     # Batches of `BATCH_TOKENS` target tokens; half as many if few updates fit.
-    updates = epochs_in_time(facts, options) * facts.target.tokens / BATCH_TOKENS
+    updates = epochs_in_time(facts, options) * facts.tokens(options)[1] / BATCH_TOKENS
     is_many = updates / options.get("accumulate", 1) >= FEW_UPDATES
-    fit = batch_of(facts, BATCH_TOKENS if is_many else BATCH_TOKENS / 2)
+    fit = batch_of(facts, options, BATCH_TOKENS if is_many else BATCH_TOKENS / 2)
     batch = options.get("batch_size", int(between(8, facts.pairs / 50, fit)))
     options = {**options, "batch_size": batch}
     updates = seen(facts, options) * updates_per_epoch(facts, options)
@@ -434,15 +494,17 @@ LONGEST = 200  # tokens; longer pairs take much memory and time
 def _length(facts: Facts, options: Options) -> Choice:
     """Room for nearly all pairs, by an estimate of their tokens."""
 
-    def estimated(side: Side) -> float:
-        if options["tokenizer"] == "word" and side.has_blanks:
+    def estimated(side: Side, kind: str) -> float:
+        if kind == "word" and side.has_blanks:
             return 1.5 * side.words  # with punctuation
+        if kind in ("char", "space"):
+            return side.length if kind == "char" else side.words
         # A sub-word of an alphabet has 2 letters or more, on average, unless it was
         # learned from a tiny text.
-        is_short = options["tokenizer"] == "char" or side.is_dense or facts.pairs < TINY
-        return side.length / (1 if is_short else 2)
+        return side.length / (1 if side.is_dense or facts.pairs < TINY else 2)
 
-    tokens = max(estimated(facts.source), estimated(facts.target))
+    kinds = tokenizers_of(options)
+    tokens = max(estimated(facts.source, kinds["source"]), estimated(facts.target, kinds["target"]))
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
     which = ", nearly all of them"
     if tokens > LONGEST:
@@ -456,8 +518,13 @@ MOST_DEV_PAIRS = 1000
 
 def _dev_text(facts: Facts, options: Options) -> Choice:
     """Holds out 5 %, at most 1,000 pairs, if there is no dev text."""
+    values: dict[str, Any] = {"patience": Recipe.patience}
+    how = "the best model"
+    if facts.is_short:
+        values["monitor"], how = "exact", "the model with the most exact matches"
     if "dev_source" in options:
-        return Choice({"patience": Recipe.patience}, "dev text: yours")
+        by = f", to choose {how}" if facts.is_short else ""
+        return Choice(values, f"dev text: yours{by}")
     pairs = 0 if facts.different < 400 else min(MOST_DEV_PAIRS, facts.different // DEV_SHARE)
     if not (wanted := options.get("dev_pairs", pairs)):
         return Choice(
@@ -466,8 +533,7 @@ def _dev_text(facts: Facts, options: Options) -> Choice:
             "so the last model is kept as the best",
         )
     return Choice(
-        {"dev_pairs": pairs, "patience": Recipe.patience},
-        f"about {amount(wanted, 'pair')} held out to choose the best model",
+        {"dev_pairs": pairs, **values}, f"about {amount(wanted, 'pair')} held out to choose {how}"
     )
 
 

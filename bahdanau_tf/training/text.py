@@ -73,6 +73,8 @@ def _composed(text: bytes) -> str:
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:
     starts = [line[:LONGEST] for line in lines]
+    words = [line.split() for line in lines]
+    different = {*itertools.chain.from_iterable(words)}
     return Side(
         script=script(starts),
         has_blanks=has_blanks(starts),
@@ -80,8 +82,16 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
         size=size,
         characters=len(characters),
         length=_most([len(line) for line in lines]),
-        words=_most([len(line.split()) for line in lines]),
+        words=_most([*map(len, words)]),
+        single=sum(len(row) < 2 for row in words) / len(lines),
+        symbols=len(different),
+        symbol_letters=sum(map(_letters, different)) / max(len(different), 1),
     )
+
+
+def _letters(word: str) -> int:
+    """The number of letters; signs of length and stress, such as ː, are none."""
+    return sum(unicodedata.category(x) in ("Ll", "Lo", "Lt", "Lu") for x in word)
 
 
 def _most(lengths: list[int]) -> int:

@@ -1,5 +1,6 @@
 """What is measured of a text, and the rules by which `train` chooses what fits it."""
 
+import itertools
 import math
 import re
 import unicodedata
@@ -50,6 +51,9 @@ SIDES = st.builds(
     characters=st.integers(1, 20_000),
     length=st.integers(1, 10**6),
     words=st.integers(1, 10**5),
+    single=st.floats(0, 1),
+    symbols=st.integers(1, 10**5),
+    symbol_letters=st.floats(0, 50),
 )
 FACTS = st.builds(
     Facts,
@@ -424,6 +428,38 @@ def test_joint_sub_words_and_attention_copy_by_default(options):
     chosen = of(TYPICAL, {"synthetic_pairs": 0.2})
     assert (chosen["copying"], of(TYPICAL, {})["synthetic_pairs"]) == ("hint", 0.075)
     assert not {"copying", "synthetic_pairs"} & set(of(TYPICAL, options)) - set(options)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted"),
+    [
+        ("{0}{1}{2}", "k{0} t͡{1} {2}ː", {"tokenizer": "char", "target_tokenizer": "space"}),
+        ("{0} {1} {2}", "{2}{1}{0}", {"tokenizer": "space", "target_tokenizer": "char"}),
+        ("가{0}{1}{2}", "{0}각{1}{2}", {"tokenizer": "char"}),
+        ("{0}{1}{2}", "a{0}a the b{1}{2}b dog", {"tokenizer": "bpe"}),
+        ("{0} {1}", "{1} {2}", {"tokenizer": "bpe"}),
+        ("猫が{0}{1}寝る。" * 4, "the {0}{1} cat", {"tokenizer": "bpe"}),
+    ],
+)
+def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wanted):
+    letters = [*itertools.product("abcdefgh", repeat=3)]
+    paths = [
+        write_lines(tmp_path / name, [side.format(*row) for row in letters])
+        for name, side in (("source", source), ("target", target))
+    ]
+    facts = measure(ParallelCorpus(*paths))[0]
+    values = of(facts, {})
+    assert {n: v for n, v in values.items() if n.endswith("tokenizer")} == wanted
+    is_short = wanted["tokenizer"] != "bpe"
+    assert (values.get("monitor") == "exact") is is_short
+    assert ("copying" in values) is bool(values.get("joint"))
+    assert of(facts, {"tokenizer": "bpe"}).get("target_tokenizer") is None
+    if is_short:
+        most = max(
+            len(side) for row in letters for side in (source.format(*row), target.format(*row))
+        )
+        assert values["max_length"] >= most / 2
+        assert values["target_vocabulary_size"] < 300
 
 
 def test_many_characters_get_as_many_sub_words():
