@@ -165,7 +165,9 @@ CASES: dict[str, Case] = {
         call=call_decoder,
     ),
     "BackwardBridge": bridge(lambda: layers.BackwardBridge(N, M)),
-    "BahdanauAttention": attention(lambda: layers.BahdanauAttention(5, use_bias=True)),
+    "BahdanauAttention": attention(
+        lambda: layers.BahdanauAttention(5, use_bias=True, normalize=True)
+    ),
     "BidirectionalEncoder": masked(
         lambda: layers.BidirectionalEncoder(layers.GRUCell(N), layers=2, residual=True)
     ),

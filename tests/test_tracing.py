@@ -606,7 +606,7 @@ def test_attention_of_another_form_is_refused(translator, attention, message):
 def test_attention_is_refused_where_it_has_no_meaning(translator):
     row = {0: [1.0, 0, 0, 0, 0, 0]}
     for text, split in (([TEXT], False), (TEXT, True)):
-        with pytest.raises(ValueError, match="attention is set for a list or with"):
+        with pytest.raises(ValueError, match="attention is set for a list, with"):
             translator.translate(text, attention=row, split_sentences=split)
     for name, kind in (("location", "LocationAttention"), ("no-context", "RNNEncDec")):
         other = translator_of(VARIANTS[name]())

@@ -59,9 +59,12 @@ class AttentionCell(weights.ConfiguredLayer):
     cell = AttentionCell(keras.layers.GRUCell(256), BahdanauAttention(256))
     encoded = encoder(source)
     outputs = keras.layers.RNN(cell, return_sequences=True)(
-        target, initial_state=cell.initial_state(encoded)
+        target, initial_state=cell.initial_state(encoded), mask=mask
     )
     ```
+
+    Keras hands no mask on to a layer that is given first states, so pass that of the target, bool
+    [B, T_y], if it has padding.
 
     Reference:
         Luong et al. 2015, arXiv 1508.04025, section 3.3 (the attention layer, input feeding).
@@ -162,7 +165,8 @@ class AttentionCell(weights.ConfiguredLayer):
         """α of the latest steps, oldest first: float [B, steps, T_x]; from the last states.
 
         Zeros come first if there were fewer steps. A step that the mask of the inputs leaves out
-        is none.
+        is none. In a functional model, where Keras takes all states for matrices, use the last
+        state itself, [B, T_x, steps].
         """
         return ops.transpose(states[-1], (0, 2, 1))
 

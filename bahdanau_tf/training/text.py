@@ -90,8 +90,8 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
 
 
 def _letters(word: str) -> int:
-    """The number of letters; signs of length and stress, such as ː, are none."""
-    return sum(unicodedata.category(x) in ("Ll", "Lo", "Lt", "Lu") for x in word)
+    """The number of letters, without signs of length and stress such as ː; a number is all."""
+    return sum(unicodedata.category(x) in ("Ll", "Lo", "Lt", "Lu") for x in word) or len(word)
 
 
 def _most(lengths: list[int]) -> int:
