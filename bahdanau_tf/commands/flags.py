@@ -27,7 +27,7 @@ from bahdanau_tf.system.files import (
     check_folder,
     check_not_in_onnx,
     check_outside_models,
-    found_directory,
+    newest_export,
 )
 from bahdanau_tf.system.lines import incomplete
 from bahdanau_tf.system.ranges import OptionError, Range, did_you_mean
@@ -326,8 +326,7 @@ SCORES = Group(Scores)
 def is_in_onnx(flags: absl_flags.FlagValues) -> bool:
     """Whether --model_dir was exported for ONNX Runtime."""
     return (
-        len(flags.model_dir or []) == 1
-        and (found_directory(flags.model_dir[0]) / RUNTIME).is_file()
+        len(flags.model_dir or []) == 1 and (newest_export(flags.model_dir[0]) / RUNTIME).is_file()
     )
 
 

@@ -58,7 +58,13 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.system.files import checksum, found_directory, read_object, write_atomically
+from bahdanau_tf.system.files import (
+    checksum,
+    found_directory,
+    newest_export,
+    read_object,
+    write_atomically,
+)
 from bahdanau_tf.system.lines import count_lines, read_lines, read_pairs, written
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter, amount
@@ -214,7 +220,7 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
 def _model_checksum(folder: str) -> str:
     """The SHA-256 of the files of the model that is loaded from a folder."""
     best = found_directory(Path(folder, "best"))
-    model = best if best.is_dir() else found_directory(folder)
+    model = best if best.is_dir() else newest_export(folder)
     files = sorted(path for path in model.rglob("*") if path.is_file())
     parts = [f"{path.relative_to(model)} {checksum(path.read_bytes())}\n" for path in files]
     return checksum("".join(parts).encode())

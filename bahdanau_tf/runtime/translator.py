@@ -29,7 +29,7 @@ from bahdanau_tf.system.files import (
     LONGEST_SOURCE,
     RUNTIME,
     check_own_files,
-    found_directory,
+    newest_export,
     read_arrays,
     read_versioned,
     reason,
@@ -87,7 +87,7 @@ class Translator(StringTranslator):
     target_text: Subwords
 
     def __init__(self, folder: str | os.PathLike[str], threads: int | None = None) -> None:
-        folder = found_directory(folder)
+        folder = newest_export(folder)
         if not (folder / RUNTIME).is_file():
             if not folder.is_dir() and str(folder) not in pretrained_names():
                 raise Refusal("Translator.load", f"there is no folder {folder}")

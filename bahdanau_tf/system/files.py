@@ -243,15 +243,22 @@ def _old(path: Path) -> Path:
 
 
 def found_directory(path: AnyPath) -> Path:
-    """`path`, or its old folder if a writer was killed while replacing it.
-
-    Of the base of exports for ONNX Runtime, which are numbered, it is the newest.
-    """
+    """`path`, or its old folder if a writer was killed while replacing it."""
     path = Path(path)
     old = _old(path)
-    path = old if old.is_dir() and not path.exists() else path
-    exports = (x.parent for x in path.glob(f"*/{RUNTIME}") if x.parent.name.isdecimal())
-    return max(exports, default=path, key=lambda x: int(x.name))
+    return old if old.is_dir() and not path.exists() else path
+
+
+def newest_export(path: AnyPath) -> Path:
+    """The newest of the numbered exports for ONNX Runtime in a folder; otherwise the folder itself.
+
+    A folder that also holds a model, or is an export, is itself.
+    """
+    folder = found_directory(path)
+    if any((folder / name).exists() for name in (RUNTIME, "translator.json", "best")):
+        return folder
+    exports = (x.parent for x in folder.glob(f"*/{RUNTIME}") if x.parent.name.isdecimal())
+    return max(exports, default=folder, key=lambda x: int(x.name))
 
 
 def remove_leftovers(folder: AnyPath) -> None:
@@ -315,7 +322,7 @@ def check_folder(flag: str, path: str) -> None:
 
 def check_not_in_onnx(name: str, folder: AnyPath) -> None:
     """Raises a ValueError, which begins with `name`, if a folder is an export for ONNX Runtime."""
-    if (found_directory(folder) / RUNTIME).is_file():
+    if (newest_export(folder) / RUNTIME).is_file():
         raise ValueError(
             f"{name}: {folder} was exported for ONNX Runtime: only translate, evaluate and "
             "bahdanau_tf.runtime.Translator.load take it, by itself; wanted the model it came from"

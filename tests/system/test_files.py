@@ -11,6 +11,7 @@ from processes import output_of
 from bahdanau_tf.system.files import (
     RUNTIME,
     found_directory,
+    newest_export,
     remove_leftovers,
     replaced_directory,
     write_atomically,
@@ -171,5 +172,7 @@ def test_the_newest_export_in_a_folder_is_found(tmp_path):
         (tmp_path / name).mkdir()
         if name != "11":
             (tmp_path / name / RUNTIME).touch()
-    assert found_directory(tmp_path) == tmp_path / "10"
-    assert found_directory(tmp_path / "9") == tmp_path / "9"
+    assert newest_export(tmp_path) == tmp_path / "10"
+    assert newest_export(tmp_path / "9") == tmp_path / "9"
+    (tmp_path / "best").mkdir()  # a training's folder, whose model counts
+    assert newest_export(tmp_path) == tmp_path
