@@ -24,7 +24,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
 from bahdanau_tf.commands.train import asked
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.options.choices import TYPICAL
+from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.training import update
 
 # README.md in another language, whose blocks are those of README.md.

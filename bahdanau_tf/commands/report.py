@@ -31,8 +31,8 @@ from bahdanau_tf.commands.flags import SCORES, Group, Modules, from_flags, parse
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.choices import TYPICAL
 from bahdanau_tf.options.decoding import SAMPLING
+from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines

@@ -14,14 +14,8 @@ from typing import Any
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_monitor
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
-from bahdanau_tf.options.choices import (
-    TYPICAL,
-    TYPICAL_MODEL,
-    Choice,
-    Facts,
-    choose,
-    choose_further,
-)
+from bahdanau_tf.options.choices import TYPICAL_MODEL, Choice, choose, choose_further
+from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.ranges import Refusal, named

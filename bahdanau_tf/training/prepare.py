@@ -14,7 +14,8 @@ from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, writ
 from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import training as options
-from bahdanau_tf.options.choices import TYPICAL, TYPICAL_MODEL, Facts
+from bahdanau_tf.options.choices import TYPICAL_MODEL
+from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.ranges import OptionError, Refusal, named

@@ -17,7 +17,8 @@ import numpy as np
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
 from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
-from bahdanau_tf.options.choices import UNITS, Facts, Side
+from bahdanau_tf.options.choices import UNITS
+from bahdanau_tf.options.facts import Facts, Side
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount

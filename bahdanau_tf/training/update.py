@@ -18,7 +18,7 @@ from bahdanau_tf.models.scoring import of_labels
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.choices import parts_of
+from bahdanau_tf.options.facts import parts_of
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.tensors import products_in

@@ -20,20 +20,8 @@ from bahdanau_tf.commands.train import asked
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized, script
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.options.choices import (
-    BESIDES,
-    CHOSEN,
-    CORE,
-    OUTPUT,
-    TYPICAL,
-    Choice,
-    Facts,
-    Side,
-    choose,
-    choose_further,
-    seconds_per_epoch,
-    subwords,
-)
+from bahdanau_tf.options.choices import CHOSEN, Choice, choose, choose_further, subwords
+from bahdanau_tf.options.facts import BESIDES, CORE, OUTPUT, TYPICAL, Facts, Side, seconds_per_epoch
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.training.text import measure
 

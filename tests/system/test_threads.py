@@ -21,7 +21,7 @@ from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.options.choices import MOST_PARTS
+from bahdanau_tf.options.facts import MOST_PARTS
 from bahdanau_tf.system import cores
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import operations_at_once, threads

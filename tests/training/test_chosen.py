@@ -18,7 +18,7 @@ from bahdanau_tf.commands.train import asked, check
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.choices import TYPICAL
+from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.training import Training, TrainingResult
 from bahdanau_tf.training.text import doubts, few_pairs, measure
