@@ -22,6 +22,7 @@ from bahdanau_tf.text.tokenizer import Tokenizer
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+CURRENCIES = ("$", "€", "£")
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
 FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
@@ -85,10 +86,12 @@ class SyntheticPairs:
     ) -> tuple[bytes, bytes]:
         """The pair with other numbers and names, and sometimes a symbol at the end."""
         x, y = source.decode(), target.decode()
-        draw = {"numbers": self._number, "names": self._name}
+        draw = {
+            "numbers": lambda old: self._number(random, old),
+            "names": lambda _: self._name(random),
+        }
         new = {
-            kind: {old: draw[kind](random) for old in kept(kind, x, y, self._names)}
-            for kind in draw
+            kind: {old: draw[kind](old) for old in kept(kind, x, y, self._names)} for kind in draw
         }
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
@@ -97,16 +100,18 @@ class SyntheticPairs:
             x, y = (f"{text} {symbol}" for text in (x, y))
         return x.encode(), y.encode()
 
-    def _number(self, random: np.random.RandomState) -> str:
-        """A number, decimal, price, time, date or version."""
+    def _number(self, random: np.random.RandomState, old: str) -> str:
+        """A number like the old one, or another number, decimal, price, time, date or version."""
         whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 6)
         day, month, year = random.randint([1, 1, 1900], [29, 13, 2100])
         return _one_of(
             random,
+            *[lambda: _alike(random, old)] * 10,
             *[lambda: whole + _drawn(random, DIGITS)] * 5,
             lambda: f"{whole[:3]}.{random.randint(100):02d}",
             lambda: f"{whole[:2]}.{random.randint(10)}",
-            lambda: f"{random.choice(['$', '€', '£'])}{whole[:4]}",
+            lambda: f"{random.choice(CURRENCIES)}{whole[:4]}",
+            lambda: f"{random.choice(CURRENCIES)}{whole[:3]}.{random.randint(100):02d}",
             lambda: f"{whole[:2]}%",
             lambda: f"{random.randint(1, 24)}:{random.randint(60):02d}",
             lambda: f"{day}/{month}/{year}",
@@ -162,6 +167,12 @@ def _syllables(text: Tokenizer) -> set[str]:
 
 def _other(others: Mapping[str, str], old: re.Match[str]) -> str:
     return others.get(old[0], old[0])
+
+
+def _alike(random: np.random.RandomState, number: str) -> str:
+    """Other digits for those of a number, so that a year remains one, and a day; 0 stays first."""
+    first = number[0] if number[0] == "0" else _drawn(random, DIGITS[1:])
+    return first + re.sub("[0-9]", lambda _: _drawn(random, DIGITS), number[1:])
 
 
 def _drawn(random: np.random.RandomState, letters: str, least: int = 1, most: int = 1) -> str:

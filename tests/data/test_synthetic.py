@@ -89,6 +89,14 @@ def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
     assert 5 < len({*symbols}) == len(symbols) < 40
 
 
+def test_many_new_numbers_are_like_the_old_ones(text):
+    new = [re.search(r"[\d.:/-]*\d", x) for row, x, _ in pairs_of(text, 0) if row == 0]
+    numbers = [x[0] for x in new if x and x[0] != "12"]
+    alike = [x for x in numbers if re.fullmatch(r"[1-9]\d", x)]
+    assert len({*alike}) > 3
+    assert 0.3 < len(alike) / len(numbers) < 0.7
+
+
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
     plain = [(row % 8, SOURCE[row % 8], TARGET[row % 8]) for row in range(160)]
     assert pairs_of(text, 0, share=1e-9) == plain
