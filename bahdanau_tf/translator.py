@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import keras
 
@@ -24,7 +24,7 @@ from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph, joined_texts, part
 from bahdanau_tf.translation.protocol import StringTranslator
-from bahdanau_tf.translation.result import Scored, Translation, Translations
+from bahdanau_tf.translation.result import Scored, Translations
 from bahdanau_tf.translation.running import align, score, translate
 
 
@@ -155,115 +155,8 @@ class Translator(StringTranslator):
         joined.habits = Habits.joined([member.habits for member in translators])
         return joined
 
-    @overload
-    def translate(
-        self,
-        sentences: str | bytes,
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: str | None = None,
-        constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
-        markup: bool = False,
-        terms: Mapping[str, str] | None = None,
-        attention: ForcedRows | None = None,
-        **options: Any,
-    ) -> Translation: ...
-
-    @overload
-    def translate(
-        self,
-        sentences: Sequence[str | bytes],
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: Sequence[str] | None = None,
-        constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
-        markup: bool = False,
-        terms: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> Translations: ...
-
-    def translate(
-        self,
-        sentences: str | bytes | Sequence[str | bytes],
-        decoding: Decoding | None = None,
-        batch_size: int = BATCH_SIZE,
-        *,
-        prefixes: str | Sequence[str] | None = None,
-        constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
-        markup: bool = False,
-        terms: Mapping[str, str] | None = None,
-        attention: ForcedRows | None = None,
-        **options: Any,
-    ) -> Translation | Translations:
-        """Translates sentences, or texts of several sentences.
-
-        Args:
-            sentences: The sentences, of any length and in any order; or one.
-            decoding: How to search; the translator's own if None.
-            batch_size: Number of sentences of similar length that are translated at once.
-            prefixes: For each sentence, the text that its translation begins with, "" for none. It
-                is tokenized by itself: with a `WordTokenizer` its last word must be complete, with
-                a `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. The
-                translation of a sentence without words is still "".
-            constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
-                sentences, applied after the prefix; ids are those of `target_text`, and
-                `history.rows` counts within a batch. Each tuple of constraints has its own graph,
-                so pass the same objects again.
-            split_sentences: Whether each string is translated sentence by sentence, as models that
-                learned from single sentences need. The first sentence gets the prefix.
-            markup: Whether inline tags and placeholders are taken out before the search and put
-                back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
-                them, and offsets count them. Those of a prefix are left out.
-            terms: Source terms, each with the term that the translation has where the source has
-                it, such as {"newspaper": "quotidien"}; see `bahdanau_tf.translation.terms`. A term
-                that a translation lacks is one of its `doubts`.
-            attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
-                `Translation.weights`, edited or not, or a dict from the number of a step, counted
-                from 0, to a row. A row applies to every hypothesis in the beam, so with a
-                `beam_size` above 1 even unedited rows may let another one win. Steps without a row,
-                or with None, use the model's weights.
-            **options: Fields of `Decoding`, which override those of `decoding`; other fields are
-                adjusted where they do not fit them.
-
-        Returns:
-            A list with a `Translation` for each sentence, in order, which a notebook draws as a
-            table; the rest of the n best are its `alternatives`. For one string, the `Translation`
-            itself.
-
-        Raises:
-            ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
-                differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
-                prefixes, terms or attention are given and the target tokenizer is reversed; markup
-                or terms are set and the model has no attention; terms are set with sampling or
-                attention; or attention does not fit the sentence, or the model.
-
-        Example:
-
-        ```python
-        translator.translate("A man sleeps.", beam_size=10, n_best=3)
-        ```
-        """
-        is_one = isinstance(sentences, str | bytes)
-        if attention is not None and (split_sentences or terms or not is_one):
-            raise ValueError(
-                "Translator.translate: attention is set for a list, with split_sentences or with "
-                "terms, wanted one string, which is a sentence, without terms"
-            )
-        work = self._work(batch_size, constraints, attention)
-        return self._translated(
-            work, sentences, decoding, prefixes, split_sentences, markup, terms, options
-        )
-
     def _work(
-        self,
-        batch_size: int,
-        constraints: Sequence[Constraint] = (),
-        attention: ForcedRows | None = None,
+        self, batch_size: int, constraints: Sequence[Constraint], attention: ForcedRows | None
     ) -> Work:
         def work(
             decoding: Decoding, sentences: Sentences, prefixes: Sentences | None

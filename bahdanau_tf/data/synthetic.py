@@ -86,12 +86,9 @@ class SyntheticPairs:
     ) -> tuple[bytes, bytes]:
         """The pair with other numbers and names, and sometimes a symbol at the end."""
         x, y = source.decode(), target.decode()
-        draw = {
-            "numbers": lambda old: self._number(random, old),
-            "names": lambda _: self._name(random),
-        }
         new = {
-            kind: {old: draw[kind](old) for old in kept(kind, x, y, self._names)} for kind in draw
+            "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
+            "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
         }
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))

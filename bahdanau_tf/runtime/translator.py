@@ -170,7 +170,14 @@ class Translator(StringTranslator):
         """The translator of a folder; see the class."""
         return cls(folder, threads)
 
-    def _work(self, batch_size: int) -> Work:
+    def _work(self, batch_size: int, constraints: Sequence[Any], attention: Any) -> Work:
+        if constraints or attention is not None:
+            raise Refusal(
+                "Translator.translate",
+                "constraints or attention are set, wanted none in ONNX Runtime: "
+                "bahdanau_tf.Translator has them",
+            )
+
         def work(
             decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
         ) -> list[Translation]:

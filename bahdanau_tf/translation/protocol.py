@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
@@ -16,6 +16,10 @@ from bahdanau_tf.translation.markup import translate_marked
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 from bahdanau_tf.translation.terms import check_terms, with_terms
+
+if TYPE_CHECKING:  # since both need TensorFlow
+    from bahdanau_tf.models.encoder_decoder import ForcedRows
+    from bahdanau_tf.search import Constraint
 
 
 class Text(Protocol):
@@ -56,7 +60,9 @@ class StringTranslator(ABC):
         """The tokenizers of the source, each a `Text`."""
 
     @abstractmethod
-    def _work(self, batch_size: int) -> Work:
+    def _work(
+        self, batch_size: int, constraints: Sequence[Constraint], attention: ForcedRows | None
+    ) -> Work:
         """A function that translates, so many sentences at once."""
 
     @overload
@@ -67,9 +73,11 @@ class StringTranslator(ABC):
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: str | None = None,
+        constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
+        attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
 
@@ -81,6 +89,7 @@ class StringTranslator(ABC):
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
@@ -94,57 +103,83 @@ class StringTranslator(ABC):
         batch_size: int = BATCH_SIZE,
         *,
         prefixes: str | Sequence[str] | None = None,
+        constraints: Sequence[Constraint] = (),
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
+        attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
-        """Translates sentences.
+        """Translates sentences, or texts of several sentences.
 
         Args:
-            sentences: The sentences, in any order; or one. Bytes that are not UTF-8 are read as
-                U+FFFD. Of a long one only the start is read, see `max_source_length`.
+            sentences: The sentences, of any length and in any order; or one. Bytes that are not
+                UTF-8 are read as U+FFFD. Of a long one ONNX Runtime reads the start, see
+                `max_source_length`.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
-            prefixes: For each sentence, the text that its translation begins with.
-            split_sentences: Whether each string is translated sentence by sentence.
-            markup: Whether tags and placeholders are put back by attention.
-            terms: What terms of the source are in the translation.
+            prefixes: For each sentence, the text that its translation begins with, "" for none. It
+                is tokenized by itself: with a `WordTokenizer` its last word must be complete, with
+                a `SubwordTokenizer` it may be continued. It is cut at `Decoding.max_length`. The
+                translation of a sentence without words is still "".
+            constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
+                sentences, applied after the prefix; ids are those of `target_text`, and
+                `history.rows` counts within a batch. Each tuple of constraints has its own graph,
+                so pass the same objects again. ONNX Runtime has none, nor `attention`.
+            split_sentences: Whether each string is translated sentence by sentence, as models that
+                learned from single sentences need. The first sentence gets the prefix.
+            markup: Whether inline tags and placeholders are taken out before the search and put
+                back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
+                them, and offsets count them. Those of a prefix are left out.
+            terms: Source terms, each with the term that the translation has where the source has
+                it, such as {"newspaper": "quotidien"}; see `bahdanau_tf.translation.terms`. A term
+                that a translation lacks is one of its `doubts`.
+            attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
+                `Translation.weights`, edited or not, or a dict from the number of a step, counted
+                from 0, to a row. A row applies to every hypothesis in the beam, so with a
+                `beam_size` above 1 even unedited rows may let another one win. Steps without a row,
+                or with None, use the model's weights.
             **options: Fields of `Decoding`, which override those of `decoding`; other fields are
                 adjusted where they do not fit them.
 
         Returns:
-            A `Translation` for each sentence, in order; for one string, a single `Translation`.
+            A list with a `Translation` for each sentence, in order, which a notebook draws as a
+            table; the rest of the n best are its `alternatives`. For one string, the `Translation`
+            itself.
 
         Raises:
-            ValueError: `sentences` or `prefixes` is not a sequence of strings, their numbers
-                differ, or an option cannot be used here; or the model computes NaN.
-        """
-        work = self._work(batch_size)
-        return self._translated(
-            work, sentences, decoding, prefixes, split_sentences, markup, terms, options
-        )
+            ValueError: `sentences` or `prefixes` is not a sequence of strings; their numbers
+                differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
+                prefixes, terms or attention are given and the target tokenizer is reversed; markup
+                or terms are set and the model has no attention; terms are set with sampling or
+                attention; attention does not fit the sentence, or the model; or the model computes
+                NaN.
 
-    def _translated(
-        self,
-        work: Work,
-        sentences: str | bytes | Sentences,
-        decoding: Decoding | None,
-        prefixes: str | Sequence[str] | None,
-        split_sentences: bool,
-        markup: bool,
-        terms: Mapping[str, str] | None,
-        options: Mapping[str, Any],
-    ) -> Translation | Translations:
-        """The translations that `work` computes, judged by the habits."""
-        if is_one := isinstance(sentences, str | bytes):
-            sentences = [sentences]
-            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
+        Example:
+
+        ```python
+        translator.translate("A man sleeps.", beam_size=10, n_best=3)
+        ```
+        """
+        is_one = isinstance(sentences, str | bytes)
+        if attention is not None and (split_sentences or terms or not is_one):
+            raise Refusal(
+                "Translator.translate",
+                "attention is set for a list, with split_sentences or with terms, wanted one "
+                "string, which is a sentence, without terms",
+            )
+        for name, value in {"markup": markup, "terms": terms}.items():
+            if value and not self.has_alignment:
+                raise Refusal(
+                    "Translator.translate",
+                    f"{name} is set and {self.model_name} has no attention, wanted a model "
+                    "with attention",
+                )
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
-        search = work
+        search = self._work(batch_size, constraints, attention)
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
-            search = with_terms(work, terms)
+            search = with_terms(search, terms)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             rows, usual = search(decoding, sentences, prefixes), self.source_texts[0].characters
@@ -155,13 +190,8 @@ class StringTranslator(ABC):
                 return translate_lines(run, sentences, prefixes)
             return run(sentences, prefixes)
 
-        for name, value in {"markup": markup, "terms": terms}.items():
-            if value and not self.has_alignment:
-                raise Refusal(
-                    "Translator.translate",
-                    f"{name} is set and {self.model_name} has no attention, wanted a model "
-                    "with attention",
-                )
         translate = partial(translate_marked, run_lines) if markup else run_lines
-        translations = Translations(translate(sentences, prefixes))
-        return translations[0] if is_one else translations
+        if isinstance(sentences, str | bytes):
+            prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
+            return Translations(translate([sentences], prefixes))[0]
+        return Translations(translate(sentences, prefixes))

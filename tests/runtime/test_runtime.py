@@ -215,6 +215,11 @@ def test_the_other_loader_is_named(exported, tmp_path):
     refused(lambda: Runtime.load("nowhere"), "there is no folder nowhere")
 
 
+@pytest.mark.parametrize("options", [{"constraints": [None]}, {"attention": {}}])
+def test_what_only_tensorflow_reads_is_refused(options, exported):
+    refused(lambda: Runtime.load(exported).translate("a dog", **options), "wanted none")
+
+
 THREADS = """
 import os, sys
 os.sched_setaffinity(0, [int(sys.argv[2])])
