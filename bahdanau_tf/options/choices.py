@@ -56,7 +56,8 @@ UNITS = ((5_000, 128, 2e-3), (500_000, 256, 2e-3), (5_000_000, 512, 1e-3), (math
 # The options that are chosen unless the user sets them.
 CHOSEN = (
     *("tokenizer", "target_tokenizer", "joint"),
-    *("source_vocabulary_size", "target_vocabulary_size", "reverse_source"),
+    *("source_vocabulary_size", "target_vocabulary_size"),
+    *("reverse_source", "decompose_source"),
     *("units", "embedding_dim", "attention_units", "maxout_units", "layers", "step_order"),
     *("factored_output", "product_dtype", "tie_embeddings", "initialization"),
     *("copying", "synthetic_pairs"),
@@ -134,16 +135,19 @@ def _tokens(facts: Facts, options: Options) -> Choice:
 
 
 def _short_strings(facts: Facts) -> Choice:
-    """Characters of words; of phones those between spaces."""
+    """Characters of words, letters if they are Hangul; of phones those between spaces."""
     source, target = facts.source.short_kind, facts.target.short_kind
     values: dict[str, Any] = {"tokenizer": source}
     if target != source:
         values["target_tokenizer"] = target
     what = {"char": "characters, since its lines are single words"}
     what["space"] = "what stands between spaces, since that is short and of few kinds"
-    if source == target:
-        return Choice(values, what[source].replace("its lines", "the lines of both sides"))
-    return Choice(values, f"source: {what[source]}; target: {what[target]}")
+    read = what[source]
+    if source == "char" and facts.source.script == "hangul":
+        values["decompose_source"], read = True, read.replace("characters", "letters of Hangul")
+    elif source == target:
+        return Choice(values, read.replace("its lines", "the lines of both sides"))
+    return Choice(values, f"source: {read}; target: {what[target]}")
 
 
 def _vocabulary(facts: Facts, options: Options) -> Choice:
@@ -325,7 +329,9 @@ def _length(facts: Facts, options: Options) -> Choice:
         return side.length / (1 if side.is_dense or facts.pairs < TINY else 2)
 
     kinds = tokenizers_of(options)
-    tokens = max(estimated(facts.source, kinds["source"]), estimated(facts.target, kinds["target"]))
+    most = 3 if facts.reads_letters(options) else 1  # letters of a syllable
+    tokens = most * estimated(facts.source, kinds["source"])
+    tokens = max(tokens, estimated(facts.target, kinds["target"]))
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
     which = ", nearly all of them"
     if tokens > LONGEST:

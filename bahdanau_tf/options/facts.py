@@ -72,7 +72,12 @@ class Facts:
     def tokens(self, options: Options) -> tuple[float, float]:
         """The number of tokens of both sides with a tokenizer, that of the options."""
         kinds = tokenizers_of(options)
-        return self.source.tokens(kinds["source"]), self.target.tokens(kinds["target"])
+        source, target = self.source.tokens(kinds["source"]), self.target.tokens(kinds["target"])
+        return source * (_HANGUL if self.reads_letters(options) else 1), target
+
+    def reads_letters(self, options: Options) -> bool:
+        """Whether a source of Hangul is read as its letters."""
+        return bool(options.get("decompose_source")) and self.source.script == "hangul"
 
 
 # Used instead of the text when flags are checked before a text is read.
@@ -119,6 +124,7 @@ BATCH_TOKENS = 1450  # of the target, in a batch
 MINUTES = 60  # of a training without another limit
 ANY = 1e6  # epochs, more than any training has
 _LETTERS = 3.9  # of an alphabet, spaces included, in a sub-word or short word
+_HANGUL = 2.4  # letters of a syllable
 _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
 

@@ -40,6 +40,7 @@ class FitOptions(TypedDict, total=False):
     target_language: str | None
     lowercase: bool
     reverse_source: bool
+    decompose_source: bool
     true_case: bool | None
     target_tokenizer: Literal["same", "word", "bpe", "unigram", "char", "space"]
     model: Literal["rnnsearch", "rnnencdec", "seq2seq-lstm"]

@@ -42,6 +42,8 @@ class TextOptions(OptionGroup):
         lowercase: Whether to convert text to lower case.
         reverse_source: Whether the source is read from its last word to its first, as by Sutskever
             et al.
+        decompose_source: Whether the source is read in decomposed characters (NFD): Hangul as its
+            letters, é as e and an accent (not for words).
         true_case: Whether a source line in all capitals is read as an ordinary sentence; other
             lines stay as they are. By default yes, except for Turkish and Azeri, where I is the
             capital of ı.
@@ -58,6 +60,9 @@ class TextOptions(OptionGroup):
     target_language: str | None = None
     lowercase: bool = False
     reverse_source: bool = False
+    decompose_source: bool = setting(
+        False, used_if={"tokenizer": [*SUBWORDS, "char", "space"], "joint": [False]}, kw_only=True
+    )
     true_case: bool | None = None
     target_tokenizer: Literal["same", "word", "bpe", "unigram", "char", "space"] = setting(
         "same", kw_only=True

@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -48,13 +48,13 @@ def _rare_forms(count: Counter[str]) -> dict[str, str]:
 
 
 @functools.cache
-def normalization_rules(half_width: bool, lowercase: bool) -> str:
+def normalization_rules(form: Literal["NFC", "NFD"], half_width: bool, lowercase: bool) -> str:
     """Replacements of characters in SentencePiece's format: code points, tab, code points.
 
     It applies the longest that fits. Results are not replaced again. All canonically equal
-    sequences of a character become its NFC form, in whatever order its marks come and however many
-    are separate; unlike in NFC, not if other marks stand between them. Spaces become U+0020,
-    invisible characters are removed. `half_width` and `lowercase` are as in
+    sequences of a character become its NFC or NFD form, in whatever order its marks come and
+    however many are separate; unlike in NFC, not if other marks stand between them. Spaces become
+    U+0020, invisible characters are removed. `half_width` and `lowercase` are as in
     `SubwordTokenizer.train`.
     """
     rules = {}
@@ -63,16 +63,16 @@ def normalization_rules(half_width: bool, lowercase: bool) -> str:
     for character in map(chr, codes):
         if unicodedata.category(character) in ("Cn", "Co", "Cs"):
             continue
-        written = unicodedata.normalize("NFC", character)
+        written = unicodedata.normalize(form, character)
         if half_width and FULL_WIDTH.match(character):
             written = unicodedata.normalize("NFKC", character)
         if lowercase:
             written = written.lower()
         if character.isspace():
             written = " "
-        for form in _equals(character):
-            if form != written:
-                rules[form] = written
+        for sequence in _equals(character):
+            if sequence != written:
+                rules[sequence] = written
     rules |= dict.fromkeys(INVISIBLE, "")
     return _written(rules)
 
@@ -237,9 +237,9 @@ class SubwordTokenizer(tokenizer.Tokenizer):
     becomes a space. With byte fallback, a character that the model does not know is written as its
     bytes, so that nothing is unknown.
 
-    In a `Reading`, a piece that adds a space, or is not the last byte of a character, is an empty
-    word. `detokenize` writes U+FFFD for bytes that are not valid UTF-8 together; it is of the
-    first of their pieces, the others are empty.
+    In a `Reading`, a piece that adds a space, or is not the last byte or letter of a character, is
+    an empty word. `detokenize` writes U+FFFD for bytes that are not valid UTF-8 together; it is of
+    the first of their pieces, the others are empty.
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding, unknown and end symbol; the
@@ -303,38 +303,41 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             model_type: "bpe" or "unigram"; "char" for characters, "space" for what stands between
                 spaces, such as phones.
             normalization: "nfc": composed characters, plain spaces, no invisible characters;
-                quotes, dashes and an ellipsis that the text rarely has become those that it has. Or
-                one of SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
-                "nmt_nfkc_cf".
+                quotes, dashes and an ellipsis that the text rarely has become those that it has.
+                "nfd": the same with decomposed characters, so that Hangul is its letters; those
+                are not composed again by `detokenize`. Or one of SentencePiece's own: "identity",
+                "nfkc", "nfkc_cf" (lower case), "nmt_nfkc", "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character becomes its bytes; if not, and with "space",
                 it becomes [UNK].
             max_sentences: If there are more lines, this many are sampled.
             reverse, true_case: As in the constructor.
-            lowercase: With "nfc", whether capitals become lower case.
-            half_width: With "nfc", whether the full-width forms of ASCII become ASCII; with None,
+            lowercase: With "nfc" or "nfd", whether capitals become lower case.
+            half_width: With these, whether the full-width forms of ASCII become ASCII; with None,
                 they do if the text has none of them.
             files_as_written: More such files, for which `true_case` does not hold: of a joint
                 vocabulary, those of the target.
 
         Raises:
             ValueError: A file is not UTF-8 text, `lowercase` or `half_width` is given without
-                "nfc", or SentencePiece refuses, for example because the text has more characters
-                than `vocabulary_size`.
+                "nfc" or "nfd", or SentencePiece refuses, for example because the text has more
+                characters than `vocabulary_size`.
         """
         owner = "SubwordTokenizer.train"
         texts, as_written = (tokenizer.as_texts(owner, x) for x in (files, files_as_written))
         rule = {"normalization_rule_name": normalization}
-        if normalization == "nfc":
+        if normalization in ("nfc", "nfd"):
             lines = itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
             count = Counter(itertools.chain.from_iterable(map(_COUNTED.findall, lines)))
             if half_width is None:
                 half_width = not any(map(FULL_WIDTH.match, count))
-            rules = normalization_rules(half_width, lowercase) + _written(_rare_forms(count))
-            rule = {"normalization_rule_tsv": rules}
+            form: Literal["NFC", "NFD"] = "NFC" if normalization == "nfc" else "NFD"
+            rules = normalization_rules(form, half_width, lowercase)
+            rule = {"normalization_rule_tsv": rules + _written(_rare_forms(count))}
         elif lowercase or half_width:
             raise Refusal(
                 "SubwordTokenizer.train",
-                f"lowercase and half_width need normalization='nfc', but it is {normalization!r}.",
+                "lowercase and half_width need normalization='nfc' or 'nfd', but it is "
+                f"{normalization!r}.",
             )
         options = {
             "vocab_size": vocabulary_size,

@@ -53,7 +53,7 @@ class Status(RunCallback):
             text += f", not counting {amount(empty, 'pair')} with a blank line"
         note(text)
         if run.dev is not None:
-            note(f"dev BLEU: greedy search, {run.tokenize}")
+            note(f"dev scores: greedy search, BLEU with {run.tokenize}")
         if run.step:
             limit = run.recipe.minutes
             used = f", {run.used['minutes']} of {limit:g} minutes used" if limit else ""

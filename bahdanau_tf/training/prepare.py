@@ -93,10 +93,11 @@ def _fill(
         sides = _learn(training, corpus) if trained is None else _copy(training, corpus, trained)
         undo.pop_all()
     for side, path, text in zip(SIDES, corpus.names, sides, strict=True):
+        wanted = training.text.size_of(side) if trained is None and text.kind in SUBWORDS else 0
         note = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
         if isinstance(text, WordTokenizer):
             note += f", {text.coverage([path])}"
-        elif trained is None and text.vocabulary_size < (wanted := training.text.size_of(side)):
+        elif text.vocabulary_size < wanted:
             note += f", not {wanted:,}: the text has no more sub-words"
         StatusLine().note(note)
     if training.dev_pairs:
@@ -105,7 +106,7 @@ def _fill(
     file = model_dir / options.FILE
     options.write_options(file, training.choices, training.user_options, values)
     StatusLine().note(f"all flags of this training: {file}")
-    for doubt in texts.few_pairs(keys) if trained is None else ():
+    for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
         StatusLine().note(doubt)
     return corpus, dev
 

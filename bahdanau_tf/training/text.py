@@ -119,7 +119,7 @@ def doubts(train: ParallelCorpus, dev: ParallelCorpus | None, keys: np.ndarray) 
         count = int(np.isin(measure(dev)[1]["pair"], keys["pair"]).sum())
         if count > SHARE * len(dev):
             yield (
-                f"{count:,} of {len(dev):,} dev pairs are training pairs, too: dev BLEU shows how "
+                f"{count:,} of {len(dev):,} dev pairs are training pairs, too: dev scores show how "
                 "well these are memorized"
             )
 
@@ -338,6 +338,8 @@ def learn(
         "reverse": text.reverse_source,
         "true_case": text.true_cases(text.source_language),
     }
+    if text.decompose_source:
+        of_source["normalization"] = "nfd"
     if not text.joint:
         target = _learned(text, "target", target_path)
         return _learned(text, "source", source_path, **of_source), target

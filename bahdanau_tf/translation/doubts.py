@@ -145,14 +145,16 @@ class Habits:
 
 
 def strange_characters(text: str, usual: Collection[str]) -> str:
-    """The characters of a text that are not usual, each once; spaces do not count."""
-    strange = dict.fromkeys(
-        character
-        for character in text
-        if character not in usual
-        and not all(x in usual or x.isspace() for x in unicodedata.normalize("NFKC", character))
-    )
-    return "".join(strange)
+    """The characters of a text that are not usual, each once; spaces do not count.
+
+    Nor do those that are made of usual ones, such as the letters of Hangul.
+    """
+
+    def is_usual(character: str) -> bool:
+        forms = (character, *(unicodedata.normalize(x, character) for x in ("NFKC", "NFKD")))
+        return any(all(x in usual or x.isspace() for x in form) for form in forms)
+
+    return "".join(x for x in dict.fromkeys(text) if not is_usual(x))
 
 
 def unread_characters(source: str, text: str, usual: Collection[str]) -> str:

@@ -424,6 +424,7 @@ def test_joint_sub_words_and_attention_copy_by_default(options):
         ("{0}{1}{2}", "k{0} t͡{1} {2}ː", {"tokenizer": "char", "target_tokenizer": "space"}),
         ("{0} {1} {2}", "{2}{1}{0}", {"tokenizer": "space", "target_tokenizer": "char"}),
         ("가{0}{1}{2}", "{0}각{1}{2}", {"tokenizer": "char"}),
+        ("각난닥락{0}{1}{2}각난닥락", "{0}{1}{2}", {"tokenizer": "char", "decompose_source": True}),
         ("{0}{1}{2}", "a{0}a the b{1}{2}b dog", {"tokenizer": "bpe"}),
         ("{0} {1}", "{1} {2}", {"tokenizer": "bpe"}),
         ("猫が{0}{1}寝る。" * 4, "the {0}{1} cat", {"tokenizer": "bpe"}),
@@ -437,7 +438,8 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
     ]
     facts = measure(ParallelCorpus(*paths))[0]
     values = of(facts, {})
-    assert {n: v for n, v in values.items() if n.endswith("tokenizer")} == wanted
+    names = ("tokenizer", "target_tokenizer", "decompose_source")
+    assert {name: values[name] for name in names if name in values} == wanted
     is_short = wanted["tokenizer"] != "bpe"
     assert (values.get("monitor") == "exact") is is_short
     assert ("copying" in values) is bool(values.get("joint"))
@@ -447,6 +449,8 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
             len(side) for row in letters for side in (source.format(*row), target.format(*row))
         )
         assert values["max_length"] >= most / 2
+        if "decompose_source" in wanted:
+            assert values["max_length"] >= len(unicodedata.normalize("NFD", source))
         assert values["target_vocabulary_size"] < 300
 
 

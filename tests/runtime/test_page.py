@@ -39,6 +39,7 @@ TOKENIZERS = {
         "byte_fallback": False,
     },
     "characters": {"vocabulary_size": 330, "model_type": "char"},
+    "characters, NFD": {"vocabulary_size": 330, "model_type": "char", "normalization": "nfd"},
     "between spaces": {"vocabulary_size": 270, "model_type": "space", "byte_fallback": False},
     "BPE, identity": {"vocabulary_size": 70, "normalization": "identity", "byte_fallback": False},
 }

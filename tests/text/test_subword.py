@@ -184,13 +184,14 @@ def test_detokenize_inverts_tokenize_on_a_corpus(shared, tokenizer, name):
 
 
 @pytest.mark.parametrize("name", ["U+0041 to U+1FFFF", "Hangul"])
-def test_combining_marks_are_composed(tokenizer, name):
-    """Whatever Unicode composes is composed, in any order of the marks."""
+@pytest.mark.parametrize("normal", ["NFC", "NFD"])
+def test_combining_marks_are_composed_or_apart(tokenizer, corpus, name, normal):
+    """Whatever Unicode composes is composed, or decomposed, in any order of the marks."""
     hangul = range(0xAC00, 0xD7A4)
     codes = hangul if name == "Hangul" else range(0x41, 0x20000)
     texts, composed = [], []
     for character in map(chr, codes):
-        form = unicodedata.normalize("NFC", character)
+        form, written = (unicodedata.normalize(x, character) for x in ("NFC", normal))
         apart = unicodedata.normalize("NFD", character)
         if apart == character or character.isspace():
             continue
@@ -201,8 +202,10 @@ def test_combining_marks_are_composed(tokenizer, name):
         for text in {character, apart, half, turned}:
             if unicodedata.normalize("NFC", text) == form:
                 texts.append(text)
-                composed.append(form)
+                composed.append(written)
     assert len(texts) > 2000
+    if normal == "NFD":
+        tokenizer = SubwordTokenizer.train(corpus, 330, normalization="nfd")
     judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_proto)
     assert [judge.normalize(t)[1:] for t in texts] == composed
     pieces = tokenizer.tokenize(texts[::50]).to_list()
@@ -261,6 +264,18 @@ def test_lowercase_and_case_folding(corpus):
         lambda: SubwordTokenizer.train(corpus, 330, normalization="identity", lowercase=True),
         "it is 'identity'.",
     )
+
+
+def test_decomposed_hangul_is_its_letters():
+    """The offsets are those of syllables, of which the last letter is the word."""
+    text = SubwordTokenizer.train([["각나"] * 9], 280, "char", normalization="nfd")
+    words, starts, ends = text.tokenize_with_offsets(["각나"])
+    assert text.ids_to_tokens(text.tokenize(["각나"])).to_list() == [
+        [*(letter.encode() for letter in unicodedata.normalize("NFD", "각나")), b"[END]"]
+    ]
+    assert words.to_list() == [[b"", b"", "각".encode(), b"", "나".encode()]]
+    assert starts.to_list() == [[0, 0, 0, 3, 3]]
+    assert ends.to_list() == [[0, 0, 3, 3, 6]]
 
 
 def test_text_that_is_not_normalized_keeps_its_characters(corpus, tmp_path):

@@ -71,6 +71,7 @@ def test_characters_are_compared_in_any_width() -> None:
     assert (
         doubts.strange_characters("a cat\u00a0\uff42 \u201cno\u201d \u263a\u201d", USUAL) == "“”☺"
     )
+    assert doubts.strange_characters("가나", "\u1100\u1161") == "나"  # the letters of 가
 
 
 @pytest.mark.parametrize(

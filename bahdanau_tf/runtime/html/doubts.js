@@ -48,8 +48,10 @@ export class Doubts {
   }
 
   strange(text) {
-    const isUsual = (x) => this.usual.has(x) || /\s/.test(x);
-    return [...new Set(text)].filter((x) => !isUsual(x) && ![...x.normalize("NFKC")].every(isUsual));
+    const isKnown = (x) => this.usual.has(x) || /\s/.test(x);
+    const forms = (x) => [x, x.normalize("NFKC"), x.normalize("NFKD")];
+    const isUsual = (x) => forms(x).some((form) => [...form].every(isKnown));
+    return [...new Set(text)].filter((x) => !isUsual(x));
   }
 
   // Not signs and names that are carried over. Models read composed characters.
