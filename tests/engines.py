@@ -103,7 +103,7 @@ MODELS: dict[str, Callable[[], Translator]] = {
 # The models and keywords of `translate` that an engine lacks.
 LACKS = {
     "ONNX Runtime": {"words", "ensemble"},
-    "page": {"words", "ensemble", "prefixes", "split_sentences"},
+    "page": {"words", "ensemble", "split_sentences"},
     # Its options are those of its translator.
     "SavedModel": {*MODELS, *vars(Decoding()), "split_sentences"} - {"words", "beam_size"},
 }
@@ -162,10 +162,11 @@ const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf
 const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
 const contents = await unpacked(packed);
 const translator = new Translator(contents);
-const { read, texts, options } = JSON.parse(task);
+const { read, texts, options, prefixes } = JSON.parse(task);
 const results = [];
-for (const text of texts) {
+for (const [i, text] of texts.entries()) {
   let pauses = 0;
+  if (prefixes) options.prefix = translator.target.read(prefixes[i]).ids.slice(0, -1);
   const { ids, offsets } = translator.source.read(text);
   const sentences = sentencesOf(text);
   results.push(read ? { ids, offsets, sentences, written: translator.target.write(ids) }
@@ -194,11 +195,12 @@ def in_a_page(own: Translator, folder: Path) -> Callable[..., list[Translation]]
         tokens = [data[a:b].decode(errors="replace") for a, b in offsets]
         return tokens, [(a, b) for a, b in offsets]
 
-    def translate(sentences: list[str], **options: Any) -> Iterable[Translation]:
+    def translate(
+        sentences: list[str], prefixes: Any = None, **options: Any
+    ) -> Iterable[Translation]:
         plain = {"n_best": 1, **vars(SHORT), **options}
-        for sentence, result in zip(
-            sentences, in_node(html, folder, texts=sentences, options=plain), strict=True
-        ):
+        results = in_node(html, folder, texts=sentences, options=plain, prefixes=prefixes)
+        for sentence, result in zip(sentences, results, strict=True):
             read, offsets = pieces(sentence, result["offsets"])
             best, *others = (
                 Translation(

@@ -31,7 +31,7 @@ from bahdanau_tf.translation.saved import rounded
 Array: TypeAlias = Any  # of NumPy
 SCRIPTS = (
     *("sentences.js", "sentencepiece.js", "model.js", "doubts.js"),
-    *("translator.js", "view.js", "page.js"),
+    *("search.js", "translator.js", "view.js", "page.js"),
 )
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "

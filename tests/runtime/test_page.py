@@ -7,16 +7,17 @@ import hashlib
 import json
 import random
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-from engines import LINES, in_node, subwords as translator
+from engines import LINES, MODELS, in_node, subwords as translator
 from refusals import refused
 from toys import english, french, toy_translator
 
-from bahdanau_tf import SubwordTokenizer, Translator
+from bahdanau_tf import SubwordTokenizer, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import page_of, read
 from bahdanau_tf.translation.doubts import Habits
@@ -130,6 +131,40 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         assert "\u200b" not in x.source or "characters" not in {doubt.kind for doubt in x.doubts}
         kinds.update(doubt.kind for doubt in x.doubts)
     assert kinds >= {"characters", "words", "number", "code", "cut", "long", "unlikely"}
+
+
+@pytest.mark.parametrize("name", ["original", "appendix", "main-text", "conditional"])
+def test_the_steps_and_the_tree_of_a_page_are_those_of_python(tmp_path, name):
+    own = MODELS[name]()
+    html = page_of(own.graph, int8=False)
+    texts = ["the red cat sleeps.", "a dog é猫 sleeps", ""]
+    options = {"beam_size": 4, "shrink": name == "original", "n_best": 2}
+    results = in_node(html, tmp_path, texts=texts, options={**options, "inside": True})
+    for text, result in zip(texts, results, strict=True):
+        tree, pages = beam_tree(own, text, **options), result["inside"]["tree"]
+        for level, row in zip(tree.steps, pages, strict=True):
+            for x, y in zip(level, row, strict=True):
+                wanted = (x.token, x.parent, x.cut, x.is_best)
+                assert (y["token"], y["parent"], y["cut"], y["isBest"]) == wanted
+                assert y["logProb"] == pytest.approx(x.log_prob, abs=1e-4)
+                assert y.get("score") == pytest.approx(x.score, abs=1e-4)
+    weights = own.translate(texts[0], beam_size=1).weights
+    weights[1] = np.roll(weights[1], 2)  # as if step 1 attended to other words
+    forced = {} if own.target_text.reverse else {"attention": {1: weights[1]}}
+    rows = {i: row.tolist() for x in forced.values() for i, row in x.items()}
+    options = {"attention": rows, "beam_size": 3, "n_best": 1, "inside": True}
+    (result,) = in_node(html, tmp_path, texts=texts[:1], options=options)
+    own.decoding = replace(own.decoding, beam_size=3)
+    assert result["translations"][0]["text"] == own.translate(texts[0], **forced).text
+    steps = trace(own, texts[0], **forced).steps
+    for x, y in zip(steps, result["inside"]["steps"], strict=True):
+        assert y["token"] == x.token
+        assert y["probability"] == pytest.approx(x.probability, abs=1e-5)
+        for theirs, ours in zip(y["candidates"], x.candidates, strict=True):
+            assert theirs["token"] == ours.token
+            assert theirs["probability"] == pytest.approx(ours.probability, abs=1e-5)
+        np.testing.assert_allclose(y["weights"], x.weights, atol=1e-5)
+        assert y["gates"] == pytest.approx({k: g.mean for k, g in x.gates.items()}, abs=1e-5)
 
 
 class Elements(HTMLParser):

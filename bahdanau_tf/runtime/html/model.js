@@ -53,6 +53,13 @@ const lookUp = ({ weights, bias, inputs }, id) =>
 
 const added = (vectors, others) => vectors.map((x, k) => x.map((value, i) => value + others[k][i]));
 
+// σ(W s + x) of the gates of a cell, their means over its units.
+function meansOf({ gates, candidate: { outputs } }, state, terms) {
+  const opened = product([state], gates)[0].map((x, i) => sigmoid(x + terms[i]));
+  const mean = (values) => values.reduce((sum, x) => sum + x, 0) / outputs;
+  return { update: mean(opened.slice(0, outputs)), reset: mean(opened.slice(outputs)) };
+}
+
 // s + z (s~ - s), the gated unit; `terms` are those of its input.
 function gated({ gates, candidate }, states, terms) {
   const n = candidate.outputs;
@@ -112,9 +119,10 @@ export class Model {
     return { keys, terms, state, term: new Float32Array(this.terms.outputs), codes };
   }
 
-  // α of each hypothesis, and the terms of its context.
-  attend({ keys, terms }, states) {
+  // α of each hypothesis, `row` if there is one, and the terms of its context.
+  attend({ keys, terms }, states, row) {
     const alphas = product(states, this.query).map((query) => {
+      if (row) return row;
       const energies = keys.map((key) =>
         this.arrays.energy.reduce((sum, value, i) => sum + value * tanh(query[i] + key[i]), 0));
       const largest = energies.reduce((a, b) => Math.max(a, b));
@@ -164,8 +172,14 @@ export class Model {
 
   // Reads the last word `id` of each hypothesis with its `state` and, in the original order, the
   // `term` of its context; returns features of the next words, states, terms, α and, if words are
-  // copied, odds.
-  step(memory, hypotheses) {
+  // copied, odds. `row` is used as α; `gates` gets the means of the first hypothesis'
+  // gates.
+  step(memory, hypotheses, row, gates) {
+    const updated = (cell, states, terms, name = "") => {
+      const means = gates ? Object.entries(meansOf(cell, states[0], terms[0])) : [];
+      for (const [gate, mean] of means) gates[name + gate] = mean;
+      return gated(cell, states, terms);
+    };
     const states = hypotheses.map(({ state }) => state);
     const isFirst = !hypotheses[0].id; // no word is read
     const projected = product(
@@ -174,16 +188,16 @@ export class Model {
       this.cell.input);
     let after, seen, alphas, contexts;
     if (this.order === "conditional") {
-      const middle = gated(this.cell, states, projected);
-      [alphas, contexts] = this.attend(memory, middle);
-      seen = after = gated(this.context, middle, contexts);
+      const middle = updated(this.cell, states, projected, "word ");
+      [alphas, contexts] = this.attend(memory, middle, row);
+      seen = after = updated(this.context, middle, contexts, "context ");
     } else if (this.order === "original") {
       const terms = added(projected, hypotheses.map(({ term }) => term));
-      seen = after = isFirst ? states : gated(this.cell, states, terms);
-      [alphas, contexts] = this.attend(memory, after);
+      seen = after = isFirst ? states : updated(this.cell, states, terms);
+      [alphas, contexts] = this.attend(memory, after, row);
     } else {
-      [alphas, contexts] = this.attend(memory, states);
-      after = gated(this.cell, states, added(projected, contexts));
+      [alphas, contexts] = this.attend(memory, states, row);
+      after = updated(this.cell, states, added(projected, contexts));
       seen = this.order === "appendix" ? states : after;
     }
     const { codes } = memory;
@@ -225,11 +239,11 @@ export class Model {
     return logits;
   }
 
-  // The first words of the vocabulary, and those that the lexicon has for a sentence.
-  shortlist(ids) {
+  // The first words of the vocabulary, those that the lexicon has for a sentence, and `others`.
+  shortlist(ids, others = []) {
     const { first, width } = this.lexicon;
     const own = ids.flatMap((id) => [...this.arrays.lexicon.slice(id * width, (id + 1) * width)]);
-    const more = [...new Set(own)].filter((word) => word >= first).sort((a, b) => a - b);
-    return [...Array(first).keys(), ...more];
+    const more = [...new Set([...own, ...others])].filter((word) => word >= first);
+    return [...Array(first).keys(), ...more.sort((a, b) => a - b)];
   }
 }
