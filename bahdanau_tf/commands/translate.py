@@ -83,6 +83,8 @@ REASONS = {  # why a translation may be wrong, for a count of lines
     "words": "unknown words",
     "number": "a number is missing",
     "added": "a number is not in the source",
+    "name": "a name is missing",
+    "untranslated": "a word is as in the source",
     "code": "an address or a code is missing",
     "term": "a term is missing",
     "marks": "a quotation mark or a bracket is alone",

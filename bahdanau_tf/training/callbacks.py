@@ -8,7 +8,9 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -16,6 +18,7 @@ import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.synthetic import LOOKED_AT
 from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, score_corpus
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import describe_device
@@ -217,14 +220,27 @@ class Selection(RunCallback):
     def _save(self) -> None:
         """Saves the model with its habits, of the last translations of the dev text."""
         run = self._run
-        usual = Habits(run.recipe.max_length or None, run.recipe.max_words or None)
         rows = [
             (x.log_prob, len(x.tokens) + x.finished, new_words(x)[1])
             for x in run.translations
             if x.tokens
         ]
+        usual = self._usual
         run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
         run.folder.save_best(run.translator)
+
+    @cached_property
+    def _usual(self) -> Habits:
+        """The habits of the training text."""
+        corpus, recipe = self._run.corpus, self._run.recipe
+        rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
+        pairs = (
+            (source.decode(), target.decode())
+            for sides in corpus.read_in_chunks(rows)
+            for source, target in zip(*sides, strict=True)
+        )
+        longest, words = recipe.max_length or None, recipe.max_words or None
+        return replace(Habits.of_pairs(pairs), longest=longest, longest_words=words)
 
     def _evaluate(self, dev: ParallelCorpus) -> None:
         run = self._run

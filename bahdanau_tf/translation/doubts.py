@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from bahdanau_tf.text.copied import CODE, DIGITS, THOUSANDS, numbers
 from bahdanau_tf.text.script import ALIKE
 from bahdanau_tf.translation.result import Doubt, Translation
+from bahdanau_tf.translation.sentence_splitting import split_sentences
 
 QUANTILES = 21  # of the scores of translations of similar lengths
 GROUPS, MEMBERS = 4, 50  # at most so many groups of lengths, with at least so many translations
@@ -28,8 +29,10 @@ SHOWN = 10  # strange characters of a text
 HALF_A_DAY = {str(hour): str((hour + 12) % 24) for hour in range(24)}
 NEW_WORDS = 2  # fewer words in several pieces are usual
 RARE = 0.02  # of the dev text's sentences have a larger share of such words
+KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
+LETTERS = re.compile(r"[^\W\d_]+")
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
@@ -55,6 +58,10 @@ class Habits:
         scores: For each group the quantiles of log p(y | x) / |y|, from 0 to 1.
         split: The largest usual share of the words of a source, as `new_words` counts, that are of
             several tokens.
+        kept: The words in lower case that some pair of the training has on both sides, with spaces
+            between them; None if new ones are frequent, or if it is unknown.
+        translated: The names that are in the source of some pair of the training and not in its
+            target; None if this is the rule, or unknown.
     """
 
     longest: int | None = None
@@ -62,6 +69,8 @@ class Habits:
     lengths: Sequence[int] = ()
     scores: Sequence[Sequence[float]] = ()
     split: float | None = None
+    kept: str | None = None
+    translated: str | None = None
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -81,7 +90,28 @@ class Habits:
         """Those of an ensemble: its lengths are those that all members know, its scores its own."""
         longest = min((x.longest for x in members if x.longest), default=None)
         words = min((x.longest_words for x in members if x.longest_words), default=None)
-        return cls(longest, words)
+        kept, translated = (
+            None if None in column else " ".join(column)
+            for column in zip(*((x.kept, x.translated) for x in members), strict=True)
+        )
+        return cls(longest, words, kept=kept, translated=translated)
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Habits:
+        """What pairs of a training keep and translate."""
+        kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
+        count = 0
+        for source, target in pairs:
+            count += 1
+            kept.update(same_words(source, target))
+            names.update({*names_of(source)})
+            lost.update({*missing_names(source, target)})
+        new = [word for word, times in names.items() if times == 1]
+        is_rule = bool(new) and sum(word not in lost for word in new) >= KEPT * len(new)
+        return cls(
+            kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * count else None,
+            translated=" ".join(sorted(lost)) if is_rule else None,
+        )
 
     def measured(
         self, log_probs: Sequence[float], lengths: Sequence[int], split: Sequence[float] = (1.0,)
@@ -123,14 +153,18 @@ class Habits:
         return float(np.interp(x.log_prob / length, self.scores[group], shares))
 
     def _doubts(self, x: Translation, usual: Collection[str]) -> Iterator[Doubt]:
-        if strange := unread_characters(x.source, x.text, usual):
+        sides = x.source, x.text
+        if strange := unread_characters(*sides, usual):
             yield Doubt("characters", strange[:SHOWN])
         words, share = new_words(x)
         if self.split is not None and share > self.split:
             yield Doubt("words", ", ".join(words[:PHRASE]))
-        yield from (Doubt("number", number) for number in missing_numbers(x.source, x.text))
+        yield from (Doubt("number", number) for number in missing_numbers(*sides))
         if numbers(x.source):
             yield from (Doubt("added", number) for number in missing_numbers(x.text, x.source))
+        names, words = missing_names(*sides), same_words(*sides)
+        yield from (Doubt("name", name) for name in new_in(names, self.translated))
+        yield from (Doubt("untranslated", word) for word in new_in(words, self.kept))
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
@@ -199,6 +233,48 @@ def missing_numbers(source: str, text: str) -> list[str]:
     before, after = Counter(numbers(source)), Counter(numbers(text))
     added = after - before
     return [x for x in before - after if len(x) > 1 and HALF_A_DAY.get(x) not in added]
+
+
+def new_in(words: Sequence[str], usual: str | None) -> list[str]:
+    """The words that are not among those of a string with spaces between them; none for None."""
+    return [] if usual is None else [word for word in words if f" {word} " not in f" {usual} "]
+
+
+def same_words(source: str, text: str) -> list[str]:
+    """The words in lower case that stand in a source and in its translation, each once."""
+    before, after = (dict.fromkeys(words_of(side)) for side in (source, text))
+    return [word for word in before if word in after and word == word.lower() != word.upper()]
+
+
+def missing_names(source: str, text: str) -> list[str]:
+    """The names of a source that its translation lacks, in any case."""
+    after = {word.lower() for word in words_of(text)}
+    return [name for name in dict.fromkeys(names_of(source)) if name.lower() not in after]
+
+
+def names_of(text: str) -> list[str]:
+    """The words with one capital, but not those that begin a sentence or follow a quotation mark.
+
+    There are none in a title, most of whose words have one.
+    """
+    names: list[str] = []
+    count = 0
+    for sentence in split_sentences(unicodedata.normalize("NFC", text)):
+        words = [*LETTERS.finditer(sentence)]
+        count += len(words)
+        names += [
+            word[0]
+            for word in words[1:]
+            if word[0][0].isupper()
+            and word[0][1:].islower()
+            and sentence[word.start() - 1] not in f"{QUOTES}«"
+        ]
+    return names if 2 * len(names) <= count else []
+
+
+def words_of(text: str) -> list[str]:
+    """The words of letters alone."""
+    return LETTERS.findall(unicodedata.normalize("NFC", text))
 
 
 def marks_alone(text: str) -> bool:

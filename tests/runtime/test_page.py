@@ -106,7 +106,9 @@ def test_a_page_of_the_pretrained_model(tmp_path, capsys):
 
 def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
-    own.habits = Habits(9).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4])
+    own.habits = Habits(9, kept="bus table", translated="London").measured(
+        np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4]
+    )
     texts = [
         "I am happy.",
         "Zoë, asdfgh qwertz müde 🎂!",
@@ -120,6 +122,8 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "\u00a0x",
         "\ufeffI a\u00adm at the cafe\u0301\u200b.",
     ]
+    texts += ["He said “Stop” to Zsófia’s dog in London. Well, the bus, the xylograph."]
+    texts += ["The Lord Of The Rings", "I saw the Xylograph in Rene\u0301’s hotel, OK?"]
     texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     html = page_of(own.graph, int8=False, habits=own.habits)
@@ -130,7 +134,16 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         assert row.get("confidence") == pytest.approx(x.confidence, abs=1e-3)
         assert "\u200b" not in x.source or "characters" not in {doubt.kind for doubt in x.doubts}
         kinds.update(doubt.kind for doubt in x.doubts)
-    assert kinds >= {"characters", "words", "number", "code", "cut", "long", "unlikely"}
+    assert kinds >= {
+        "characters",
+        "words",
+        "number",
+        "code",
+        "cut",
+        "long",
+        "unlikely",
+        "untranslated",
+    }
 
 
 @pytest.mark.parametrize("name", ["original", "appendix", "main-text", "conditional"])

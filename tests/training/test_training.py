@@ -47,6 +47,7 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     assert result.stopped_by == "epochs"
     assert result.steps == 240
     best = Translator.load(tmp_path / "model" / "best")
+    assert best.habits.kept == ""  # no word of a source is in its target
     for weight, value in zip(translator.model.weights, best.model.weights, strict=True):
         weight.assign(value)
     translations = translator.translate(["a b", "c d h"], GREEDY)

@@ -132,6 +132,35 @@ def test_new_words_are_those_in_pieces() -> None:
     assert doubts.new_words(cut) == (["\u00e9t\u00e9"], 0.0)
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("I met Barbara Smith in May. Mr. Weber's dog, too.", "Barbara Smith May Weber"),
+        ("Yes. Please say \u201cHello\u201d to Rene\u0301, OK? NASA did.", "Ren\u00e9"),
+        ("The Lord Of The Rings", ""),  # a title
+    ],
+)
+def test_names_are_capitalized_within_a_sentence(source: str, names: str) -> None:
+    assert doubts.names_of(source) == names.split()
+
+
+def test_words_and_names_that_the_training_never_had_so() -> None:
+    pairs = [("the table of Jim", "la table de Jim"), ("the cat of Anna in London", "")]
+    pairs += [("the dogs of Bo", "les chiens de Bo")] * 200
+    habits = Habits.of_pairs([("the cat in London", "le chat de Londres"), *pairs])
+    assert habits == Habits(kept="table", translated="Anna London")
+    told = habits.judged(
+        translation("a table, the cat and Bo in London", "Table, cat"), USUAL | {*"BL,"}
+    )
+    assert [*map(tuple, told.doubts)] == [("name", "Bo"), ("untranslated", "cat")]
+    german = [("der Hund im Garten", "the dog"), ("die Katze im Haus", "the cat")] * 9
+    assert Habits.of_pairs([*german, ("der Wert von Anna", "the value"), ("es war", "it was")]) == (
+        Habits(kept="", translated=None)
+    )
+    copies = [(word, word) for word in ("ab", "cd")]
+    assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
+
+
 def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths() -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(2, 40, 4000)
@@ -174,8 +203,8 @@ def test_each_doubt_has_its_cause() -> None:
 
 
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
-    members = [Habits(n, 5, [2], [[0.0] * 21]) for n in (None, 4, 3, 9)]
-    assert Habits.joined(members) == Habits(3, 5)
+    members = [Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None) for n in (None, 4, 3, 9)]
+    assert Habits.joined(members) == Habits(3, 5, kept="None 4 3 9")
 
 
 def test_alternatives_are_judged_too() -> None:

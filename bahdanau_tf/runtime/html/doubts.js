@@ -1,6 +1,11 @@
 // Why a translation may be wrong, by the rules of `bahdanau_tf.translation.doubts`, whose patterns
 // and numbers `rules` has.
 
+import { sentencesOf } from "./sentences.js";
+
+const LETTERS = /\p{L}+/gu;
+const wordsOf = (text) => text.normalize("NFC").match(LETTERS) ?? [];
+
 export class Doubts {
   constructor(rules) {
     Object.assign(this, rules);
@@ -26,6 +31,9 @@ export class Doubts {
     if (this.numbersOf(source).length) {
       for (const number of this.missingNumbers(text, source)) add("added", number);
     }
+    const names = this.missingNames(source, text), same = this.sameWords(source, text);
+    for (const name of this.newIn(names, this.translated)) add("name", name);
+    for (const word of this.newIn(same, this.kept)) add("untranslated", word);
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
@@ -87,6 +95,28 @@ export class Doubts {
     for (const number of this.numbersOf(text)) add(number, -1);
     const isHour = (number) => left.get(this.half_a_day[number]) < 0;
     return [...left].filter(([x, count]) => x.length > 1 && count > 0 && !isHour(x)).map(([x]) => x);
+  }
+
+  newIn(words, usual) {
+    return usual === null ? [] : words.filter((word) => !` ${usual} `.includes(` ${word} `));
+  }
+
+  sameWords(source, text) {
+    const after = wordsOf(text), isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
+    return [...new Set(wordsOf(source))].filter((x) => after.includes(x) && isLower(x));
+  }
+
+  missingNames(source, text) {
+    const after = wordsOf(text).map((word) => word.toLowerCase());
+    return [...new Set(this.namesOf(source))].filter((name) => !after.includes(name.toLowerCase()));
+  }
+
+  // Not words that begin a sentence or follow a quotation mark, and none of a title.
+  namesOf(text) {
+    const words = sentencesOf(text.normalize("NFC")).map((x) => [...x.matchAll(LETTERS)]);
+    const names = words.flatMap((row) => row.slice(1)).filter(({ 0: word, index, input }) =>
+      /^\p{Lu}\p{Ll}+$/u.test(word) && !`${this.quotes}«`.includes(input[index - 1]));
+    return 2 * names.length <= words.flat().length ? names.map(([name]) => name) : [];
   }
 
   marksAlone(text) {
