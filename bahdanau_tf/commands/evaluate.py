@@ -151,13 +151,27 @@ def run(flags: absl_flags.FlagValues) -> None:
     test = TestSet(
         metrics,
         systems,
-        References(references, tokenize, flags.ignore_case, flags.nfc),
+        _references(flags, sources, references, tokenize),
         sources,
         *_facts(translator, sources, references),
     )
     if flags.tokenize is None and tokenize == "none":
         files.warn_of_untokenized(systems)
     _print(test)
+
+
+def _references(
+    flags: absl_flags.FlagValues, sources: list[str], references: list[str], tokenize: str
+) -> References:
+    """The references, with those of the same source for metrics that take any of them."""
+    answers = evaluation.right_answers(sources, references) if sources else None
+    if count := sum(len(each) > 1 for each in answers or []):
+        titles = [kind.title for kind in METRICS.values() if kind.takes_any]
+        StatusLine().note(
+            f"{count:,} of {amount(len(references), 'line')}: other references for the same "
+            f"source; {', '.join(titles)} take the nearest"
+        )
+    return References(references, tokenize, flags.ignore_case, flags.nfc, answers)
 
 
 def _print_perplexity(

@@ -24,6 +24,7 @@ from bahdanau_tf.evaluation.scores import (
     bleu_tokenizer as bleu_tokenizer,
     chrf as chrf,
     compare as compare,
+    right_answers as right_answers,
     score_corpus as score_corpus,
 )
 from bahdanau_tf.evaluation.subsets import (

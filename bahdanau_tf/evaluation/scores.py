@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bahdanau_tf.system.ranges import OptionError, Refusal
@@ -124,11 +125,16 @@ def _errors(options: ScoreOptions, title: str, units: Callable[[str], Sequence[s
 
 
 class Kind(NamedTuple):
-    """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction."""
+    """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction.
+
+    `takes_any` says whether a translation may be that of another line with the same source, see
+    `right_answers`.
+    """
 
     title: str
     make: Callable[[ScoreOptions], Metric]
     lower_is_better: bool = False
+    takes_any: bool = False
 
 
 METRICS: Mapping[str, Kind] = {
@@ -136,9 +142,9 @@ METRICS: Mapping[str, Kind] = {
     "chrf": Kind("chrF2", _chrf),
     "chrf++": Kind("chrF2++", partial(_chrf, word_order=2)),
     "ter": Kind("TER", _ter, lower_is_better=True),
-    "cer": Kind("CER", partial(_errors, title="CER", units=list), lower_is_better=True),
-    "wer": Kind("WER", partial(_errors, title="WER", units=str.split), lower_is_better=True),
-    "exact": Kind("exact match", _exact),
+    "cer": Kind("CER", partial(_errors, title="CER", units=list), True, takes_any=True),
+    "wer": Kind("WER", partial(_errors, title="WER", units=str.split), True, takes_any=True),
+    "exact": Kind("exact match", _exact, takes_any=True),
 }
 
 
@@ -171,14 +177,14 @@ def _first_metric(name: str, options: ScoreOptions) -> Metric:
 def score_corpus(
     metric: str,
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     options: ScoreOptions = ScoreOptions(),
 ) -> Score:
     """Computes the score of a corpus.
 
     Args:
         metric: A name in METRICS.
-        hypotheses, references: As in `bleu`.
+        hypotheses, references: As in `bleu`; a sentence may have a list of references.
         options: How to score.
 
     Raises:
@@ -188,7 +194,7 @@ def score_corpus(
     _check_corpus(metric, "hypotheses", hypotheses, references)
     score = scorer.corpus_score(
         as_scored(hypotheses, options.nfc),
-        [as_scored(references, options.nfc)],
+        _streams(references, options.nfc),
         n_bootstrap=options.n_bootstrap,
     )
     signature = signature_text(scorer.get_signature(), options.nfc)
@@ -230,12 +236,38 @@ def as_scored(lines: Iterable[str], nfc: bool) -> list[str]:
     return [unicodedata.normalize("NFC", line) if nfc else line for line in lines]
 
 
+def _streams(references: Sequence[str | Sequence[str]], nfc: bool) -> Any:
+    """References as sacreBLEU gets them: the first of each line, then the second, and so on.
+
+    A line without more has None; sacreBLEU's types do not say so everywhere.
+    """
+    rows = (as_scored([x] if isinstance(x, str) else x, nfc) for x in references)
+    return [[*stream] for stream in zip_longest(*rows)]
+
+
+def right_answers(sources: Sequence[str], references: Sequence[str]) -> list[list[str]]:
+    """For each line its reference and those of the other lines with the same source.
+
+    So a dictionary has words of several right answers. In running text, where some pairs occur
+    several times, each line has its own reference only.
+    """
+    pairs = [*zip(sources, references, strict=True)]
+    answers: dict[str, list[str]] = {}
+    for source, reference in pairs:
+        answers.setdefault(source, []).append(reference)
+    if len({*pairs}) < len(pairs):
+        return [[reference] for reference in references]
+    return [[x, *(y for y in answers[source] if y != x)] for source, x in pairs]
+
+
 def signature_text(signature: Signature, nfc: bool) -> str:
     """sacreBLEU's signature, followed by what was done to the text before."""
     return signature.format() + ("|norm:NFC" if nfc else "")
 
 
-def _check_corpus(owner: str, name: str, lines: Sequence[str], references: Sequence[str]) -> None:
+def _check_corpus(
+    owner: str, name: str, lines: Sequence[str], references: Sequence[object]
+) -> None:
     check_counts(owner, {name: lines, "references": references})
     if not len(lines):
         raise Refusal(owner, "there are no sentences to score.")
@@ -301,7 +333,7 @@ class Comparison:
 
 def compare(
     systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     *,
     metric: str = "bleu",
     n_bootstrap: int = 1000,
@@ -311,7 +343,7 @@ def compare(
 
     Args:
         systems: name -> translations; the first is the baseline.
-        references: One reference per sentence.
+        references: One reference per sentence, or a list of several.
         metric: A name in METRICS.
         n_bootstrap: Number of samples, 1 or more.
         **options: The other fields of `ScoreOptions`, as in `bleu`.
@@ -339,7 +371,7 @@ def compare(
     test = PairedTest(
         named_systems=[(name, as_scored(lines, how.nfc)) for name, lines in systems.items()],
         metrics={title: scorer},
-        references=[as_scored(references, how.nfc)],
+        references=_streams(references, how.nfc),
         test_type="bs",
         n_samples=n_bootstrap,
     )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from bahdanau_tf.evaluation.scores import (
+    METRICS,
     Comparison,
     Score,
     ScoreOptions,
@@ -81,7 +82,7 @@ def known_sentences(
     return without_unknown_words(*ids) if ids else [True] * len(sources)
 
 
-def select(mask: Mask, *columns: Sequence[str]) -> list[list[str]]:
+def select(mask: Mask, *columns: Sequence[Any]) -> list[list[Any]]:
     """Takes the sentences where the mask is True out of each column.
 
     Raises:
@@ -107,7 +108,7 @@ class LengthBin:
 
 def bleu_by_length(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     source_lengths: Sequence[int],
     *,
     width: int = 10,
@@ -149,7 +150,7 @@ def bleu_by_length(
 
 def length_bins(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     lengths: Sequence[int],
     *,
     n_bootstrap: int = 0,
@@ -234,19 +235,21 @@ class References:
     """The reference translations of a test set.
 
     Translations of it are a string for each of its sentences; a mask as for `select` says which of
-    them count. `tokenize`, `lowercase` and `nfc` are those of `ScoreOptions`.
+    them count. `tokenize`, `lowercase` and `nfc` are those of `ScoreOptions`. `answers`, as of
+    `right_answers`, are for metrics that take any of them.
     """
 
     lines: Sequence[str]
     tokenize: str = "13a"
     lowercase: bool = False
     nfc: bool = True
+    answers: Sequence[Sequence[str]] | None = None
 
     def score(
         self, metric: str, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0
     ) -> Score:
         """The score of a metric, by its name in `METRICS`."""
-        (texts,), lines = self._where(where, [texts])
+        (texts,), lines = self._where(where, [texts], metric)
         how = ScoreOptions(n_bootstrap=n_bootstrap, **self._options)
         return score_corpus(metric, texts, lines, how)
 
@@ -266,7 +269,7 @@ class References:
         metric: str = "bleu",
     ) -> list[Comparison]:
         """Compares systems, as the function `compare`."""
-        columns, lines = self._where(where, [*systems.values()])
+        columns, lines = self._where(where, [*systems.values()], metric)
         texts = dict(zip(systems, columns, strict=True))
         return compare(texts, lines, metric=metric, n_bootstrap=n_bootstrap, **self._options)
 
@@ -278,8 +281,9 @@ class References:
         metric: str = "bleu",
     ) -> list[LengthBin]:
         """Scores by source length, as of the function `length_bins`."""
+        _, lines = self._where(None, [], metric)
         return length_bins(
-            texts, self.lines, lengths, n_bootstrap=n_bootstrap, metric=metric, **self._options
+            texts, lines, lengths, n_bootstrap=n_bootstrap, metric=metric, **self._options
         )
 
     def by_rank(
@@ -326,9 +330,11 @@ class References:
         return {"tokenize": self.tokenize, "lowercase": self.lowercase, "nfc": self.nfc}
 
     def _where(
-        self, where: Mask | None, columns: Sequence[Sequence[str]]
-    ) -> tuple[list[Sequence[str]], Sequence[str]]:
+        self, where: Mask | None, columns: Sequence[Sequence[str]], metric: str
+    ) -> tuple[list[Sequence[str]], Sequence[str | Sequence[str]]]:
+        takes_any = metric in METRICS and METRICS[metric].takes_any
+        lines = self.answers if takes_any and self.answers is not None else self.lines
         if where is None:
-            return [*columns], self.lines
-        *chosen, lines = select(where, *columns, self.lines)
+            return [*columns], lines
+        *chosen, lines = select(where, *columns, lines)
         return [*chosen], lines

@@ -19,7 +19,8 @@ import tensorflow as tf
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.synthetic import LOOKED_AT
-from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, score_corpus
+from bahdanau_tf.evaluation import References, right_answers
+from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.ranges import OptionError, named
@@ -267,8 +268,9 @@ def evaluate(
     translations = translator.translate(sources, GREEDY)
     log_probs = translator.score(sources, references)
     words = sum(len(score.token_log_probs) for score in log_probs)
-    texts, how = [translation.text for translation in translations], ScoreOptions(tokenize)
-    scores = {name: score_corpus(name, texts, references, how).score for name in metrics}
+    texts = [translation.text for translation in translations]
+    judge = References(references, tokenize, answers=right_answers(sources, references))
+    scores = {name: judge.score(name, texts).score for name in metrics}
     loss = -sum(score.log_prob for score in log_probs) / words
     return {"loss": loss, **scores}, translations
 

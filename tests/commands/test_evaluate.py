@@ -17,6 +17,7 @@ from bahdanau_tf.translation import Scored, Translation
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.lengths import source_lengths
 
+TAB = "\t"
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
 
 
@@ -276,6 +277,30 @@ def test_a_table_has_the_references(corpus, tmp_path, capsys):
     assert main(["evaluate", f"--source={both}", other]) == 2
     assert "--source: " in (err := capsys.readouterr().err)
     assert "line 1 has no tab" in err
+
+
+@pytest.mark.parametrize(
+    ("pairs", "exact", "errors", "count"),
+    [
+        ("a x y|a y|b z|c w", "75.00", "20.00", "nrefs:var"),
+        ("a x y|a y|b z|c w|c w", "20.00", "66.67", "nrefs:1"),  # running text
+    ],
+)
+def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
+    tmp_path, capsys, pairs, exact, errors, count
+):
+    table, ours = tmp_path / "table.tsv", tmp_path / "ours"
+    rows = pairs.split("|")
+    table.write_text("".join(f"{row.replace(' ', TAB, 1)}\n" for row in rows))
+    ours.write_text("".join(f"{row}\n" for row in ["y", "x y", "z", "v", "v"][: len(rows)]))
+    metrics = "--metrics=exact,wer,bleu"
+    assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", metrics]) == 0
+    told = capsys.readouterr()
+    assert f"exact match|{count}|case:mixed" in told.out
+    assert f" = {exact}\n" in told.out
+    assert f" = {errors}\n" in told.out
+    assert "BLEU|nrefs:1|" in told.out
+    assert ("2 of 4 lines: other references" in told.err) == ("var" in count)
 
 
 def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
