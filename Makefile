@@ -13,6 +13,8 @@ SERVING_VENV := .venv-serving
 BEAM_VENV := .venv-beam
 # .venv-triton holds Triton, whose Python models need the libpython of a system's Python.
 TRITON_VENV := .venv-triton
+# .venv-wasm holds the compiler of a page's products.
+WASM_VENV := .venv-wasm
 # Another PYTHON has another stamp, and so makes the environment anew.
 STAMP := made-with-$(subst /,-,$(PYTHON))
 
@@ -22,8 +24,8 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check check-serving check-beam check-triton site bench \
-	format release clean
+.PHONY: help demo test test-all check check-serving check-beam check-triton wasm site \
+	bench format release clean
 
 help:
 	@echo "make demo      trains, translates, exports: the whole job on built-in text;"
@@ -34,6 +36,7 @@ help:
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
 	@echo "make check-beam      bulk translation with Apache Beam"
 	@echo "make check-triton    an export in NVIDIA's Triton, over HTTP and gRPC"
+	@echo "make wasm      compiles the products of a page to WebAssembly"
 	@echo "make site      the documentation as a site: site/index.html"
 	@echo "make bench     speed on this machine, as a table: bench.md"
 	@echo "make format    formats the code"
@@ -76,6 +79,15 @@ check-beam: $(BEAM_VENV)/installed
 check-triton: $(TRITON_VENV)/installed
 	$(TRITON_VENV)/bin/python export/check_triton.py $(TRITON_FLAGS)
 	$(TRITON_VENV)/bin/python export/check_triton.py --format=onnx $(TRITON_FLAGS)
+
+# A test compares the bytes, which another version of the compiler may change.
+HTML := bahdanau_tf/runtime/html
+WASM := $(HTML)/products.wasm
+wasm: $(WASM_VENV)/installed
+	$(WASM_VENV)/bin/python -m ziglang cc --target=wasm32-freestanding \
+		-mcpu=generic+simd128 -O2 -Wall -Wextra -fno-builtin -nostdlib \
+		-Wl,--no-entry,--import-memory,--strip-all \
+		-Wl,--initial-memory=65536,-z,stack-size=16384 -o $(WASM) $(HTML)/products.c
 
 # From the pages as they lie and the docstrings of the built wheel.
 site: $(TEST_VENV)/installed
@@ -120,7 +132,7 @@ release:
 
 clean:
 	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) $(BEAM_VENV) $(TRITON_VENV) \
-		build dist site *.egg-info
+		$(WASM_VENV) build dist site *.egg-info
 
 # From an empty folder, where only the installed package can be imported.
 define pytest
@@ -153,6 +165,9 @@ $(TEST_VENV)/$(STAMP): setup.py
 $(SERVING_VENV)/$(STAMP):
 	$(make_venv)
 
+$(WASM_VENV)/$(STAMP):
+	$(make_venv)
+
 $(BEAM_VENV)/$(STAMP): setup.py
 	$(make_venv)
 
@@ -171,6 +186,10 @@ $(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
 $(SERVING_VENV)/installed: $(SERVING_VENV)/$(STAMP)
 	$(SERVING_VENV)/bin/pip install --quiet \
 		"tensorflow==2.20.0" "tensorflow-text==2.20.*"
+	@touch $@
+
+$(WASM_VENV)/installed: $(WASM_VENV)/$(STAMP)
+	$(WASM_VENV)/bin/pip install --quiet "ziglang==0.17.1"
 	@touch $@
 
 $(BEAM_VENV)/installed: $(BEAM_VENV)/$(STAMP) dist/built

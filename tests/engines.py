@@ -160,9 +160,9 @@ DRIVER = """
 import { readFileSync } from "node:fs";
 const [html, task] = process.argv.slice(2).map((name) => readFileSync(name, "utf8"));
 const packed = /<script type="text.plain" id="model">([^<]*)/.exec(html)[1];
-const contents = await unpacked(packed);
-const translator = new Translator(contents);
-const { read, texts, options, prefixes } = JSON.parse(task);
+const { read, texts, options, prefixes, plain } = JSON.parse(task);
+if (plain) delete WebAssembly.Memory; // as in a browser that has none
+const translator = new Translator(await unpacked(fromBase64(packed)));
 const results = [];
 for (const [i, text] of texts.entries()) {
   let pauses = 0;

@@ -15,7 +15,8 @@ import bahdanau_tf
 
 PACKAGE = Path(bahdanau_tf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-PAGE = sorted((PACKAGE / "runtime" / "html").iterdir())  # in other languages
+HTML = PACKAGE / "runtime" / "html"
+PAGE = sorted(path for path in HTML.iterdir() if path.suffix != ".wasm")  # in other languages
 
 # Imports go only down this list. Modules on one floor do not import each other,
 # but the files of one folder may.

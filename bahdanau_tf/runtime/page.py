@@ -29,15 +29,17 @@ from bahdanau_tf.translation.result import reasons
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
+HTML = files("bahdanau_tf.runtime") / "html"
 SCRIPTS = (
-    *("sentences.js", "sentencepiece.js", "model.js", "doubts.js"),
+    *("sentences.js", "sentencepiece.js", "products.js", "model.js", "doubts.js"),
     *("search.js", "translator.js", "view.js", "page.js"),
 )
 POLICY = (
-    "default-src 'none'; connect-src 'none'; script-src '{script}'; style-src '{style}'; "
-    "img-src data:; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; connect-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; "
+    "style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 BEAM, ALTERNATIVES = 5, 3
+ALIGNMENT = 16  # bytes, of an array
 PIECES = {1, 2, 3, 6}  # normal, unknown, control or a byte
 
 
@@ -77,12 +79,14 @@ def page_of(
 
 def read(name: str) -> str:
     """A file of the page."""
-    return files("bahdanau_tf.runtime").joinpath("html", name).read_text("utf-8")
+    return (HTML / name).read_text("utf-8")
 
 
 def joined(*names: str) -> str:
     """Modules as one: without the lines that import one from another."""
-    return re.sub(r"^import .*\n|^export ", "", "".join(map(read, names)), flags=re.MULTILINE)
+    code = base64.b64encode((HTML / "products.wasm").read_bytes()).decode()
+    scripts = "".join(map(read, names))
+    return f'const WASM = "{code}";\n' + re.sub(r"(?m)^import .*\n|^export ", "", scripts)
 
 
 def _checksum(text: str) -> str:
@@ -91,7 +95,7 @@ def _checksum(text: str) -> str:
 
 
 class _Arrays:
-    """Arrays one after another; equal ones are stored once."""
+    """Arrays one after another, each aligned; equal ones are stored once."""
 
     def __init__(self) -> None:
         self.places: dict[bytes, int] = {}
@@ -101,11 +105,12 @@ class _Arrays:
     def add(self, name: str, array: Array) -> None:
         """Adds an array."""
         data = array.tobytes()
+        data += bytes(-len(data) % ALIGNMENT)
         if data not in self.places:
             self.places[data] = self._size
             self._size += len(data)
         place = self.places[data]
-        self.entries[name] = {"dtype": str(array.dtype), "place": place, "size": len(data)}
+        self.entries[name] = {"dtype": str(array.dtype), "place": place, "size": array.nbytes}
 
 
 def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> bytes:

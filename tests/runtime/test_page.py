@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import re
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,7 +20,7 @@ from toys import english, french, toy_translator
 
 from bahdanau_tf import SubwordTokenizer, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.runtime.page import page_of, read
+from bahdanau_tf.runtime.page import HTML, page_of, read
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
@@ -102,6 +103,35 @@ def test_a_page_of_the_pretrained_model(tmp_path, capsys):
         (best,) = result["translations"]
         assert best["text"] == x.text
         assert best["offsets"] == [*map(list, x.target_offsets)]
+
+
+@pytest.mark.parametrize("int8", [True, False])
+def test_products_in_webassembly_are_those_of_the_scripts(tmp_path, int8):
+    """But for features of 16 bits; the scripts' are those of Python: test_engines.py."""
+    html = page_of(translator(maxout_units=5, step_order="conditional").graph, int8=int8)
+    task = {
+        "texts": SENTENCES + ["the red cat sees a dog."],
+        "options": {"beam_size": 12, "n_best": 12, "max_length": 7, "shortlist": True},
+    }
+    results = in_node(html, tmp_path, **task)
+    plain = in_node(html, tmp_path, **task, plain=True)
+    assert results != plain  # they are not computed in the same way
+    for x, y in zip(results, plain, strict=True):
+        for first, second in zip(x["translations"], y["translations"], strict=True):
+            assert first["text"] == second["text"]
+            assert first["score"] == pytest.approx(second["score"], abs=1e-3)
+            for row, other in zip(first["weights"], second["weights"], strict=True):
+                assert row == pytest.approx(other, abs=1e-3)
+
+
+def test_the_products_of_the_page_are_compiled_from_their_source(tmp_path):
+    root = Path(__file__).parents[2]
+    if not (root / ".venv-wasm" / "installed").exists():
+        pytest.skip("needs .venv-wasm, which `make wasm` creates")
+    again = tmp_path / "products.wasm"
+    command = ["make", "-s", "-o", ".venv-wasm/installed", "wasm", f"WASM={again}"]
+    subprocess.run(command, cwd=root, check=True)
+    assert again.read_bytes() == (HTML / "products.wasm").read_bytes()
 
 
 def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
@@ -206,6 +236,7 @@ def test_the_page_loads_nothing_and_writes_no_html():
     assert [x.get("href") for _, x in elements.tags if "href" in x] == ["data:,"]
     (policy,) = (x["content"] for _, x in elements.tags if "http-equiv" in x)
     assert policy.startswith("default-src 'none'; connect-src 'none'; ")
+    assert re.findall(r"\S*unsafe\S*", policy) == ["'wasm-unsafe-eval';"]
     for tag in ("module", "style"):
         digest = hashlib.sha256(elements.texts[tag].encode()).digest()
         assert f"'sha256-{base64.b64encode(digest).decode()}'" in policy

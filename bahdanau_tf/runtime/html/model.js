@@ -1,55 +1,30 @@
 // The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
 // Values of K hypotheses, or of T positions, are arrays of K or T vectors.
 
+import { logSoftmax, placed, product } from "./products.js";
+
 // The settings and arrays that `bahdanau_tf.runtime.page` packed.
-export async function unpacked(base64) {
-  const packed = atob(base64);
-  const bytes = new Uint8Array(packed.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const buffer = await new Response(stream).arrayBuffer();
-  const start = 4 + new DataView(buffer).getUint32(0, true);
-  const settings = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, start - 4)));
+export async function unpacked(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const header = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const settings = JSON.parse(new TextDecoder().decode(bytes.subarray(4, header)));
+  const { buffer, start, compiled } = await placed(bytes.subarray(header), settings.matrices);
   const kinds = { int8: Int8Array, uint8: Uint8Array, int32: Int32Array, float32: Float32Array };
   const arrays = {};
   for (const [name, { dtype, place, size }] of Object.entries(settings.arrays)) {
-    arrays[name] = new kinds[dtype](buffer.slice(start + place, start + place + size));
+    const kind = kinds[dtype];
+    arrays[name] = new kind(buffer, start + place, size / kind.BYTES_PER_ELEMENT);
   }
-  return { settings, arrays };
+  return { settings, arrays, compiled };
 }
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x)); // faster than Math.tanh
 
-// W x + b for vectors x, with all rows of W or some; four rows of W at once.
-function product(vectors, { weights, bias, inputs, outputs }, rows) {
-  const size = rows?.length ?? outputs;
-  const products = vectors.map(() => new Float32Array(size));
-  for (let j = 0; j < size; j += 4) {
-    const row = (i) => (rows ? rows[Math.min(j + i, size - 1)] : Math.min(j + i, size - 1));
-    const r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3); // at the end some are the same
-    const w0 = r0 * inputs, w1 = r1 * inputs, w2 = r2 * inputs, w3 = r3 * inputs;
-    for (let k = 0; k < vectors.length; k++) {
-      const x = vectors[k], y = products[k];
-      let y0 = bias[r0], y1 = bias[r1], y2 = bias[r2], y3 = bias[r3];
-      for (let i = 0; i < inputs; i++) {
-        const value = x[i];
-        y0 += value * weights[w0 + i];
-        y1 += value * weights[w1 + i];
-        y2 += value * weights[w2 + i];
-        y3 += value * weights[w3 + i];
-      }
-      y[j] = y0;
-      y[j + 1] = y1; // beyond the end nothing is written
-      y[j + 2] = y2;
-      y[j + 3] = y3;
-    }
-  }
-  return products;
-}
-
-const lookUp = ({ weights, bias, inputs }, id) =>
-  weights.slice(id * inputs, (id + 1) * inputs).map((x, i) => x + bias[i]);
+const lookUp = ({ weights, scales, bias, inputs }, id) =>
+  Float32Array.from(weights.subarray(id * inputs, (id + 1) * inputs),
+    (x, i) => x * (scales?.[id] ?? 1) + bias[i]);
 
 const added = (vectors, others) => vectors.map((x, k) => x.map((value, i) => value + others[k][i]));
 
@@ -75,17 +50,12 @@ function gated({ gates, candidate }, states, terms) {
 }
 
 export class Model {
-  constructor({ settings, arrays }) {
+  constructor({ settings, arrays, compiled }) {
     Object.assign(this, { order: settings.step_order, lexicon: settings.lexicon, arrays });
     for (const [name, [outputs, inputs]] of Object.entries(settings.matrices)) {
-      const bytes = arrays[name], scales = arrays[`${name}.scales`];
-      let weights = bytes;
-      if (scales) { // of rows, whose weights are bytes
-        weights = new Float32Array(bytes.length);
-        for (let i = 0; i < bytes.length; i++) weights[i] = bytes[i] * scales[(i / inputs) | 0];
-      }
+      const [weights, scales, bias] = ["", ".scales", ".bias"].map((part) => arrays[name + part]);
+      const matrix = { weights, scales, bias, inputs, outputs, compiled };
       const [owner, part] = name.split(".");
-      const matrix = { weights, bias: arrays[`${name}.bias`], inputs, outputs };
       this[owner] = part ? { ...this[owner], [part]: matrix } : matrix;
     }
   }
@@ -121,10 +91,14 @@ export class Model {
 
   // α of each hypothesis, `row` if there is one, and the terms of its context.
   attend({ keys, terms }, states, row) {
+    const { energy } = this.arrays;
     const alphas = product(states, this.query).map((query) => {
       if (row) return row;
-      const energies = keys.map((key) =>
-        this.arrays.energy.reduce((sum, value, i) => sum + value * tanh(query[i] + key[i]), 0));
+      const energies = keys.map((key) => {
+        let sum = 0;
+        for (let i = 0; i < energy.length; i++) sum += energy[i] * tanh(query[i] + key[i]);
+        return sum;
+      });
       const largest = energies.reduce((a, b) => Math.max(a, b));
       const shares = energies.map((x) => Math.exp(x - largest));
       const total = shares.reduce((a, b) => a + b);
@@ -160,8 +134,9 @@ export class Model {
   // The odds of each word of the source as the next one, by word.
   odds(codes, features, { marks, follower }, alpha) {
     const { "copying.kernel": kernel, "copying.bias": bias } = this.arrays;
-    const gate = (column) => Math.exp(
-      [...features, ...marks].reduce((sum, x, i) => sum + x * kernel[2 * i + column], bias[column]));
+    const inputs = [...features, ...marks];
+    const gate = (column) =>
+      Math.exp(inputs.reduce((sum, x, i) => sum + x * kernel[2 * i + column], bias[column]));
     const pointed = gate(0), followed = gate(1), odds = new Map();
     codes.forEach((code, j) => {
       const word = Math.abs(code), more = pointed * alpha[j] + followed * follower[j];
@@ -223,20 +198,20 @@ export class Model {
     return this.factor ? product(features, this.factor) : features;
   }
 
-  // Logits of all next words, or of those of a shortlist; those of copied words have odds.
+  // Logits of all next words, or of those of a shortlist, that are log-probabilities; those of
+  // copied words have odds.
   logits(features, words, odds) {
-    const logits = product(features, this.words, words);
-    odds?.forEach((ofWords, k) => {
-      const row = logits[k], largest = row.reduce((a, b) => Math.max(a, b));
-      const total = largest + Math.log(row.reduce((sum, x) => sum + Math.exp(x - largest), 0));
-      for (const [word, value] of ofWords) {
-        const place = words ? words.indexOf(word) : word, copied = total + Math.log(value);
-        if (place < 0) continue;
-        const most = Math.max(row[place], copied);
-        row[place] = most + Math.log1p(Math.exp(-Math.abs(row[place] - copied)));
+    return product(features, this.words, words).map((row, k) => {
+      const copied = [...(odds?.[k] ?? [])]
+        .map(([word, value]) => [words ? words.indexOf(word) : word, value])
+        .filter(([place]) => place >= 0);
+      const whole = copied.reduce((sum, [, value]) => sum + value, 1);
+      const logits = logSoftmax(row, this.words, whole);
+      for (const [place, value] of copied) {
+        logits[place] = Math.log(Math.exp(logits[place]) + value / whole);
       }
+      return logits;
     });
-    return logits;
   }
 
   // The first words of the vocabulary, those that the lexicon has for a sentence, and `others`.

@@ -1,12 +1,13 @@
 // The page that translates by itself: reads the model in it, and shows translations.
 
 import { unpacked } from "./model.js";
+import { fromBase64 } from "./products.js";
 import { Translator } from "./translator.js";
 import { start } from "./view.js";
 
 const WORK = 12; // milliseconds of work before the page may draw and react
 
-const contents = await unpacked(document.getElementById("model").textContent);
+const contents = await unpacked(fromBase64(document.getElementById("model").textContent));
 document.getElementById("model").remove();
 const translator = new Translator(contents);
 

@@ -9,21 +9,19 @@ const BEST = 5; // words that are shown of a step
 // The `count` best continuations of hypotheses by a word that `isOpen`, best first.
 function continued(hypotheses, logits, words, isOpen, count) {
   const best = [];
+  let least = -Infinity; // the last of the best
   hypotheses.forEach((parent, k) => {
     const row = logits[k];
-    let largest = -Infinity, total = 0;
-    for (let j = 0; j < row.length; j++) if (row[j] > largest) largest = row[j];
-    for (let j = 0; j < row.length; j++) total += Math.exp(row[j] - largest);
-    const shift = parent.logProb - largest - Math.log(total);
     for (let j = 0; j < row.length; j++) {
-      const logProb = row[j] + shift;
-      if (!(logProb > (best[count - 1]?.logProb ?? -Infinity))) continue;
+      const logProb = parent.logProb + row[j];
+      if (!(logProb > least)) continue;
       const id = words ? words[j] : j;
       if (!isOpen(id)) continue;
       let place = best.length;
       while (place && best[place - 1].logProb < logProb) place--;
       best.splice(place, 0, { parent, k, id, logProb });
       best.length = Math.min(best.length, count);
+      if (best.length === count) least = best[count - 1].logProb;
     }
   });
   return best;
@@ -93,8 +91,7 @@ export async function stepsOf({ model, target }, source, ids, { attention, place
     const logits = model.logits(features, undefined, odds);
     const best = continued([{ logProb: 0 }], logits, undefined, () => true, BEST);
     const named = (word) => ({
-      id: word, token: target.pieces[word],
-      probability: Math.exp(best[0].logProb + logits[0][word] - logits[0][best[0].id]),
+      id: word, token: target.pieces[word], probability: Math.exp(logits[0][word]),
     });
     const weights = places.map((place) => alphas[0][place]);
     steps.push({ ...named(id), candidates: best.map((x) => named(x.id)), weights, gates });

@@ -62,7 +62,8 @@ export class Subwords {
   constructor(model, scores, charsmap) {
     Object.assign(this, model);
     this.scores = scores;
-    const size = charsmap.length ? new DataView(charsmap.buffer).getUint32(0, true) : 0;
+    const { buffer, byteOffset, length } = charsmap;
+    const size = length ? new DataView(buffer, byteOffset).getUint32(0, true) : 0;
     this.trie = new Int32Array(charsmap.slice(4, 4 + size).buffer);
     this.replacements = stringOf(charsmap.subarray(4 + size));
     const names = model.pieces.map(bytesOf);

@@ -6,9 +6,9 @@ import { searched, stepsOf, treeOf } from "./search.js";
 import { Subwords } from "./sentencepiece.js";
 
 export class Translator {
-  constructor({ settings, arrays }) {
+  constructor({ settings, arrays, compiled }) {
     this.decoding = settings.decoding;
-    this.model = new Model({ settings, arrays });
+    this.model = new Model({ settings, arrays, compiled });
     for (const side of ["source", "target"]) {
       const { [`${side}.scores`]: scores, [`${side}.charsmap`]: charsmap } = arrays;
       this[side] = new Subwords(settings.texts[side], scores, charsmap);

@@ -1,0 +1,97 @@
+// Products of vectors and matrices whose weights are bytes: in WebAssembly, or else in scripts.
+
+const STACK = 65536; // bytes of products.c, at the beginning of the memory
+const AT_ONCE = 5; // vectors; as in products.c
+
+// The bytes that are written in base64.
+export function fromBase64(base64) {
+  const text = atob(base64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+// A model's arrays in one memory, with room for products, and the functions of products.c; without
+// WebAssembly, the arrays alone.
+export async function placed(bytes, matrices) {
+  const [outputs, inputs] = [0, 1].map((i) =>
+    Math.max(...Object.values(matrices).map((shape) => shape[i])) + 16); // products.c fills them up
+  const sizes = {
+    arrays: bytes.length, x: 4 * AT_ONCE * inputs, levels: 2 * AT_ONCE * inputs,
+    y: 4 * AT_ONCE * outputs, rows: 4 * outputs,
+  };
+  const places = {};
+  let end = STACK;
+  for (const [name, size] of Object.entries(sizes)) {
+    places[name] = end;
+    end += Math.ceil(size / 16) * 16;
+  }
+  try {
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(end / 65536) });
+    const imports = { env: { memory, log: Math.log } };
+    const { instance } = await WebAssembly.instantiate(fromBase64(WASM), imports);
+    new Uint8Array(memory.buffer).set(bytes, places.arrays);
+    const compiled = { ...instance.exports, ...places };
+    return { buffer: memory.buffer, start: places.arrays, compiled };
+  } catch { // no WebAssembly, none with SIMD, or a policy forbids it
+    return { buffer: bytes.slice().buffer, start: 0 };
+  }
+}
+
+// W x + b for vectors x, with all rows of W or some.
+export function product(vectors, matrix, rows) {
+  const { weights, scales, bias, inputs, outputs, compiled } = matrix;
+  if (!compiled || !scales) return scripted(vectors, matrix, rows);
+  const { buffer } = weights, size = rows?.length ?? outputs, products = [];
+  if (rows) new Int32Array(buffer, compiled.rows, size).set(rows);
+  for (let first = 0; first < vectors.length; first += AT_ONCE) {
+    const some = vectors.slice(first, first + AT_ONCE);
+    some.forEach((x, k) => new Float32Array(buffer, compiled.x + 4 * k * inputs, inputs).set(x));
+    compiled.product(
+      weights.byteOffset, scales.byteOffset, bias.byteOffset, inputs, rows ? compiled.rows : 0,
+      size, compiled.x, some.length, compiled.levels, compiled.y);
+    some.forEach((_, k) =>
+      products.push(new Float32Array(buffer, compiled.y + 4 * k * size, size).slice()));
+  }
+  return products;
+}
+
+// The same without WebAssembly; four rows of W at once.
+function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
+  const size = rows?.length ?? outputs;
+  const products = vectors.map(() => new Float32Array(size));
+  for (let j = 0; j < size; j += 4) {
+    const row = (i) => (rows ? rows[Math.min(j + i, size - 1)] : Math.min(j + i, size - 1));
+    const chosen = [row(0), row(1), row(2), row(3)]; // at the end some are the same
+    const [w0, w1, w2, w3] = chosen.map((r) => r * inputs);
+    for (let k = 0; k < vectors.length; k++) {
+      const x = vectors[k];
+      let y0 = 0, y1 = 0, y2 = 0, y3 = 0;
+      for (let i = 0; i < inputs; i++) {
+        const value = x[i];
+        y0 += value * weights[w0 + i];
+        y1 += value * weights[w1 + i];
+        y2 += value * weights[w2 + i];
+        y3 += value * weights[w3 + i];
+      }
+      [y0, y1, y2, y3].forEach((y, i) => { // beyond the end nothing is written
+        products[k][j + i] = bias[chosen[i]] + y * (scales?.[chosen[i]] ?? 1);
+      });
+    }
+  }
+  return products;
+}
+
+// log(softmax(x) / whole) of a vector that `product` made with this matrix.
+export function logSoftmax(x, { weights: { buffer }, compiled }, whole) {
+  if (compiled) {
+    const place = new Float32Array(buffer, compiled.y, x.length);
+    place.set(x);
+    compiled.log_softmax(compiled.y, x.length, whole);
+    return place.slice();
+  }
+  let largest = -Infinity, total = 0;
+  for (let j = 0; j < x.length; j++) if (x[j] > largest) largest = x[j];
+  for (let j = 0; j < x.length; j++) total += Math.exp(x[j] - largest);
+  const shift = largest + Math.log(total * whole);
+  return x.map((value) => value - shift);
+}
