@@ -17,6 +17,7 @@ translated.
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -239,9 +240,13 @@ def _translate(
     start = time.monotonic()
     line = ProgressLine(len(sources))
     done: list[Translation] = []
+    results: dict[str, Translation] = {}
+    different = [*dict.fromkeys(sources)]
     with files.kept_lines_named(output, lambda: len(done)), written(output or os.devnull) as file:
-        while window := sources[len(done) : len(done) + WINDOW]:
-            translations = translator.translate(window)
+        while window := different[len(results) : len(results) + WINDOW]:
+            results.update(zip(window, translator.translate(window), strict=True))
+            ready = itertools.takewhile(results.__contains__, sources[len(done) :])
+            translations = [results[source] for source in ready]
             done += translations
             file.writelines(f"{translation.line}\n" for translation in translations)
             file.flush()

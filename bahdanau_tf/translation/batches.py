@@ -19,6 +19,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 LONG = 512  # characters of a row; there are few sentences of more
 Sentences = Sequence[str | bytes]
+Row: TypeAlias = tuple[str | bytes, ...]
 # Translates sentences, with the first words of their translations or without.
 Work: TypeAlias = Callable[[Decoding, Sentences, Sentences | None], Iterable[Translation]]
 
@@ -37,21 +38,23 @@ def in_batches(
     which also limits memory. So many batches are processed `at_once`, by threads.
 
     `work` takes a list of strings for each column of a batch, and yields a value for each row.
+    Equal rows are one row, whose value is that of all.
     """
     columns = strings(caller, columns)
     if batch_size < 1:
         raise Refusal(caller, f"batch_size is {batch_size}, wanted 1 or more")
     rows = [*zip(*columns.values(), strict=True)]
-    lengths = [sum(map(len, row)) for row in rows]
+    different = [*dict.fromkeys(rows)]
+    lengths = [sum(map(len, row)) for row in different]
 
-    def run(places: list[int]) -> dict[int, T]:
-        batch = zip(*(rows[place] for place in places), strict=True)
-        return dict(zip(places, work(*map(list, batch)), strict=True))
+    def run(places: list[int]) -> dict[Row, T]:
+        batch = [different[place] for place in places]
+        return dict(zip(batch, work(*map(list, zip(*batch, strict=True))), strict=True))
 
-    results: dict[int, T] = {}
+    results: dict[Row, T] = {}
     for some in _side_by_side(run, [*_batches(lengths, batch_size)], at_once):
         results.update(some)
-    return [results[place] for place in range(len(rows))]
+    return [results[row] for row in rows]
 
 
 def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:

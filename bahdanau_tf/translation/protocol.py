@@ -124,8 +124,9 @@ class StringTranslator(ABC):
                 translation of a sentence without words is still "".
             constraints: Further functions as in `bahdanau_tf.search.constraints`, for all
                 sentences, applied after the prefix; ids are those of `target_text`, and
-                `history.rows` counts within a batch. Each tuple of constraints has its own graph,
-                so pass the same objects again. ONNX Runtime has none, nor `attention`.
+                `history.rows` counts within a batch, where equal sentences are one row. Each tuple
+                of constraints has its own graph, so pass the same objects again. ONNX Runtime has
+                none, nor `attention`.
             split_sentences: Whether each string is translated sentence by sentence, as models that
                 learned from single sentences need. The first sentence gets the prefix.
             markup: Whether inline tags and placeholders are taken out before the search and put

@@ -279,6 +279,19 @@ def test_a_table_has_the_references(corpus, tmp_path, capsys):
     assert "line 1 has no tab" in err
 
 
+def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate, "WINDOW", 2)
+    copier, searched = Copier(), []
+    copier.translate = lambda lines: searched.extend(lines) or Copier.translate(copier, lines)
+    monkeypatch.setattr(files, "load_translator", lambda _: copier)
+    words = ["a", "b", "a", "c", "b", "d", "a", "e"]
+    source, output = tmp_path / "words.tsv", tmp_path / "output"
+    source.write_text("".join(f"{word}\t{word}\n" for word in words))
+    assert main(["evaluate", "--model_dir=m", f"--source={source}", f"--output={output}"]) == 0
+    assert searched == [*"abcde"]
+    assert output.read_text().split() == words
+
+
 @pytest.mark.parametrize(
     ("pairs", "exact", "errors", "count"),
     [
