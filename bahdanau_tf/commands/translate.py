@@ -4,10 +4,10 @@ Reads --input or standard input and writes --output or standard output; memory d
 the number of lines. Lines whose translation was cut off at the length limit are reported on
 standard error.
 
-Lines whose translation may be wrong are counted on standard error: a number is missing, characters
-are unknown, a phrase is repeated, or the model is less sure than of nearly all of its dev text.
---format=json has `doubts`, the reasons, and `confidence`, the share of the dev text's translations
-of similar lengths that are less likely.
+Lines whose translation may be wrong are named on standard error, by reason: a number is missing,
+characters are unknown, a phrase is repeated, or the model is less sure than of nearly all of its
+dev text. --format=json has `doubts`, the reasons, and `confidence`, the share of the dev text's
+translations of similar lengths that are less likely.
 
 --format=text writes one line for each line. With --n_best, or --format=moses, each hypothesis has a
 line in Moses' format: sentence number from 0 ||| translation ||| log-probability ||| score. For
@@ -46,7 +46,6 @@ import math
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -71,6 +70,7 @@ from bahdanau_tf.system.terminal import LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.markup import MarkedLines
     from bahdanau_tf.translation.protocol import StringTranslator
 
 # Flags that change no line.
@@ -78,7 +78,7 @@ HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "h
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 PER_TOKEN = 64  # characters of a line that are read, for each token that the model can use
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
-REASONS = {  # why a translation may be wrong, for a count of lines
+REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "characters": "unknown characters",
     "words": "unknown words",
     "number": "a number is missing",
@@ -91,7 +91,7 @@ REASONS = {  # why a translation may be wrong, for a count of lines
     "cut": "cut off",
     "repeated": "a phrase is repeated",
     "long": "longer than in training",
-    "unlikely": "unlikely",
+    "unlikely": "less likely than nearly all translations of the dev text",
 }
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
@@ -235,9 +235,11 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
-    from bahdanau_tf.translation.sentence_splitting import split_sentences
+    from bahdanau_tf.translation.markup import MarkedLines
 
-    part, terms = _Part.of(flags), {}
+    part, terms, markup = _Part.of(flags), {}, None
+    if flags.markup:
+        markup = MarkedLines(read_lines(flags.input, 0, part.first) if part.first else ())
     if flags.terms is not None:
         terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
@@ -251,7 +253,7 @@ def run(flags: absl_flags.FlagValues) -> None:
                 "last word first"
             )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
-    several, doubtful, kinds = 0, 0, Counter[str]()
+    several = doubtful = 0
     typed = flags.input is None and sys.stdin.isatty()
     quiet = part.output is None and sys.stdout.isatty()
     with (
@@ -267,22 +269,20 @@ def run(flags: absl_flags.FlagValues) -> None:
             sources, prefixes = map(list, zip(*window, strict=True))
             slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            translations = _translated(flags, translator, sources, prefixes, terms, most)
+            translations = _translated(flags, translator, markup, sources, prefixes, terms, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
                 for remark in _remarks(flags, translation, *limit, typed):
                     counter.report(remark, [place])
                 doubtful += bool(translation.doubts)
-                kinds.update({doubt.kind for doubt in translation.doubts})
             output.flush()
             if not flags.split_sentences:
-                several += sum(len(split_sentences(line)) > 1 for line in sources)
+                several += sum(map(_has_several_sentences, sources))
             counter.advance(len(window))
         if doubtful and not typed:
-            reasons = ", ".join(f"{REASONS[kind]} ({count:,})" for kind, count in kinds.items())
             counter.note(
-                f"{doubtful:,} of {amount(counter.done, 'line')} may be wrong: {reasons}; "
-                "--format=json has the doubts of each"
+                f"{doubtful:,} of {amount(counter.done, 'line')} may be wrong; --format=json has "
+                "the doubts of each"
             )
         if several:
             counter.note(
@@ -319,13 +319,13 @@ class _Part(NamedTuple):
 def _translated(
     flags: absl_flags.FlagValues,
     translator: StringTranslator,
+    markup: MarkedLines | None,
     lines: list[str],
     prefixes: list[str],
     terms: Mapping[str, str],
     most: int,
 ) -> Iterable[Translation]:
     """The translations of some lines, in order; at most so many characters of each are read."""
-    from bahdanau_tf.translation.markup import translate_marked
     from bahdanau_tf.translation.sentence_splitting import translate_lines
 
     def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
@@ -341,7 +341,7 @@ def _translated(
             return translate_lines(translate, lines, prefixes, weights)
         return translate(lines, prefixes)
 
-    whole = partial(translate_marked, run) if flags.markup else run
+    whole = run if markup is None else partial(markup, run)
     return whole(lines, prefixes if any(prefixes) else None)
 
 
@@ -354,6 +354,13 @@ def _of_whole(line: str, row: Translation) -> Translation:
     alternatives = [_of_whole(line, other) for other in row.alternatives]
     doubts = (*dict.fromkeys((*row.doubts, Doubt("cut"))),)
     return replace(row, source=line, alternatives=alternatives, cut=True, doubts=doubts)
+
+
+def _has_several_sentences(line: str) -> bool:
+    """Whether more than one sentence has a letter or a digit."""
+    from bahdanau_tf.translation.sentence_splitting import split_sentences
+
+    return sum(any(map(str.isalnum, x)) for x in split_sentences(line)) > 1
 
 
 def _limit(flags: absl_flags.FlagValues, longest: int | None) -> tuple[float, str]:
@@ -374,9 +381,9 @@ def _limit(flags: absl_flags.FlagValues, longest: int | None) -> tuple[float, st
 def _remarks(
     flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str, typed: bool
 ) -> Iterator[str]:
-    """What to report of a line: that it is too long, or its translation cut off or empty.
+    """What to report of a line: that it is too long, its translation cut off or empty, and doubts.
 
-    Of a line that was `typed`, all doubts.
+    Of a line that was `typed`, these have details.
     """
     from bahdanau_tf.translation.sentence_splitting import longest_sentence
 
@@ -389,8 +396,8 @@ def _remarks(
         yield "translation cut off at the length limit"
     elif translation.source.strip() and not translation.text:
         yield "translation is empty"
-    if typed:
-        yield from (str(x) for x in translation.doubts if x.kind not in ("cut", "long"))
+    doubts = [x for x in translation.doubts if x.kind not in ("cut", "long")]
+    yield from dict.fromkeys(str(x) if typed else REASONS[x.kind] for x in doubts)
 
 
 def _formatter(

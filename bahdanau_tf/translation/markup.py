@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
 from bahdanau_tf.text.script import unspaced_script
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
+from bahdanau_tf.translation.sentence_splitting import joined
 
 _MARK = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:script|style))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
@@ -31,13 +32,20 @@ _MARK = re.compile(
     f"(?P<placeholder>{PLACEHOLDER.pattern})",
     re.DOTALL,
 )
-# These separate two words even without a space.
+# An element without text to translate, or the start of one.
+_HIDDEN = re.compile(
+    r"<!--.*?-->|<(script|style)\b.*?</\1\s*>|(?P<open><!--|<(?P<name>script|style)\b)",
+    re.IGNORECASE,
+)
+# These separate two words even without a space, and sentences.
 _BLOCK = re.compile(
-    "address|article|aside|blockquote|body|br|caption|d[dlt]|div|fig(caption|ure)|footer|form|"
-    "h[1-6r]|head(er)?|li|main|nav|[ou]l|option|p|pre|section|t[dhr]|table|tbody|tfoot|thead|title"
+    "address|article|aside|blockquote|body|br|button|caption|d[dlt]|details|dialog|div|"
+    "fig(caption|ure)|footer|form|h[1-6r]|head(er)?|html|legend|li|main|menu|nav|[ou]l|option|p|"
+    "pre|section|select|summary|t[dhr]|table|tbody|textarea|tfoot|thead|title"
 )
 _UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
 _BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
+UNSURE = 0.1  # what a word's attention to punctuation counts
 _DEEPEST = 100  # elements within each other; tags of deeper ones stand by themselves
 
 
@@ -47,6 +55,7 @@ class Mark(NamedTuple):
     text: str
     kind: Literal["open", "close", "point"]
     name: str
+    start: int  # in the source
     place: int  # in the plain text
     before: bool  # whether a space, or the end of the text, is before it
     after: bool
@@ -72,19 +81,103 @@ class Marked(NamedTuple):
     nodes: list[Node]
 
 
+class MarkedLines:
+    """Translates lines with markup; a comment, a script or a style may be on several of them.
+
+    Args:
+        earlier: The lines before those that are translated.
+    """
+
+    def __init__(self, earlier: Iterable[str] = ()) -> None:
+        self._end = ""  # of what an earlier line began, a pattern
+        for line in earlier:
+            self._parts(line)
+
+    def __call__(
+        self,
+        translate: Callable[..., Iterable[Translation]],
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+    ) -> Iterator[Translation]:
+        """Translates the next lines; arguments as of `translate_marked`."""
+        rows = [self._parts(line) for line in lines]
+        translations = translate_marked(translate, [text for _, text, _ in rows], prefixes)
+        for (before, _, after), x in zip(rows, translations, strict=True):
+            hidden = Translation(before, before), Translation(after, after)
+            yield joined([hidden[0], x, hidden[1]], gap="") if before or after else x
+
+    def _parts(self, line: str) -> tuple[str, str, str]:
+        """The end of what an earlier line began, text, and the start of what a later one ends."""
+        end = re.search(self._end, line, re.IGNORECASE)
+        if end is None:
+            return line, "", ""
+        before, line, self._end = line[: end.end()], line[end.end() :], ""
+        for match in _HIDDEN.finditer(line):
+            if match["open"]:
+                self._end = (rf"</{match['name']}\s*>" if match["name"] else "-->") + r"\s*"
+                text = line[: match.start()].rstrip()
+                return before, text, line[len(text) :]
+        return before, line, ""
+
+
 def translate_marked(
     translate: Callable[[list[str], list[str] | None], Iterable[Translation]],
     sentences: Sentences,
     prefixes: Sentences | None = None,
 ) -> Iterator[Translation]:
-    """Translates sentences with markup, by a function for plain ones; prefixes lose theirs."""
-    starts = {} if prefixes is None else {"prefixes": prefixes}
-    columns = strings("Translator.translate", {"sentences": sentences, **starts})
-    rows = {name: [*map(split, map(decoded, column))] for name, column in columns.items()}
-    plain = {name: [x.plain for x in column] for name, column in rows.items()}
-    translations = translate(plain["sentences"], plain.get("prefixes"))
-    for marked, translation in zip(rows["sentences"], translations, strict=True):
-        yield put_back(marked, translation)
+    """Translates texts with markup by a function for plain ones; prefixes lose theirs.
+
+    Between two tags of blocks a text is translated by itself; these tags stay between.
+    """
+    columns = strings(
+        "Translator.translate",
+        {"sentences": sentences} | ({} if prefixes is None else {"prefixes": prefixes}),
+    )
+    rows = [_pieces(source) for source in map(decoded, columns["sentences"])]
+    marked = [[split(piece) for piece in row[::2]] for row in rows]
+    starts = None
+    if prefixes is not None:
+        starts = []
+        for prefix, texts in zip(map(decoded, columns["prefixes"]), marked, strict=True):
+            first = min((i for i, x in enumerate(texts) if x.plain.strip()), default=0)
+            starts += [split(prefix).plain if i == first else "" for i in range(len(texts))]
+    flat = [*chain(*marked)]
+    done = map(put_back, flat, translate([x.plain for x in flat], starts))
+    for row in rows:
+        parts = [
+            Translation(piece, piece) if place % 2 else next(done)
+            for place, piece in enumerate(row)
+        ]
+        yield joined(parts, gap="")
+
+
+def _pieces(source: str) -> list[str]:
+    """Texts, and between two of them the tags of blocks there, with the spaces beside them.
+
+    Blocks within other elements are not looked for.
+    """
+    pieces: list[str] = []
+    end = 0
+    for mark in _borders(split(source).nodes):
+        text = source[end : mark.start].rstrip()
+        rest = source[mark.start + len(mark.text) :].lstrip()
+        gap = source[end + len(text) : len(source) - len(rest)]
+        if text or not pieces:
+            pieces += [text, gap]
+        else:
+            pieces[-1] += gap
+        end = len(source) - len(rest)
+    return [*pieces, source[end:]]
+
+
+def _borders(nodes: Iterable[Node]) -> Iterator[Mark]:
+    """The tags of blocks, in their order."""
+    for node in nodes:
+        if _BLOCK.fullmatch(node.opening.name):
+            yield node.opening
+            yield from _borders(node.children)
+            if node.closing is not None:
+                yield node.closing
 
 
 def split(source: str) -> Marked:
@@ -156,7 +249,7 @@ def _mark(source: str, match: re.Match[str]) -> Mark:
         not x or x.isspace() or (kind == "point" and not _is_spaced(x)) for x in beside
     )
     loose = not in_word(beside[0]), not in_word(beside[1])
-    return Mark(match[0], kind, name.lower(), 0, before, after, loose, apart=False)
+    return Mark(match[0], kind, name.lower(), start, 0, before, after, loose, apart=False)
 
 
 def _nodes(marks: Sequence[Mark]) -> list[Node]:
@@ -271,9 +364,12 @@ class _View(NamedTuple):
         edges = [*(start for start, _ in words), len(x.text)]
         texts = [x.text[a:b].strip() for a, b in pairwise(edges)]
         read = [marked.plain[a:b] for a, b in spans]
+        faith = np.array([1.0 if any(map(_is_letter, token)) else UNSURE for token in read])
         for row, (_, tokens) in enumerate(words):
             rows[row] = alpha[tokens, : len(spans)].mean(axis=0)
-            if not any(map(_is_letter, texts[row])):  # attention is rarely sure of punctuation
+            if any(map(_is_letter, texts[row])):
+                rows[row] *= faith
+            else:  # attention is rarely sure of punctuation
                 same = np.array([token == texts[row] for token in read], bool)
                 if row == len(words) - 1 and read and not any(map(_is_letter, read[-1])):
                     same[-1] = True

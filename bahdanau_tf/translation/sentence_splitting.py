@@ -33,7 +33,7 @@ def translate_lines(
         prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
     done = iter(translate([*chain(*rows)], prefixes=prefixes))
     for row in rows:
-        yield _joined([*islice(done, len(row))], with_weights)
+        yield joined([*islice(done, len(row))], with_weights)
 
 
 def longest_sentence(line: Translation) -> int:
@@ -43,8 +43,10 @@ def longest_sentence(line: Translation) -> int:
     return int(counts.max(initial=0))
 
 
-def _joined(sentences: Sequence[Translation], with_weights: bool) -> Translation:
-    """Joins the translations of a line's sentences, with their alternatives.
+def joined(
+    sentences: Sequence[Translation], with_weights: bool = True, gap: str = " "
+) -> Translation:
+    """Joins the translations of a line's sentences, with their alternatives and gaps between them.
 
     The n best of the line are those with the largest sums of scores, the finished ones first, as in
     search.
@@ -61,18 +63,18 @@ def _joined(sentences: Sequence[Translation], with_weights: bool) -> Translation
         ]
         pairs.sort(key=lambda pair: pair[:2], reverse=True)
         n_best = pairs[: max(len(n_best), len(own))]
-    first, *others = (_in_a_row(parts, with_weights) for _, _, parts in n_best)
+    first, *others = (_in_a_row(parts, with_weights, gap) for _, _, parts in n_best)
     return replace(first, alternatives=others)
 
 
-def _in_a_row(parts: Sequence[Translation], with_weights: bool) -> Translation:
+def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Translation:
     """One translation of several sentences, made of those of each."""
     text, read, written = "", 0, 0  # bytes
     source_offsets: Offsets = []
     target_offsets: Offsets = []
     for part in parts:
         if text and part.text and not text.endswith(tuple(_WIDE_MARKS)):
-            text, written = f"{text} ", written + 1
+            text, written = text + gap, written + len(gap)
         source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
         target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
         text += part.text

@@ -20,7 +20,7 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.doubts import Doubt, Habits
 from bahdanau_tf.translation.sentence_splitting import (
     longest_sentence,
     split_sentences,
@@ -90,6 +90,7 @@ class Shouter:
             source_offsets=offsets_of(line, words),
             target_offsets=offsets_of(" ".join(tokens), tokens),
             weights=weights if self.attention else None,
+            doubts=(Doubt("number", "1"), Doubt("number", "2")) * ("doubt" in words),
         )
 
 
@@ -245,6 +246,21 @@ def test_markup_is_put_back(run, tmp_path, split):
     assert line["alignment"] == [[0, 1], [1, 0]]
 
 
+def test_scripts_and_comments_may_have_several_lines(run, tmp_path):
+    text = (
+        "<Style>\np {a: b}\n</style> one two<!-- three\n--> one <script>x</script> two <script\nx"
+    )
+    wanted = (
+        "<Style>\np {a: b}\n</style> TWO ONE<!-- three\n--> <script>x</script> TWO ONE <script\nx\n"
+    )
+    for window in ([], ["--window=1"]):
+        assert run(f"{text}\n", "--markup", *window) == wanted
+    (tmp_path / "in").write_text(text, "utf-8")
+    flags = ["translate", "--model_dir=x", "--markup", f"--input={tmp_path}/in", "--shard=2/2"]
+    assert main([*flags, f"--output={tmp_path}/out"]) == 0
+    assert (tmp_path / "out-2-of-2").read_text() == "".join(wanted.splitlines(True)[2:])
+
+
 def test_terms_are_read_from_a_file(run, tmp_path, capsys):
     terms = tmp_path / "terms.tsv"
     terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\n".encode())
@@ -320,6 +336,20 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, model, capsys,
 def test_lines_with_unfinished_translations_are_named(run, capsys):
     run("a\na cut\nb\nc cut\ncut\n", "--window=3")
     assert capsys.readouterr().err == ("lines 2, 4-5: translation cut off at the length limit\n")
+
+
+def test_doubtful_lines_are_named_by_reason(run, capsys):
+    run("a\ndoubt\n\ndoubt\ndoubt cut\n")
+    assert capsys.readouterr().err == (
+        "3 of 5 lines may be wrong; --format=json has the doubts of each\n"
+        "lines 2, 4-5: a number is missing\n"
+        "line 5: translation cut off at the length limit\n"
+    )
+
+
+def test_emoji_are_no_sentence(run, capsys):
+    run("A! \u263a\u263a\n! ?\nA! B.\n")
+    assert "1 of 3 lines: several sentences" in capsys.readouterr().err
 
 
 def test_empty_translations_of_lines_with_words_are_named(run, capsys):

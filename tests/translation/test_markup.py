@@ -13,7 +13,7 @@ from refusals import refused
 from toys import english, french, toy_translator
 
 from bahdanau_tf import RNNEncDec, Translation
-from bahdanau_tf.translation.markup import put_back, split
+from bahdanau_tf.translation.markup import put_back, split, translate_marked
 
 
 def translation(source: str, text: str, links: str, weights: np.ndarray | None = None):
@@ -110,6 +110,8 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
         ),
         # A placeholder touches a letter only where it does in the source.
         ("Your name is %s.", "Votre nom est.", "0-0 1-1 3-2 3-3", "Votre nom %s est."),
+        # Attention to a final stop tells little.
+        ("Your name is %s.", "Votre nom est.", "0-0 1-1 2-2 3-2 3-3", "Votre nom est %s."),
         ("Your name is <b>%s</b>s", "Votre nom est", "0-0 1-1 3-2", "Votre nom <b>%s</b>est"),
         ("100% sure, i <3 u & a < b", "c'est sûr", "", "c'est sûr"),
         (
@@ -122,6 +124,31 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
 )
 def test_marks_follow_their_words(source, text, links, wanted):
     assert marked(source, text, links).text == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("<h1>Hi</h1>\n<p>A <b>cat</b>.</p>  <p>A dog", ["", "Hi", "A cat.", "A dog"]),
+        ("One<br>two <i>x</i>", ["One", "two x"]),
+        ("<ul><!-- x --> <li>x</li></ul>", ["", "", "x", ""]),
+        ("a <b>b<br/>c</b>", ["a b c"]),
+        ("", [""]),
+    ],
+)
+def test_blocks_are_translated_by_themselves(source, texts):
+    """Their tags stay where they are, with the spaces beside them."""
+
+    def translate(sentences, prefixes):
+        assert sentences == texts
+        first = next((x for x in texts if x), "")
+        assert prefixes == ["x" if x is first else "" for x in texts]
+        return [
+            translation(x, x, " ".join(f"{n}-{n}" for n in range(len(x.split())))) for x in texts
+        ]
+
+    (result,) = translate_marked(translate, [source], ["<i>x</i>"])
+    assert result.source == result.text == source
 
 
 WORDS = st.sampled_from(["a", "bc", "é", "猫", ".", ",", "(", "d'"])
