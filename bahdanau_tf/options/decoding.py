@@ -102,6 +102,8 @@ class Decoding(OptionGroup):
                 f"decoding is {decoding!r}, wanted a Decoding; its fields "
                 "are also keywords, such as beam_size=3",
             )
+        if not options:
+            return decoding
         names = [field.name for field in fields(Decoding)]
         for name in options.keys() - {*names}:
             raise Refusal(

@@ -364,6 +364,7 @@ def write_step(model: Any, path: Path, int8: bool, first: int | None = None) -> 
         graph.carry(name, dtype, "B", "K")
         for name, dtype in (("ids", INT64), ("origins", INT64), ("so_far", FLOAT))
     )
+    done = graph.carry("done", FLOAT, "B", "N")
     state = graph.state("state", FLOAT, n)
     table = _embeddings(model.target_embedding)
     table[0] = 0.0  # in place of E y_0, see `BackwardBridge`
@@ -396,7 +397,8 @@ def write_step(model: Any, path: Path, int8: bool, first: int | None = None) -> 
     if match is not None:
         odds, beside = _odds(graph, model.copying, features, match[:2], weights)
         states += [("runs", match[2], FLOAT, "T"), ("beside", beside, FLOAT, "T")]
-    _choose(graph, _logits(graph, model, features, first), so_far, odds, first is not None)
+    logits = _logits(graph, model, features, first)
+    _go_on(graph, *_choose(graph, logits, so_far, odds, first is not None), done)
     for each in states:
         graph.next_state(*each)
     graph.output("weights", weights, FLOAT, "B", "K", "T")
@@ -466,12 +468,14 @@ def _logits(graph: _Graph, model: Any, features: str, first: int | None) -> Valu
     return graph.add("Concat", logits, own, axis=-1)
 
 
-def _choose(graph: _Graph, logits: str, so_far: str, odds: str | None, is_short: bool) -> None:
-    """The best continuations of each row, and the probabilities of `asked` words.
+def _choose(
+    graph: _Graph, logits: str, so_far: str, odds: str | None, is_short: bool
+) -> tuple[str, str, str]:
+    """The words, parents and log-probabilities of the best continuations of each row.
 
-    The next step begins unless one of them ends, or is none.
+    The probabilities of `asked` words are an output.
     """
-    count, eos = graph.input("count", INT64, 1), graph.input("eos", INT64, 1)
+    count = graph.input("count", INT64, 1)
     barred, asked = (graph.input(x, INT64, "B", "K", x) for x in ("barred", "asked"))
     nothing = graph.input("nothing", FLOAT, "B", "K", "barred")
     shares = graph.add("Softmax", logits, axis=-1)
@@ -506,18 +510,35 @@ def _choose(graph: _Graph, logits: str, so_far: str, odds: str | None, is_short:
         words = graph.add(
             "GatherElements", graph.input("shortlist", INT64, "B", "V"), words, axis=-1
         )
-    parents = graph.add("Div", chunk, each)
-    never = graph.constant(np.float32(-np.inf))
-    live = graph.add("Where", graph.add("Equal", words, eos), never, log_probs)
-    least = graph.add("ReduceMin", live, keepdims=0)
-    graph.add("Greater", least, never, outputs=["goes_on"])
+    graph.output("probabilities", asked, FLOAT, "B", "K", "A")
+    return words, graph.add("Div", chunk, each), log_probs
+
+
+def _go_on(graph: _Graph, words: str, parents: str, log_probs: str, done: str) -> None:
+    """Says with which continuations the next step begins, and whether it does, see `search.Rule`.
+
+    A continuation that ends, or is left, goes on as one that is impossible.
+    """
+    never, eos = graph.constant(np.float32(-np.inf)), graph.input("eos", INT64, 1)
+    is_end = graph.add("Equal", words, eos)
+    divisor = graph.add("Gather", graph.input("divisors", FLOAT, "steps"), "step")
+    scores = graph.add("Where", is_end, graph.add("Div", log_probs, divisor), never)
+    scores = graph.add("Concat", done, scores, axis=1)
+    done, _ = graph.add("TopK", scores, graph.add("Shape", done, start=1), outputs=2, axis=1)
+    least = graph.add("ReduceMin", done, axes=[1], keepdims=1)
+    live = graph.add("Where", is_end, never, log_probs)
+    bound = graph.add("Div", live, graph.input("bounds", FLOAT, "B", 1))
+    live = graph.add("Where", graph.add("Greater", bound, least), live, never)
+    best = graph.add("ReduceMin", graph.add("ReduceMax", live, axes=[1], keepdims=0), keepdims=0)
+    graph.add("Greater", best, never, outputs=["goes_on"])
     origins = graph.add("Add", parents, graph.input("starts", INT64, "B", 1))
     graph.carry_on("ids", words, INT64, "B", "C")
     graph.carry_on("origins", origins, INT64, "B", "C")
-    graph.carry_on("so_far", log_probs, FLOAT, "B", "C")
+    graph.carry_on("so_far", live, FLOAT, "B", "C")
+    graph.carry_on("done", done, FLOAT, "B", "N")
     graph.output("words", words, INT64, "B", "C")
     graph.output("parents", parents, INT64, "B", "C")
-    graph.output("probabilities", asked, FLOAT, "B", "K", "A")
+    graph.output("log_probs", log_probs, FLOAT, "B", "C")
 
 
 def write_own(model: Any, path: Path, int8: bool) -> None:

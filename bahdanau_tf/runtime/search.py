@@ -22,11 +22,29 @@ CHUNK = 32  # graphs compute the largest probability of so many words first
 class Continuations(NamedTuple):
     """The best continuations of the hypotheses of each row, best first, in each of S steps."""
 
-    log_probs: Array  # float32 [B, C], of the hypotheses after the last step
     ids: Array  # int64 [S, B, C], the words appended
     parents: Array  # int64 [S, B, C], the places of the hypotheses that are continued
+    log_probs: Array  # float32 [S, B, C], of the hypotheses
     weights: Array  # float32 [S, B, K, T_x], α of these
     asked: Array  # float32 [B, K, A], log p of the words that were asked for in the first step
+
+
+class Rule(NamedTuple):
+    """When to stop: after as many steps as there are divisors, or if a row has no hypothesis left.
+
+    One that ends scores log p over the divisor of its length. One that cannot score more than the
+    last of the N best ends of its row, since log p over the bound does not, is left.
+    """
+
+    divisors: Array  # float32 [S]
+    bounds: Array  # float32 [B, 1]
+    done: Array  # float32 [B, N], the scores of earlier ends, the last one the least
+
+    @classmethod
+    def steps(cls, count: int, rows: int) -> Rule:
+        """So many steps, or until a hypothesis ends: its score is then positive."""
+        ones, none = np.ones([max(count, rows), 1], np.float32), np.full([rows, 1], NEVER)
+        return cls(-ones[:count, 0], ones[:rows], none)
 
 
 class Model(Protocol):
@@ -38,7 +56,7 @@ class Model(Protocol):
         origins: Array,
         so_far: Array,
         count: int,
-        steps: int,
+        rule: Rule,
         barred: Array,
         eos_id: int = 0,
         asked: Array | None = None,
@@ -47,8 +65,8 @@ class Model(Protocol):
 
         `origins`, int64 [B, K], are the places of their parents among the hypotheses of all rows in
         the step before; at first those of the rows. The `count` best continuations of each row go
-        on, up to a number of steps, until one has the end symbol or is impossible. `barred`
-        and `asked` are ids, int64 [B, F] and [B, A]; those that are barred are not appended.
+        on, as many steps as the rule allows. `barred` and `asked` are ids, int64 [B, F] and
+        [B, A]; those that are barred are not appended.
         """
 
     def keep(self, rows: Array) -> None:
@@ -98,10 +116,11 @@ class _Ends(NamedTuple):
         return cls(none, none, nothing, nothing)
 
     @classmethod
-    def at(cls, time: int, scores: Array, log_probs: Array) -> _Ends:
-        """Hypotheses that have so many tokens."""
-        slots = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-        return cls(scores, log_probs, np.full_like(slots, time), slots)
+    def at(cls, times: Array, scores: Array, log_probs: Array) -> _Ends:
+        """Hypotheses [S, B, C] that have so many tokens [S]."""
+        slots = np.broadcast_to(np.arange(scores.shape[2]), scores.shape)
+        all_ = scores, log_probs, np.broadcast_to(times[:, None, None], scores.shape), slots
+        return cls(*(x.swapaxes(0, 1).reshape(len(x[0]), -1) for x in all_))
 
     def of(self, rows: Array) -> _Ends:
         """Those of some rows."""
@@ -125,66 +144,102 @@ def search(
 
     `forbidden` are the ids of one or more words, such as padding.
     """
-    k, n = decoding.beam_size, decoding.n_best
-    limits, shortest = _limits(sentences, decoding)
-    divisors = _penalties(np.arange(limits.max() + 1), decoding)
-    bounds = divisors[limits][:, None]
-    masks = np.stack([sentence.mask for sentence in sentences])
-    places: Array = np.arange(len(sentences))
-    slots = ids = np.zeros([len(places), 1], np.int64)
-    origins, log_probs = places[:, None], np.zeros(ids.shape, np.float32)
-    done, ended = _Ends.none(len(places), n), np.zeros(len(places), np.int64)
-    coverage: Array = np.float32(0)
-    steps: list[_Step] = []
-    results: list[list[Hypothesis]] = [[] for _ in places]
-    while len(places):
-        start = len(steps)
-        forced = _forced(sentences, places, start)
-        barred = _barred(forbidden, eos_id, start < shortest[places], forced)
-        is_single = ids.shape[1] < k or forced is not None or ended.any()
-        ahead = 1 if is_single else _until_a_limit(limits[places], shortest[places], start)
-        new = model.advance(ids, origins, log_probs, k, ahead, barred, eos_id, forced)
-        if forced is not None:
-            new = _with_forced(new, log_probs, forced)
-        log_probs = new.log_probs
-        for step in zip(*new[1:4], strict=True):
-            steps.append(_Step(places, *step, slots))
-            slots = np.broadcast_to(np.arange(k), log_probs.shape)
-            if decoding.beta:
-                coverage = _taken(coverage + steps[-1].weights, steps[-1].parents)
-        ids, parents, time = steps[-1].ids, steps[-1].parents, len(steps)
-        if decoding.shrink:
-            log_probs = np.where(slots + ended[:, None] < k, log_probs, NEVER)
-        scores = log_probs / divisors[time]
-        if decoding.beta:
-            scores = scores + _coverage_penalty(coverage, masks[places], decoding.beta)
-        ends = (ids == eos_id) & (log_probs > NEVER)
-        done = done.best_with(_Ends.at(time, np.where(ends, scores, NEVER), log_probs))
-        ended = ended + ends.sum(1)
-        log_probs = np.where(ends, NEVER, log_probs)
-        hopeful = log_probs / bounds > done.scores[:, -1:]
-        if not decoding.shrink:
-            log_probs = np.where(hopeful, log_probs, NEVER)
-        goes_on = hopeful.any(1) & (time < limits[places])
-        live = _Ends.at(time, np.where(log_probs > NEVER, scores, NEVER), log_probs)
-        for row in np.flatnonzero(~goes_on):
-            results[places[row]] = _ranked(steps, places[row], done.of([row]), live.of([row]), n)
-        rows = np.flatnonzero(goes_on)
-        exist = log_probs[rows] > NEVER
-        slots = np.argsort(~exist, 1, kind="stable")[:, : exist.sum(1).max(initial=0)]
-        every = rows[:, None], slots
-        ids, log_probs = ids[every], log_probs[every]
-        origins = parents[every] + steps[-1].weights.shape[1] * every[0]
-        coverage = coverage[every] if decoding.beta else coverage
-        if len(rows) < len(places):
-            places, bounds, ended, done = places[rows], bounds[rows], ended[rows], done.of(rows)
+    beam = _Beam(sentences, decoding, eos_id)
+    while len(beam.places):
+        beam.add(beam.advanced(model, forbidden))
+        rows = beam.finish()
+        if len(rows) < len(beam.places):
             model.keep(rows)
-    return results
+        beam.keep(rows)
+    return beam.results
 
 
-def _until_a_limit(limits: Array, shortest: Array, time: int) -> int:
-    """The number of steps until a sentence must end, or may."""
-    return int(np.append(shortest[shortest > time], limits.min()).min()) - time
+class _Beam:
+    """The hypotheses of the sentences that are still searched, by row."""
+
+    def __init__(self, sentences: Sequence[Sentence], decoding: Decoding, eos_id: int) -> None:
+        self.sentences, self.decoding, self.eos_id = sentences, decoding, eos_id
+        count, k = len(sentences), decoding.beam_size
+        self.limits, self.shortest = _limits(sentences, decoding)
+        self.divisors = _penalties(np.arange(self.limits.max() + 1), decoding)
+        self.masks = np.stack([sentence.mask for sentence in sentences])
+        self.places: Array = np.arange(count)
+        width = k if count == 1 else 1  # a wider first step costs less than another call
+        self.slots = self.ids = np.zeros([count, width], np.int64)
+        self.origins = self.places[:, None] + self.ids
+        self.log_probs = np.full(self.ids.shape, NEVER)
+        self.log_probs[:, 0] = 0
+        self.done, self.ended = _Ends.none(count, decoding.n_best), np.zeros(count, np.int64)
+        self.coverage: Array = np.float32(0)
+        self.steps: list[_Step] = []
+        self.results: list[list[Hypothesis]] = [[] for _ in sentences]
+
+    def advanced(self, model: Model, forbidden: Sequence[int]) -> Continuations:
+        """The best continuations of the hypotheses, in some steps."""
+        k, time, places = self.decoding.beam_size, len(self.steps), self.places
+        limits, shortest = self.limits[places], self.shortest[places]
+        forced = _forced(self.sentences, places, time)
+        barred = _barred(forbidden, self.eos_id, time < shortest, forced)
+        end = time + 1
+        if self.ids.shape[1] == k and forced is None:  # until one must end, or may
+            end = int(np.append(shortest[shortest > time], limits.min()).min())
+        if self.decoding.shrink or self.decoding.beta:
+            rule = Rule.steps(1 if self.ended.any() else end - time, len(places))
+        else:
+            bounds = self.divisors[limits][:, None]
+            rule = Rule(self.divisors[time + 1 : end + 1], bounds, self.done.scores)
+        hypotheses = self.ids, self.origins, self.log_probs
+        new = model.advance(*hypotheses, k, rule, barred, self.eos_id, forced)
+        return new if forced is None else _with_forced(new, self.log_probs, forced)
+
+    def add(self, new: Continuations) -> None:
+        """Adds the steps, whose last one has the hypotheses; those that ended are done."""
+        k, beta, first = self.decoding.beam_size, self.decoding.beta, len(self.steps) + 1
+        for step in zip(new.ids, new.parents, new.weights, strict=True):
+            self.steps.append(_Step(self.places, *step, self.slots))
+            self.slots = np.broadcast_to(np.arange(k), step[0].shape)
+            if beta:
+                read = self.coverage + self.steps[-1].weights
+                self.coverage = _taken(read, self.steps[-1].parents)
+        log_probs, times = new.log_probs, np.arange(first, len(self.steps) + 1)
+        if self.decoding.shrink:
+            log_probs = np.where(self.slots + self.ended[:, None] < k, log_probs, NEVER)
+        scores = log_probs / self.divisors[times][:, None, None]
+        if beta:  # a step with an end is the last one
+            scores = scores + _coverage_penalty(self.coverage, self.masks[self.places], beta)
+        ends = (new.ids == self.eos_id) & (log_probs > NEVER)
+        scores_of_ends = np.where(ends, scores, NEVER)
+        self.done = self.done.best_with(_Ends.at(times, scores_of_ends, log_probs))
+        self.ended = self.ended + ends.sum((0, 2))
+        self.ids, self.scores = new.ids[-1], scores[-1]
+        self.log_probs = np.where(ends[-1], NEVER, log_probs[-1])
+
+    def finish(self) -> Array:
+        """Writes the results of rows without a hypothesis that may win; returns the others."""
+        time, places = len(self.steps), self.places
+        bounds = self.divisors[self.limits[places]][:, None]
+        hopeful = self.log_probs / bounds > self.done.scores[:, -1:]
+        if not self.decoding.shrink:
+            self.log_probs = np.where(hopeful, self.log_probs, NEVER)
+        goes_on = hopeful.any(1) & (time < self.limits[places])
+        scores = np.where(self.log_probs > NEVER, self.scores, NEVER)
+        live = _Ends.at(np.array([time]), scores[None], self.log_probs[None])
+        for row in np.flatnonzero(~goes_on):
+            ends = self.done.of([row]), live.of([row])
+            place = places[row]
+            self.results[place] = _ranked(self.steps, place, *ends, self.decoding.n_best)
+        return np.flatnonzero(goes_on)
+
+    def keep(self, rows: Array) -> None:
+        """Keeps some rows, and of these the hypotheses that exist."""
+        exist, last = self.log_probs[rows] > NEVER, self.steps[-1]
+        self.slots = np.argsort(~exist, 1, kind="stable")[:, : exist.sum(1).max(initial=0)]
+        every = rows[:, None], self.slots
+        self.ids, self.log_probs = self.ids[every], self.log_probs[every]
+        self.origins = last.parents[every] + last.weights.shape[1] * every[0]
+        if self.decoding.beta:
+            self.coverage = self.coverage[every]
+        self.places, self.ended, self.done = self.places[rows], self.ended[rows], self.done.of(rows)
 
 
 def _taken(x: Array, places: Array) -> Array:
@@ -235,13 +290,13 @@ def _barred(forbidden: Sequence[int], eos_id: int, early: Array, forced: Array |
 
 def _with_forced(new: Continuations, so_far: Array, forced: Array) -> Continuations:
     """The hypotheses with a forced word, where there is one, in place of the others."""
-    log_probs, ids, parents = (x.copy() for x in new[:3])
+    ids, parents, log_probs = (x.copy() for x in new[:3])
     rows, width = forced[:, 0] > 0, so_far.shape[1]
     totals = (so_far + new.asked[..., 0])[rows]
     order = np.argsort(-totals, 1, kind="stable")
-    log_probs[rows], ids[0, rows] = NEVER, forced[rows]
-    log_probs[rows, :width], parents[0, rows, :width] = _taken(totals, order), order
-    return new._replace(log_probs=log_probs, ids=ids, parents=parents)
+    log_probs[0, rows], ids[0, rows] = NEVER, forced[rows]
+    log_probs[0, rows, :width], parents[0, rows, :width] = _taken(totals, order), order
+    return new._replace(ids=ids, parents=parents, log_probs=log_probs)
 
 
 def _ranked(

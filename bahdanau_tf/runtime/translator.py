@@ -19,6 +19,7 @@ from bahdanau_tf.runtime.search import (
     Array,
     Continuations,
     Hypothesis,
+    Rule,
     Sentence,
     search,
 )
@@ -41,7 +42,8 @@ from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
 
 FORMAT_VERSION = 2  # that of models which copy words, 1 of others
-_STEP = {"ids", "origins", "so_far", "state", "keys", "terms", "mask", "steps", "count", "barred"}
+_STEP = {"ids", "origins", "so_far", "state", "keys", "terms", "mask", "steps", "divisors"}
+_STEP |= {"bounds", "done", "count", "barred"}
 INPUTS = {
     "encode": {"source"},
     "step": _STEP,
@@ -218,8 +220,9 @@ class Translator(StringTranslator):
         every = np.arange(self.target_text.vocabulary_size)[None].repeat(len(source), 0)
         nothing = np.zeros(rows.shape, np.float32)
         barred = np.zeros([len(source), 0], np.int64)
+        rule = Rule.steps(1, len(source))
         steps = [
-            model.advance(ids[:, None], rows, nothing, 1, 1, barred, asked=every)
+            model.advance(ids[:, None], rows, nothing, 1, rule, barred, asked=every)
             for ids in previous.T
         ]
         log_probs, weights = zip(*((x.asked, x.weights[0]) for x in steps), strict=True)
@@ -324,7 +327,7 @@ class _Model:
         outputs = [x.name for x in self._step.get_outputs()]
         states = [name for name in self._memory if f"last_{name}" in outputs]
         self._state = {name: self._memory.pop(name) for name in states}
-        self._names = ["last_so_far", "all_words", "all_parents", "all_weights"]
+        self._names = ["all_words", "all_parents", "all_log_probs", "all_weights"]
         self._names += ["all_probabilities", *(f"last_{name}" for name in states)]
         if lexicon is not None:
             own = _own_words(lexicon["words"], int(lexicon["first"]), source, prefixes)
@@ -356,7 +359,7 @@ class _Model:
         origins: Array,
         so_far: Array,
         count: int,
-        steps: int,
+        rule: Rule,
         barred: Array,
         eos_id: int = 0,
         asked: Array | None = None,
@@ -369,7 +372,8 @@ class _Model:
             "ids": ids,
             "origins": origins,
             "so_far": so_far,
-            "steps": np.array(steps),
+            **rule._asdict(),
+            "steps": np.array(len(rule.divisors)),
             "count": np.array([count]),
             "eos": np.array([eos_id]),
             "starts": np.arange(0, batch * count, count)[:, None],

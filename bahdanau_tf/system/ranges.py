@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -158,9 +159,12 @@ def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str,
     `Literal` must have one of its values. None passes where the annotation allows it: it stands
     for "not given". Names of no field are ignored.
     """
-    for name, hint in typing.get_type_hints(owner).items():
+    for name, hint in _hints(owner).items():
         if name in values and (wanted := _wanted(values[name], hint, ranges.get(name))):
             raise OptionError(owner.__name__, name, values[name], wanted)
+
+
+_hints = functools.cache(typing.get_type_hints)  # of a class; they are made from text
 
 
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
