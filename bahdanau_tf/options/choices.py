@@ -396,6 +396,7 @@ EVALUATION_MINUTES = 5  # of training before each evaluation with so many dev pa
 LEAST, MOST = 250, 2000  # updates before each evaluation
 COUNT = 10  # evaluations at least, unless less time remained for training than
 LEAST_MINUTES = 2  # before each evaluation with so many dev pairs
+DEV_TOKENS = 18  # of one of them
 QUICK = 0.25  # with this share of them an evaluation takes a few seconds
 
 
@@ -412,6 +413,9 @@ def updates_between(facts: Facts, options: Options) -> float:
     a_minute = an_epoch / (seconds_per_epoch(facts, options) / 60)
     held_out = min(facts.different / DEV_SHARE, MOST_DEV_PAIRS)
     share = options.get("dev_lines", options.get("dev_pairs", held_out)) / MOST_DEV_PAIRS
+    if facts.is_short:  # words take less time, and equal ones, as in running text, none
+        share *= min(facts.tokens(options)[1] / facts.pairs / DEV_TOKENS, 1)
+        share *= facts.different / facts.pairs if "dev_lines" in options else 1
     least = max(LEAST // options.get("accumulate", 1), 1)
     wanted: float = max(least, min(EVALUATION_MINUTES * share * a_minute, MOST))
     tenth = seen(facts, options) * an_epoch / COUNT

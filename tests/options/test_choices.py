@@ -206,6 +206,16 @@ def test_a_short_training_has_some_evaluations(pairs, end):
     assert count > 9 or takes > 0.09 * seconds + 2.9
 
 
+def test_a_dev_text_of_words_takes_less_time_than_one_of_sentences():
+    """Of 25,000 words of running text, a quarter differ."""
+    word = replace(TYPICAL.source, size=250_000, length=12, words=1, single=1.0, characters=90)
+    text = replace(TYPICAL, pairs=50_000, different=12_500, source=word, target=word)
+    values = of(text, {"dev_source": "dev", "dev_lines": 25_000})
+    assert values["monitor"] == "exact"
+    updates = values["epochs"] * text.pairs / values["batch_size"]
+    assert 3 < updates / values["evaluate_every"] < 15
+
+
 def test_what_is_chosen_fits_a_number_of_updates():
     """As it does the same training given as epochs."""
     batch = of(TYPICAL, {})["batch_size"]
