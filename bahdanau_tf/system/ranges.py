@@ -152,6 +152,9 @@ _KINDS: dict[type, tuple[type, str]] = {
 }
 
 
+_hints = functools.cache(typing.get_type_hints)  # of a class; they take 0.3 ms
+
+
 def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str, Range]) -> None:
     """Raises a ValueError unless values for fields of a dataclass, by name, are allowed.
 
