@@ -22,11 +22,20 @@ export async function unpacked(packed) {
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x)); // faster than Math.tanh
 
-const lookUp = ({ weights, scales, bias, inputs }, id) =>
-  Float32Array.from(weights.subarray(id * inputs, (id + 1) * inputs),
-    (x, i) => x * (scales?.[id] ?? 1) + bias[i]);
+// As Float32Array.from, but several times as fast.
+function vector(size, valueOf) {
+  const x = new Float32Array(size);
+  for (let i = 0; i < size; i++) x[i] = valueOf(i);
+  return x;
+}
 
-const added = (vectors, others) => vectors.map((x, k) => x.map((value, i) => value + others[k][i]));
+function lookUp({ weights, scales, bias, inputs }, id) {
+  const start = id * inputs, scale = scales?.[id] ?? 1;
+  return vector(inputs, (i) => weights[start + i] * scale + bias[i]);
+}
+
+const added = (vectors, others) =>
+  vectors.map((x, k) => vector(x.length, (i) => x[i] + others[k][i]));
 
 // σ(W s + x) of the gates of a cell, their means over its units.
 function meansOf({ gates, candidate: { outputs } }, state, terms) {
@@ -37,16 +46,17 @@ function meansOf({ gates, candidate: { outputs } }, state, terms) {
 
 // s + z (s~ - s), the gated unit; `terms` are those of its input.
 function gated({ gates, candidate }, states, terms) {
-  const n = candidate.outputs;
-  const sums = product(states, gates);
-  const visible = states.map((state, k) =>
-    state.map((x, i) => x * sigmoid(sums[k][n + i] + terms[k][n + i])));
+  const n = candidate.outputs, sums = product(states, gates);
+  const visible = states.map((state, k) => {
+    const sum = sums[k], term = terms[k];
+    return vector(n, (i) => state[i] * sigmoid(sum[n + i] + term[n + i]));
+  });
   const proposed = product(visible, candidate);
-  return states.map((state, k) =>
-    state.map((x, i) => {
-      const update = sigmoid(sums[k][i] + terms[k][i]);
-      return x + update * (tanh(proposed[k][i] + terms[k][2 * n + i]) - x);
-    }));
+  return states.map((state, k) => {
+    const sum = sums[k], term = terms[k], next = proposed[k];
+    return vector(n, (i) =>
+      state[i] + sigmoid(sum[i] + term[i]) * (tanh(next[i] + term[2 * n + i]) - state[i]));
+  });
 }
 
 export class Model {
@@ -192,8 +202,8 @@ export class Model {
           if (mark) for (let i = 0; i < 2 * half; i++) hidden[i] += hints[2 * half * m + i];
         });
       }
-      const value = (i) => hidden[i] + terms[k][start + i];
-      return hidden.subarray(0, half).map((_, i) => Math.max(value(i), value(half + i)));
+      const term = terms[k], value = (i) => hidden[i] + term[start + i];
+      return vector(half, (i) => Math.max(value(i), value(half + i)));
     });
     return this.factor ? product(features, this.factor) : features;
   }

@@ -30,7 +30,8 @@ export async function placed(bytes, matrices) {
     const imports = { env: { memory, log: Math.log } };
     const { instance } = await WebAssembly.instantiate(fromBase64(WASM), imports);
     new Uint8Array(memory.buffer).set(bytes, places.arrays);
-    const compiled = { ...instance.exports, ...places };
+    const values = new Float32Array(memory.buffer);
+    const compiled = { ...instance.exports, ...places, values };
     return { buffer: memory.buffer, start: places.arrays, compiled };
   } catch { // no WebAssembly, none with SIMD, or a policy forbids it
     return { buffer: bytes.slice().buffer, start: 0 };
@@ -41,16 +42,17 @@ export async function placed(bytes, matrices) {
 export function product(vectors, matrix, rows) {
   const { weights, scales, bias, inputs, outputs, compiled } = matrix;
   if (!compiled || !scales) return scripted(vectors, matrix, rows);
-  const { buffer } = weights, size = rows?.length ?? outputs, products = [];
-  if (rows) new Int32Array(buffer, compiled.rows, size).set(rows);
+  const { values, x, y } = compiled, size = rows?.length ?? outputs, products = [];
+  if (rows) new Int32Array(values.buffer, compiled.rows, size).set(rows);
   for (let first = 0; first < vectors.length; first += AT_ONCE) {
-    const some = vectors.slice(first, first + AT_ONCE);
-    some.forEach((x, k) => new Float32Array(buffer, compiled.x + 4 * k * inputs, inputs).set(x));
+    const count = Math.min(vectors.length - first, AT_ONCE);
+    for (let k = 0; k < count; k++) values.set(vectors[first + k], x / 4 + k * inputs);
     compiled.product(
       weights.byteOffset, scales.byteOffset, bias.byteOffset, inputs, rows ? compiled.rows : 0,
-      size, compiled.x, some.length, compiled.levels, compiled.y);
-    some.forEach((_, k) =>
-      products.push(new Float32Array(buffer, compiled.y + 4 * k * size, size).slice()));
+      size, x, count, compiled.levels, y);
+    for (let k = 0; k < count; k++) {
+      products.push(values.slice(y / 4 + k * size, y / 4 + (k + 1) * size));
+    }
   }
   return products;
 }
@@ -82,12 +84,12 @@ function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
 }
 
 // log(softmax(x) / whole) of a vector that `product` made with this matrix.
-export function logSoftmax(x, { weights: { buffer }, compiled }, whole) {
+export function logSoftmax(x, { compiled }, whole) {
   if (compiled) {
-    const place = new Float32Array(buffer, compiled.y, x.length);
-    place.set(x);
-    compiled.log_softmax(compiled.y, x.length, whole);
-    return place.slice();
+    const { values, y } = compiled;
+    values.set(x, y / 4);
+    compiled.log_softmax(y, x.length, whole);
+    return values.slice(y / 4, y / 4 + x.length);
   }
   let largest = -Infinity, total = 0;
   for (let j = 0; j < x.length; j++) if (x[j] > largest) largest = x[j];
