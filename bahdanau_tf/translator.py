@@ -16,7 +16,7 @@ from bahdanau_tf.models.stored import round_to_half
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.options.training import PRETRAINED, pretrained_names
-from bahdanau_tf.runtime.page import write_page
+from bahdanau_tf.runtime.page import write_module, write_page
 from bahdanau_tf.serving import Limits, export
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
@@ -234,23 +234,26 @@ class Translator(StringTranslator):
         limits = Limits(max_source_length, max_target_length, n_best)
         return export(self.graph, path, limits, self.habits)
 
-    def page(self, path: str | os.PathLike[str]) -> Path:
+    def page(self, path: str | os.PathLike[str], *, module: bool = False) -> Path:
         """Writes one HTML page that translates in a browser, without a network.
 
         It searches with `decoding` or greedily, and shows alignments and `card`.
 
         Args:
             path: The file.
+            module: Whether to write a folder instead, with a JavaScript module for a page of one's
+                own.
 
         Returns:
-            The file.
+            The file or folder.
 
         Raises:
             ValueError: The model, a tokenizer or `decoding` has something that a page does not
                 support.
             OSError: The file cannot be written.
         """
-        write_page(self.graph, path, self.card, self.habits)
+        write = write_module if module else write_page
+        write(self.graph, path, self.card, self.habits)
         return Path(path)
 
     def halve_weights(self) -> None:

@@ -28,7 +28,7 @@ from bahdanau_tf import (
 )
 from bahdanau_tf.options.decoding import WITHOUT_TENSORFLOW
 from bahdanau_tf.runtime import Translator as Runtime, onnx
-from bahdanau_tf.runtime.page import SCRIPTS, joined, page_of
+from bahdanau_tf.runtime.page import ENGINE, joined, page_of
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving.export import export
 from bahdanau_tf.text.subwords import copies
@@ -177,14 +177,18 @@ console.log(JSON.stringify(results));
 
 
 def in_node(html: str, folder: Path, **task: Any) -> Any:
-    """What the scripts of a page make of texts; skips the test without Node."""
-    if (node := shutil.which("node")) is None:
-        pytest.skip("needs Node")
-    script = joined(*SCRIPTS[:-2]) + DRIVER
+    """What the scripts of a page make of texts."""
+    script = joined(*ENGINE) + DRIVER
     for name, text in {"a.mjs": script, "a.html": html, "a.json": json.dumps(task)}.items():
         (folder / name).write_text(text, "utf-8")
-    command = [node, *(str(folder / name) for name in ("a.mjs", "a.html", "a.json"))]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return json.loads(on_node(*(folder / name for name in ("a.mjs", "a.html", "a.json"))))
+
+
+def on_node(*command: str | Path) -> bytes:
+    """What a script prints; skips the test without Node."""
+    if (node := shutil.which("node")) is None:
+        pytest.skip("needs Node")
+    return subprocess.run([node, *command], check=True, capture_output=True).stdout
 
 
 def in_a_page(own: Translator, folder: Path) -> Callable[..., list[Translation]]:

@@ -39,7 +39,20 @@ def test_the_installed_wheel_is_tested(wheel):
 def test_every_source_file_is_in_the_wheel(wheel):
     sources = {
         path.relative_to(REPOSITORY).as_posix()
-        for kind in ("py", "pyi", "css", "html", "js", "c", "wasm", "svg", "flags", "tsv", "typed")
+        for kind in (
+            "py",
+            "pyi",
+            "css",
+            "html",
+            "js",
+            "mts",
+            "c",
+            "wasm",
+            "svg",
+            "flags",
+            "tsv",
+            "typed",
+        )
         for path in (REPOSITORY / "bahdanau_tf").rglob(f"*.{kind}")
     }
     packed = {file.as_posix() for file in wheel.files}

@@ -13,7 +13,7 @@ from bahdanau_tf.system import imports
 
 if TYPE_CHECKING:
     from bahdanau_tf.runtime.onnx import export_runtime as export_runtime
-    from bahdanau_tf.runtime.page import write_page as write_page
+    from bahdanau_tf.runtime.page import write_module as write_module, write_page as write_page
     from bahdanau_tf.runtime.translator import Translator as Translator
 
 _homes, __getattr__ = imports.on_first_use(__name__, "__init__.py")

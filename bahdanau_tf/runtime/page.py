@@ -1,8 +1,9 @@
 """Writes a translator as one HTML page that translates by itself, without a server or network.
 
 The page has the scripts of `html/`, and the model: a header in JSON and arrays, deflated, in
-base64. A matrix has a row for each output; a weight is a byte, see `translation.saved`. The
-policy in the page forbids connections and any other script.
+base64. A module for a page of one's own has both in files. A matrix has a row for each output; a
+weight is a byte, see `translation.saved`. The policy in the page forbids connections and any other
+script.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,10 +32,11 @@ from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
 HTML = files("bahdanau_tf.runtime") / "html"
-SCRIPTS = (
+ENGINE = (
     *("sentences.js", "sentencepiece.js", "products.js", "model.js", "doubts.js"),
-    *("search.js", "translator.js", "view.js", "page.js"),
+    *("search.js", "translator.js"),
 )
+SCRIPTS = (*ENGINE, "view.js", "page.js")
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; "
     "style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -53,6 +56,24 @@ def write_page(
         OSError: The file cannot be written.
     """
     write_atomically(path, page_of(graph, card, habits=habits).encode())
+
+
+def write_module(
+    graph: TranslationGraph, path: str | os.PathLike[str], card: str = "", habits: Habits = Habits()
+) -> None:
+    """Writes a folder with translator.mjs, its types and model.bin, for a page of one's own.
+
+    Other files in the folder stay.
+
+    Raises:
+        ValueError: As `write_page`.
+        OSError: The folder cannot be written to.
+    """
+    check_model(graph, "Translator.page", "a module")
+    folder = Path(path)
+    write_atomically(folder / "model.bin", _packed(graph, card, True, habits))
+    write_atomically(folder / "translator.mjs", joined(*ENGINE, "module.js").encode())
+    write_atomically(folder / "translator.d.mts", read("translator.d.mts").encode())
 
 
 def page_of(
@@ -86,7 +107,7 @@ def joined(*names: str) -> str:
     """Modules as one: without the lines that import one from another."""
     code = base64.b64encode((HTML / "products.wasm").read_bytes()).decode()
     scripts = "".join(map(read, names))
-    return f'const WASM = "{code}";\n' + re.sub(r"(?m)^import .*\n|^export ", "", scripts)
+    return f'const WASM = "{code}";\n' + re.sub(r"(?m)^import .*\n|^export (?!{)", "", scripts)
 
 
 def _checksum(text: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines import LINES, MODELS, in_node, subwords as translator
+from engines import LINES, MODELS, in_node, on_node, subwords as translator
 from refusals import refused
 from toys import english, french, toy_translator
 
@@ -132,6 +132,33 @@ def test_the_products_of_the_page_are_compiled_from_their_source(tmp_path):
     command = ["make", "-s", "-o", ".venv-wasm/installed", "wasm", f"WASM={again}"]
     subprocess.run(command, cwd=root, check=True)
     assert again.read_bytes() == (HTML / "products.wasm").read_bytes()
+
+
+# What the lines of docs/serve.md need of a browser, before and after them.
+BROWSER = """
+import {{ readFileSync }} from "node:fs";
+globalThis.fetch = async (name) => new Response(readFileSync(new URL(name, import.meta.url)));
+const elements = {{ text: {{}}, translation: {{}} }};
+globalThis.document = {{ getElementById: (id) => elements[id] }};
+{}
+await elements.text.onchange({{ target: {{ value: process.argv[2] }} }});
+console.log(elements.translation.textContent);
+"""
+
+
+def test_a_page_of_ones_own_translates_with_the_module(tmp_path):
+    own = Translator.from_preset("tatoeba-en-fr")
+    folder = own.page(tmp_path / "app", module=True)
+    types = (folder / "translator.d.mts").read_text("utf-8")
+    exported = set(re.findall(r"^export function (\w+)", types, re.MULTILINE))
+    assert "export {{ {} }};".format(", ".join(sorted(exported))) in (
+        folder / "translator.mjs"
+    ).read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text("utf-8")
+    (lines,) = re.findall(r'<script type="module">\n(.*?)</script>', page, re.DOTALL)
+    (folder / "app.mjs").write_text(BROWSER.format(lines), "utf-8")
+    text = "Where is the station?"
+    assert on_node(folder / "app.mjs", text).decode() == own.translate(text).text + "\n"
 
 
 def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
@@ -257,6 +284,9 @@ def test_what_the_page_lacks_is_refused(tmp_path, capfd):
     for flag in ("--average=probability", "--model_dir=a,b"):
         assert cli.main(["page", "--model_dir=a", f"--output={tmp_path}/page.html", flag]) == 2
     assert "page: --model_dir has 2 folders, wanted one per page\n" in capfd.readouterr().err
+    module = "--format=module", f"--output={__file__}"
+    assert cli.main(["page", "--model_dir=tatoeba-en-fr", *module]) == 2
+    assert f"--output: {__file__} is a file, wanted a folder" in capfd.readouterr().err
     assert cli.main(["page", "--help"]) == 0
     assert not re.search("--(sampling|average|no_repeated|dictionary)", capfd.readouterr().out)
 
