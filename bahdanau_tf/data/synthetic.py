@@ -2,7 +2,8 @@
 
 A text has most numbers and names a few times, so that a model learns these by heart, and not to
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
-by others, drawn anew in each epoch.
+by others, drawn anew in each epoch. Where both sides are read by characters, a synthetic pair is a
+number or some signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from unicodedata import category
 
 import numpy as np
 
@@ -25,6 +27,7 @@ DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 CURRENCIES = ("$", "€", "£")
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
+SIGNS = [x for x in (*range(0x21, 0xC0), *range(0x2010, 0x2050)) if category(chr(x))[0] in "PS"]
 FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
 
 
@@ -41,6 +44,7 @@ class SyntheticPairs:
     ) -> None:
         self._corpus, self._batching = corpus, batching
         self._is_synthetic = lru_cache(maxsize=1)(self._places)
+        self._are_spelled = {text.kind for text in texts} == {"char"}
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
         rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
         words, self._names = kept_by_pairs(
@@ -49,7 +53,7 @@ class SyntheticPairs:
             for source, target in zip(*sides, strict=True)
         )
         some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
-        self._rows = [rows[has] for has in some if has.any()]
+        self._rows = [rows] if self._are_spelled else [rows[has] for has in some if has.any()]
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -70,7 +74,7 @@ class SyntheticPairs:
     def _places(self, epoch: int) -> np.ndarray:
         """bool [pairs]: the places of an epoch that get a synthetic pair."""
         count = len(self._corpus)
-        if not (self._rows and self._syllables):
+        if not (self._are_spelled or (self._rows and self._syllables)):
             return np.zeros(count, bool)
         random = np.random.RandomState([self._batching.seed, epoch, count])
         places: np.ndarray = random.random_sample(count) < self._batching.synthetic_pairs
@@ -85,6 +89,9 @@ class SyntheticPairs:
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
         """The pair with other numbers and names, and sometimes a symbol at the end."""
+        if self._are_spelled:
+            signs = self._signs(random).encode()
+            return signs, signs
         x, y = source.decode(), target.decode()
         new = {
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
@@ -96,6 +103,17 @@ class SyntheticPairs:
             symbol = chr(random.choice(SYMBOLS))
             x, y = (f"{text} {symbol}" for text in (x, y))
         return x.encode(), y.encode()
+
+    def _signs(self, random: np.random.RandomState) -> str:
+        """A number or a few signs, as a line of short strings."""
+        sign = chr(random.choice(SIGNS))
+        return _one_of(
+            random,
+            lambda: sign * random.randint(1, 4),
+            lambda: _drawn(random, DIGITS, 1, 4),
+            lambda: self._number(random, "1"),
+            lambda: _drawn(random, DIGITS, 1, 3) + sign,
+        )
 
     def _number(self, random: np.random.RandomState, old: str) -> str:
         """A number like the old one, or another number, decimal, price, time, date or version."""

@@ -233,10 +233,20 @@ def _model(facts: Facts, options: Options) -> Choice:
 
 
 SYNTHETIC_PAIRS = 0.075
+KEPT_SIGNS = 0.95  # of the lines without letters: so many stay as they are
 
 
-def _copying(_: Facts, options: Options) -> Choice:
-    """Names and numbers are copied, if both sides spell them with the same sub-words."""
+def _copying(facts: Facts, options: Options) -> Choice:
+    """Names and numbers are copied, if both sides spell them with the same sub-words.
+
+    Between characters no names are, but numbers and signs if the text keeps them.
+    """
+    if {*tokenizers_of(options).values()} == {"char"} and facts.kept_signs >= KEPT_SIGNS:
+        share = options.get("synthetic_pairs", SYNTHETIC_PAIRS)
+        reason = (
+            f"numbers and signs stay as they are; {100 * share:g} % of the pairs are other ones"
+        )
+        return Choice({"synthetic_pairs": SYNTHETIC_PAIRS}, reason)
     has_attention = options.get("model", ModelOptions.model) == "rnnsearch"
     if not (has_attention and options.get("joint")) or options.get("copying") == "off":
         return Choice({}, "")

@@ -63,6 +63,7 @@ class Facts:
     characters: int  # number of different characters of both sides together
     source: Side
     target: Side
+    kept_signs: float = 0.0  # the share of source lines without letters that equal their target
 
     @property
     def is_short(self) -> bool:

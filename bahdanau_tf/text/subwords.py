@@ -303,10 +303,11 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             model_type: "bpe" or "unigram"; "char" for characters, "space" for what stands between
                 spaces, such as phones.
             normalization: "nfc": composed characters, plain spaces, no invisible characters;
-                quotes, dashes and an ellipsis that the text rarely has become those that it has.
-                "nfd": the same with decomposed characters, so that Hangul is its letters; those
-                are not composed again by `detokenize`. Or one of SentencePiece's own: "identity",
-                "nfkc", "nfkc_cf" (lower case), "nmt_nfkc", "nmt_nfkc_cf".
+                quotes, dashes and an ellipsis that the text rarely has become those that it has
+                (but not with "char" and "space"). "nfd": the same with decomposed characters, so
+                that Hangul is its letters; those are not composed again by `detokenize`. Or one of
+                SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
+                "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character becomes its bytes; if not, and with "space",
                 it becomes [UNK].
             max_sentences: If there are more lines, this many are sampled.
@@ -332,7 +333,9 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 half_width = not any(map(FULL_WIDTH.match, count))
             form: Literal["NFC", "NFD"] = "NFC" if normalization == "nfc" else "NFD"
             rules = normalization_rules(form, half_width, lowercase)
-            rule = {"normalization_rule_tsv": rules + _written(_rare_forms(count))}
+            if model_type not in ("char", "space"):
+                rules += _written(_rare_forms(count))
+            rule = {"normalization_rule_tsv": rules}
         elif lowercase or half_width:
             raise Refusal(
                 "SubwordTokenizer.train",

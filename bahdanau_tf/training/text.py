@@ -30,6 +30,7 @@ from bahdanau_tf.text.words import true_cased
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
 MOST = 0.995  # the share of lines that are not longer than the lengths here
+FEWEST_SIGNS = 10  # lines without letters, by which one can tell whether they stay
 _KEYS = [("source", np.uint64), ("pair", np.uint64), ("longest", np.uint32)]
 
 
@@ -55,7 +56,14 @@ def measure(corpus: ParallelCorpus) -> tuple[Facts, np.ndarray]:
     source, target = (_side(*x) for x in zip(samples, sizes, characters, strict=True))
     keys = np.concatenate(parts)
     different = len(np.unique(keys["source"]))
-    return Facts(len(corpus), different, len(set.union(*characters)), source, target), keys
+    number = len(set.union(*characters))
+    return Facts(len(corpus), different, number, source, target, _kept_signs(*samples)), keys
+
+
+def _kept_signs(sources: list[str], targets: list[str]) -> float:
+    pairs = zip(sources, targets, strict=True)
+    kept = [x == y for x, y in pairs if x.strip() and not any(map(str.isalpha, x))]
+    return sum(kept) / len(kept) if len(kept) >= FEWEST_SIGNS else 0.0
 
 
 def _keys(sources: list[bytes], targets: list[bytes]) -> np.ndarray:

@@ -112,6 +112,22 @@ def test_each_epoch_and_seed_draws_anew(text):
     assert pairs_of(text, 0, seed=4) != first
 
 
+def test_between_characters_synthetic_pairs_are_numbers_and_signs():
+    words = ["stara", "beseda"] * 200
+    corpus = ParallelCorpus(words, words[::-1])
+    text = SubwordTokenizer.train([words], 300, "char")
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.25))
+    _, sources, targets = pairs.read(0, np.arange(400), corpus.rows)
+    both = [*zip(sources, targets, strict=True)]
+    drawn = [x.decode() for x, y in both if x == y]
+    assert {*both} > {(b"stara", b"beseda"), (b"beseda", b"stara")}
+    assert 60 < len(drawn) < 140
+    assert not any(map(str.isalpha, "".join(drawn)))
+    signs = {*"".join(drawn)}
+    assert {*"0123456789"} < signs
+    assert len(signs) > 40
+
+
 def test_a_text_without_numbers_and_names_stays(text):
     corpus = ParallelCorpus(["a cat", "the dog"], ["un chat", "le chien"])
     pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))

@@ -464,6 +464,26 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
         assert values["target_vocabulary_size"] < 300
 
 
+@pytest.mark.parametrize(
+    ("kind", "signs", "kept"),
+    [
+        ("char", [("12", "12"), ("\u2014", "\u2014")], True),
+        ("char", [("12", "twelve"), ("\u2014", "\u2014")], False),
+        ("bpe", [("12", "12"), ("\u2014", "\u2014")], False),
+    ],
+)
+def test_numbers_and_signs_are_learned_to_stay_if_the_text_keeps_them(tmp_path, kind, signs, kept):
+    pairs = [(f"ftar{x}{y}", f"star{x}{y}") for x in "abcdefgh" for y in "aeiou"] + signs * 6
+    paths = [
+        write_lines(tmp_path / name, side)
+        for name, side in zip(("source", "target"), zip(*pairs, strict=True), strict=True)
+    ]
+    facts = measure(ParallelCorpus(*paths))[0]
+    values = of(facts, {} if kind == "char" else {"tokenizer": kind, "copying": "off"})
+    assert values.get("tokenizer", "bpe") == kind
+    assert ("synthetic_pairs" in values) is kept
+
+
 def test_many_characters_get_as_many_sub_words():
     side = replace(TYPICAL.source, script="han", characters=6000)
     values = of(replace(TYPICAL, pairs=10_000, different=10_000, source=side), {})

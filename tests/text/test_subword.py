@@ -248,6 +248,8 @@ def test_signs_that_the_text_rarely_has_are_read_as_those_that_it_has():
     assert "".join(words).replace(" ", "") == written.replace(" ", "")
     assert text.characters >= {*written} - {" "}
     assert "\u263a" not in text.characters
+    characters = SubwordTokenizer.train([lines], 300, "char")
+    assert characters.decode(characters.encode(written)) == written
 
 
 def test_lowercase_and_case_folding(corpus):
