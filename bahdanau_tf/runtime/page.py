@@ -23,6 +23,7 @@ import numpy as np
 
 from bahdanau_tf.options.decoding import LEAST_LIMIT
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.language import in_all_languages
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
@@ -36,13 +37,18 @@ ENGINE = (
     *("sentences.js", "sentencepiece.js", "products.js", "model.js", "doubts.js"),
     *("search.js", "translator.js"),
 )
-SCRIPTS = (*ENGINE, "view.js", "page.js")
+SCRIPTS = (*ENGINE, "words.js", "panel.js", "view.js", "page.js")
 POLICY = (
     "default-src 'none'; connect-src 'none'; script-src '{script}' 'wasm-unsafe-eval'; "
     "style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 BEAM, ALTERNATIVES = 5, 3
 ALIGNMENT = 16  # bytes, of an array
+DRAWN = (  # what the drawing of a beam says
+    *("Beam search with {} hypotheses", "Score", "the translation", "not among the best"),
+    *("the beam got narrower", "finished, others score higher", "could not win any more"),
+    *("at the length limit", "all continuations were cut"),
+)
 PIECES = {1, 2, 3, 6}  # normal, unknown, control or a byte
 
 
@@ -81,7 +87,10 @@ def page_of(
 ) -> str:
     """The page as HTML, with a byte for each weight, or with float32 weights."""
     check_model(graph, "Translator.page", "a page")
-    page, style, script = read("index.html"), read("page.css"), joined(*SCRIPTS)
+    page, script = read("index.html"), joined(*SCRIPTS)
+    style = read("page.css") + files("bahdanau_tf.plotting").joinpath("steps.css").read_text(
+        "utf-8"
+    )
     policy = POLICY.format(script=_checksum(script), style=_checksum(style))
     model = base64.b64encode(_packed(graph, card, int8, habits)).decode()
     head = '<meta charset="utf-8">'
@@ -163,14 +172,15 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
     usual = "".join(sorted(graph.source_text.characters))
     settings = {
         "card": card,
+        "texts": {x: {**told, **reasons()[x]} for x, told in in_all_languages(DRAWN).items()},
         "step_order": model.decoder.step_order,
         "decoding": {**vars(decoding), "least_limit": LEAST_LIMIT},
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
-        "texts": {side: _add_text(arrays, side, text) for side, text in texts.items()},
+        "tokenizers": {side: _add_text(arrays, side, text) for side, text in texts.items()},
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
-        "doubts": {**vars(habits), **RULES, "texts": reasons(), "usual": usual},
+        "doubts": {**vars(habits), **RULES, "usual": usual},
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

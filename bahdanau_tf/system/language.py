@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import locale
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
@@ -69,6 +69,11 @@ def in_use() -> str:
 def said(english: str) -> str:
     """The text in the language in use; itself if there is none."""
     return _texts()[in_use()].get(english, english)
+
+
+def in_all_languages(english: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Some texts in each language, by the English ones."""
+    return {name: {text: texts[text] for text in english} for name, texts in _texts().items()}
 
 
 def localized(message: str) -> str:

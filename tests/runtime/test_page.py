@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines import LINES, MODELS, in_node, on_node, subwords as translator
+from engines import LINES, MODELS, TEXT, in_node, on_node, subwords as translator
 from refusals import refused
 from toys import english, french, toy_translator
 
@@ -291,23 +291,126 @@ def test_what_the_page_lacks_is_refused(tmp_path, capfd):
     assert not re.search("--(sampling|average|no_repeated|dictionary)", capfd.readouterr().out)
 
 
-def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
+def texts_of(page, selector: str) -> list[str]:
+    every = f"document.querySelectorAll({json.dumps(selector)})"
+    return page.evaluate(f"[...{every}].map((x) => x.textContent)")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> tuple[Translator, str]:
+    """A small model whose page opens at once, and the page's address."""
+    own = translator(TEXT, TEXT, None)
+    return own, own.page(tmp_path_factory.mktemp("toy") / "page.html").as_uri()
+
+
+def test_a_page_translates_what_is_typed_and_its_address_has(page, toy):
+    own, url = toy
+
+    def open_anew() -> None:
+        page.open(url)
+        page.wait_for("document.querySelector('h1').textContent")
+
+    open_anew()
+    page.evaluate("document.querySelector('#text').focus()")
+    page.call("Input.insertText", text="the red cat.")
+    page.wait_for("document.querySelector('#spoken').textContent")
+    assert texts_of(page, "#spoken") == [own.translate("the red cat.", beam_size=5).text]
+    page.evaluate("location.hash = '100%25%20red'")
+    page.wait_for("document.querySelector('.source')?.textContent == '100% red[END]'")
+    page.evaluate("location.hash = '100%'")
+    page.wait_for("document.querySelector('.source').textContent == '100%[END]'")
+    page.evaluate("document.querySelector('#language').value = 'ko'")
+    page.evaluate("document.querySelector('#language').onchange()")
+    open_anew()
+    assert page.evaluate("document.documentElement.lang") == "ko"
+    page.evaluate("localStorage.clear()")
+    open_anew()
+    page.evaluate("document.querySelector('#text').value = 'a\\n'.repeat(26000)")
+    page.evaluate("document.querySelector('form').requestSubmit()")
+    assert texts_of(page, "#error") == ["Only the first 50,000 characters are translated."]
+    open_anew()  # ends that translation
+
+
+def test_a_sentence_is_one_stop_of_the_tab_key(page, toy):
+    page.open(f"{toy[1]}#the%20red%20cat.%20A%20red%20dog.")
+    page.wait_for("document.querySelectorAll('.sentence').length == 2")
+    stops = page.evaluate("document.querySelectorAll('#sentences [tabindex=\"0\"]').length")
+    assert stops == 2
+    page.evaluate("document.querySelector('#open').focus()")
+    page.press("Tab", 9)
+    assert texts_of(page, ".chosen") == texts_of(page, ".translation .word")[:1]
+    page.press("ArrowDown", 40)
+    page.press("Home", 36)
+    for word in ("the", "red", "cat."):
+        assert texts_of(page, ".chosen") == [word]
+        page.press("ArrowRight", 39)
+    assert texts_of(page, "#detail")
+    widths = "[...document.querySelectorAll('.word')].map((x) => x.getBoundingClientRect().width)"
+    assert min(page.evaluate(widths)) > 23.9
+    page.press("Escape", 27)
+    assert texts_of(page, ".chosen") == []
+    assert page.evaluate("document.querySelector('#detail').hidden")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory) -> tuple[Translator, str]:
+    """The pretrained model and the address of its page."""
     own = Translator.from_preset("tatoeba-en-fr")
-    path = own.page(tmp_path / "page.html")
+    return own, own.page(tmp_path_factory.mktemp("real") / "page.html").as_uri()
+
+
+def test_what_if_a_sentence_is_translated_otherwise(page, real):
+    """Another word, α, fewer words, a wider beam: as Python translates it then."""
+    own, url = real
+    page.open(f"{url}#The%20red%20cat%20sleeps.")
+    page.wait_for("document.querySelector('.sentence')")
+    page.evaluate("document.querySelector('#open').click()")
+    page.wait_for("document.querySelector('.steps label')")
+
+    def shows(wanted: str) -> None:
+        shown = json.dumps([x + end for x in (wanted,) for end in ("", "[END]")])
+        page.wait_for(f"{shown}.includes(document.querySelector('.translation').textContent)")
+
+    text = "The red cat sleeps."
+    word = page.evaluate("document.querySelectorAll('.panel li button bdi')[1].textContent")
+    page.evaluate("document.querySelector('[data-control=word1]').click()")
+    shows(own.translate(text, beam_size=5, prefixes=word).text)
+    page.evaluate("document.querySelector('.changes button').click()")
+    shows(own.translate(text, beam_size=5).text)
+    slide = (
+        "(() => {{ const x = document.querySelector('{}');"
+        "x.value = {}; x.oninput({{ target: x }}) }})()"
+    )
+    page.evaluate(slide.format("[data-control=weight3]", 100))  # on "sleeps."
+    weights = own.translate(text).weights[0]
+    is_last = np.array([start >= 12 for start, _ in own.translate(text).source_offsets] + [False])
+    row = weights * is_last / weights[is_last].sum()
+    shows(own.translate(text, beam_size=5, attention={0: row}).text)
+    page.evaluate("document.querySelectorAll('.weights button')[1].click()")
+    shows(own.translate("The cat sleeps.", beam_size=5).text)
+    for width in (1, 12):
+        page.evaluate(slide.format("#width", width))
+        shows(own.translate("The cat sleeps.", beam_size=width, n_best=min(width, 3)).text)
+    assert page.problems == []
+
+
+def test_a_text_is_translated_in_a_browser_without_a_network(page, real):
+    own, url = real
+    page.requests.clear()
     page.call(
         "Network.emulateNetworkConditions",
         **{"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
     )
-    page.open(f"{path.as_uri()}#I%20am%20happy.")
+    page.open(f"{url}#I%20am%20happy.")
     page.wait_for("!document.querySelector('#result').hidden")
-    shown = "document.querySelector('#translation').textContent"
-    assert page.evaluate(shown) == own.translate("I am happy.", beam_size=5).text + "[END]"
+    wanted = own.translate("I am happy.", beam_size=5).text + "[END]"
+    assert texts_of(page, ".translation") == [wanted]
     page.evaluate("document.querySelector('#text').value = '<b>\u732b</b>'")
     page.evaluate("document.querySelector('#text').focus()")
     page.press("Enter", 13, modifiers=2)
-    page.wait_for("document.querySelector('#source').textContent.startsWith('<b>\u732b</b>')")
-    assert page.evaluate("document.querySelectorAll('#source b').length") == 0
-    note = page.evaluate("document.querySelector('#note').textContent")
+    page.wait_for("document.querySelector('.source').textContent.startsWith('<b>\u732b</b>')")
+    assert texts_of(page, ".source b") == []
+    (note,) = texts_of(page, ".note")
     assert re.search("⚠ characters that the model does not know: .*\u732b", note)
     sentences = ["I am happy.", "Where is the station?", "The cat sleeps."]
     text = json.dumps("{} {}\n \n{}".format(*sentences))
@@ -319,11 +422,14 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, tmp_path):
     page.press("Enter", 13, modifiers=2)
     page.wait_for("document.querySelector('#status').textContent == ''")
     best = [x.text for x in own.translate(sentences, beam_size=5)]
-    assert page.evaluate(shown).replace("[END]", "") == "{} {}\n \n{}".format(*best)
-    page.evaluate("document.querySelectorAll('#source > span')[1].children[0].focus()")
-    assert page.evaluate("document.querySelector('#list bdi').textContent") == best[1]
-    card = page.evaluate("document.querySelector('#card').textContent")
+    page.wait_for("document.querySelector('#spoken').textContent")
+    assert texts_of(page, "#spoken") == ["{} {}\n \n{}".format(*best)]
+    page.evaluate("document.querySelector('#open').click()")
+    page.wait_for("document.querySelector('.best bdi')")
+    page.evaluate("document.querySelectorAll('.source')[1].children[0].click()")
+    page.wait_for(f"document.querySelector('.best bdi').textContent == {json.dumps(best[1])}")
+    (card,) = texts_of(page, "#card")
     assert "\n• chrF: " in card
     assert not re.search(r"^[#|]|`|\\", card, re.MULTILINE)
-    assert [url.partition("#")[0] for url in page.requests] == [path.as_uri()]
+    assert [x.partition("#")[0] for x in page.requests] == [url]
     assert page.problems == []

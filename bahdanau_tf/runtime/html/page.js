@@ -34,12 +34,12 @@ const plain = (markdown) => markdown
   .replace(/^\|.*\|$/gm, (row) => `• ${row.slice(1, -1).trim().replace(/ *(?<!\\)\| */g, ": ")}`)
   .replace(/^#+ |`|\*\*|\\(?=\|)/gm, "");
 
-const replies = {}; // to sentences, which stay as they are while others are written
-start(
-  async (text, search, signal) => (replies[`${search} ${text}`] ??=
-    await translator.translate(text, contents.settings.searches[search], pauses(signal))),
-  {
-    searches: Object.keys(contents.settings.searches), card: plain(contents.settings.card),
-    texts: contents.settings.doubts.texts,
+const { searches, card, texts, languages = [] } = contents.settings;
+start((text, search, signal) => translator.translate(text, searches[search], pauses(signal)), {
+  searches: Object.keys(searches), card: plain(card), texts, languages,
+  inside: (text, search, edit, signal) => {
+    const beam_size = edit.beam_size ?? searches[search].beam_size;
+    const n_best = Math.min(beam_size, searches.beam.n_best);
+    return translator.translate(text, { ...edit, beam_size, n_best, inside: true }, pauses(signal));
   },
-);
+});

@@ -11,7 +11,7 @@ export class Translator {
     this.model = new Model({ settings, arrays, compiled });
     for (const side of ["source", "target"]) {
       const { [`${side}.scores`]: scores, [`${side}.charsmap`]: charsmap } = arrays;
-      this[side] = new Subwords(settings.texts[side], scores, charsmap);
+      this[side] = new Subwords(settings.tokenizers[side], scores, charsmap);
     }
     this.doubts = new Doubts(settings.doubts);
   }
@@ -34,7 +34,7 @@ export class Translator {
     const translations = hypotheses.map((x) => this.written(x, places));
     const inside = levels && {
       steps: await stepsOf(this, ids, translations[0].ids, { attention, places }, pause),
-      tree: treeOf(decoding, hypotheses[0], this.target),
+      tree: treeOf(decoding, hypotheses[0], this.target), beam: decoding.beam_size,
     };
     return {
       inside,

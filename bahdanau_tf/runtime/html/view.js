@@ -2,60 +2,20 @@
 // `export/` and the page that translates by itself start it with functions of their own. The
 // address may contain a text: index.html#the%20text.
 
+import { Panel } from "./panel.js";
 import { sentencesOf } from "./sentences.js";
+import { $, element, said, segmentsOf, setLanguage, told, WORDS } from "./words.js";
 
 const LEAST_SHARE = 0.05; // smaller shares are not shown
-const SHOWN = 20; // characters of a sentence that has a doubt
-const PATIENCE = 300; // milliseconds after a key, before a text is translated as it is written
+const LONGEST = 50_000; // characters that are translated
+const PAUSE = 60; // milliseconds after a key, before a text is translated as it is written
+const PATIENCE = 300; // and before a page says that it is busy
+const SILENCE = 1000; // and after a translation, before it is spoken
+const TARGET = 24; // pixels of a word, at least
 
-const WORDS = {
-  en: {
-    language: "English", title: "Translation", text: "Text to translate", submit: "Translate",
-    shortcut: "or Ctrl + Enter", search: "Search", beam: "thorough (beam search)",
-    greedy: "fast (greedy search)", busy: "Translating …", target: "Translation",
-    progress: "{done} of {all} sentences", source: "Original text", about: "About this model",
-    best: "The best translations, with their scores", unfinished: "unfinished", empty: "(empty)",
-    quotes: "“”", separator: ", ", hint: "Point at a word, click on it or move to it with Tab.",
-    aligned: "{word} was aligned to {others}", attendedTo: "{word} was attended to for {others}",
-    nothing: "no word in particular", noAlignment: "This model has no alignment.",
-    bestOnly: "The alignment is known for the best translation only.",
-    truncated: "Longer than this model can read or write: part of it is missing.",
-  },
-  ko: {
-    language: "한국어", title: "번역", text: "번역할 글", submit: "번역", shortcut: "또는 Ctrl + Enter",
-    search: "탐색 방법", beam: "꼼꼼하게 (빔 탐색)", greedy: "빠르게 (탐욕 탐색)",
-    busy: "번역하는 중 …", progress: "문장 {all}개 중 {done}개", target: "번역문", source: "원문",
-    best: "상위 번역과 점수", about: "이 모델에 대하여", unfinished: "미완성", empty: "(비어 있음)",
-    quotes: "‘’", separator: ", ", hint: "단어에 마우스를 올리거나 누르거나 Tab 키로 옮겨 다녀 보세요.",
-    aligned: "{word}에 정렬된 원문 단어: {others}", attendedTo: "{word}에 주목한 번역문 단어: {others}",
-    nothing: "뚜렷한 단어 없음", noAlignment: "이 모델에는 정렬 정보가 없습니다.",
-    bestOnly: "정렬은 가장 좋은 번역에만 있습니다.",
-    truncated: "모델이 읽거나 쓸 수 있는 길이를 넘어 일부가 빠졌습니다.",
-  },
-  ja: {
-    language: "日本語", title: "翻訳", text: "翻訳する文章", submit: "翻訳", shortcut: "または Ctrl + Enter",
-    search: "探索方法", beam: "丁寧に（ビームサーチ）", greedy: "速く（貪欲法）", busy: "翻訳中 …",
-    progress: "{all}文のうち{done}文", target: "訳文", source: "原文", best: "上位の訳文とスコア",
-    about: "このモデルについて", unfinished: "未完", empty: "（空）", quotes: "「」", separator: "、",
-    hint: "単語にマウスを重ねるかクリックするか、Tab キーで移動してください。", nothing: "特になし",
-    aligned: "{word}に対応する原文の単語：{others}", attendedTo: "{word}に注目した訳文の単語：{others}",
-    noAlignment: "このモデルにはアラインメントがありません。",
-    bestOnly: "アラインメントは最良の訳文にのみあります。",
-    truncated: "モデルが読み書きできる長さを超えたため、一部が欠けています。",
-  },
-};
-
-const $ = (id) => document.getElementById(id);
-let words = WORDS.en; // of the page's language
-let reasons; // why a translation may be wrong: texts by language and kind
-let sentences = []; // that are shown: `{source, reply, chosen, places, notes}`
-let listed; // the one whose translations can be chosen
-
-function element(tag, properties, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
+let options; // of `start`
+let panel; // shows what is inside the chosen sentence
+let current = {}; // the sentence and the token that were chosen last
 
 // For each byte of a text's UTF-8, the position of its character in the string, counted in UTF-16
 // units as JavaScript does; and last, the string's length.
@@ -70,11 +30,12 @@ export function positions(text) {
 }
 
 // The parts of a text that the user can point at: `{start, end, tokens}`, in order, of the offsets
-// of `count` tokens in bytes. Tokens that share characters, as sub-words may, form one part. A
-// token without a whole character (a space, or a byte that is not the last of its character)
-// belongs to the next part. If `ended`, the last token is the end symbol, without characters.
+// of `count` tokens in bytes: words with the marks beside them. Tokens that share a word, as
+// sub-words do, form one part. A token without a whole character (a space, or a byte that is not
+// the last of its character) belongs to the next part. If `ended`, the last token is the end
+// symbol, without characters.
 export function partsOf(text, offsets, count, ended) {
-  const at = positions(text);
+  const at = positions(text), words = wordNumbers(text);
   const last = ended ? count - 1 : count;
   const places = offsets.slice(0, last).map((offset, token) => {
     const [start, end] = offset.map((byte) => at[Math.min(byte, at.length - 1)]);
@@ -90,7 +51,7 @@ export function partsOf(text, offsets, count, ended) {
     const before = parts.at(-1);
     waiting.push(token);
     if (start === end) continue;
-    if (before && start < before.end) {
+    if (before && (start < before.end || words[start] === words[before.end - 1])) {
       before.end = Math.max(before.end, end);
       before.tokens.push(...waiting);
     } else {
@@ -101,6 +62,20 @@ export function partsOf(text, offsets, count, ended) {
   parts.at(-1)?.tokens.push(...waiting);
   if (ended) parts.push({ start: text.length, end: text.length, tokens: [last] });
   return parts;
+}
+
+// For each unit of a text the number of its word; marks belong to the word beside them.
+function wordNumbers(text) {
+  const numbers = [];
+  let number = 0, joins = false;
+  for (const { segment, isWordLike } of segmentsOf(text)) {
+    const isBlank = !segment.trim(), isOpening = /^[\p{Ps}\p{Pi}¿¡]/u.test(segment);
+    if (isBlank || isOpening || (isWordLike && !joins)) number += 1;
+    joins = isOpening;
+    for (let i = 0; i < segment.length; i++) numbers.push(number);
+    if (isBlank) number += 1;
+  }
+  return numbers;
 }
 
 // `shares[t][s]`, the weight with which target part t was aligned to source part s: summed over
@@ -120,10 +95,9 @@ function writeParts(place, text, parts) {
     place.append(text.slice(position, start));
     const isEnd = start === end;
     const word = element("span", {
-      className: isEnd ? "word symbol" : "word", tabIndex: 0, role: "button",
+      className: isEnd ? "word symbol" : "word", tabIndex: -1, role: "button",
       textContent: isEnd ? "[END]" : text.slice(start, end),
     });
-    word.setAttribute("aria-describedby", "detail");
     place.append(word);
     position = end;
     return word;
@@ -132,10 +106,19 @@ function writeParts(place, text, parts) {
   return elements;
 }
 
-// Marks what the chosen word was aligned to, and describes it in words.
-function mark(chosen, others, shares, sentence) {
-  const marks = ["chosen", "aligned", "strongest"];
-  for (const word of document.querySelectorAll(".word")) word.classList.remove(...marks);
+function unmark() {
+  for (const word of document.querySelectorAll(".word")) {
+    word.classList.remove("chosen", "aligned", "strongest");
+  }
+  $("detail").hidden = true;
+}
+
+// Marks what the chosen word was aligned to, and describes it in words where it is.
+function mark(sentence, side, number) {
+  unmark();
+  const [words, others] = side ? [sentence.words[1], sentence.words[0]] : sentence.words;
+  const shares = side ? sentence.shares.map((row) => row[number]) : sentence.shares[number];
+  const chosen = words[number];
   chosen.classList.add("chosen");
   const order = [...others.keys()]
     .filter((i) => shares[i] >= LEAST_SHARE)
@@ -146,164 +129,302 @@ function mark(chosen, others, shares, sentence) {
   }
   if (order.length) others[order[0]].classList.add("strongest");
   // U+2068 and U+2069 keep words of other scripts apart.
-  const [open, close] = words.quotes;
+  const [open, close] = said("quotes");
   const quoted = (word) => `\u2068${open}${word.textContent}${close}\u2069`;
   const aligned = order.map((i) => `${quoted(others[i])} ${Math.round(shares[i] * 100)}%`);
-  const texts = { "{word}": quoted(chosen), "{others}": aligned.join(words.separator) || words.nothing };
-  $("detail").textContent = sentence.replace(/\{\w+\}/g, (name) => texts[name]);
+  $("detail").textContent = said(side ? "attendedTo" : "aligned", {
+    word: quoted(chosen), others: aligned.join(said("separator")) || said("nothing"),
+  });
+  $("detail").hidden = false;
+  place($("detail"), chosen, side);
+  return order[0] ?? 0;
 }
 
-function showAlignment(sentence) {
-  const { source, reply, places, chosen: { text, offsets, weights, finished } } = sentence;
-  const sources = partsOf(source, reply.offsets, weights[0].length, true);
-  const targets = partsOf(text, offsets, weights.length, finished && weights.length > 0);
-  const shares = sharesOf(weights, targets, sources);
-  const sourceWords = writeParts(places.source, source, sources);
-  const targetWords = writeParts(places.translation, text, targets);
-  const listen = (elements, show) =>
-    elements.forEach((word, i) => {
-      word.onmouseenter = word.onfocus = word.onclick = () => show(word, i);
-    });
-  listen(targetWords, (word, t) => mark(word, sourceWords, shares[t], words.aligned));
-  listen(sourceWords, (word, s) =>
-    mark(word, targetWords, shares.map((row) => row[s]), words.attendedTo));
+// Puts a description above a word of the translation, or below one of the source, so that it hides
+// neither of them.
+function place(detail, word, isBelow) {
+  const box = word.getClientRects()[0], area = $("result").getBoundingClientRect();
+  const left = Math.min(box.left - area.left, area.width - detail.offsetWidth);
+  const top = isBelow ? word.getBoundingClientRect().bottom + 6 : box.top - 6 - detail.offsetHeight;
+  Object.assign(detail.style, { left: `${Math.max(left, 0)}px`, top: `${top - area.top}px` });
 }
 
+// Makes a word the one stop of the Tab key in its sentence.
+function stopAt(sentence, side, number) {
+  for (const word of sentence.words.flat()) word.tabIndex = -1;
+  sentence.words[side][number].tabIndex = 0;
+  current = { sentence, token: side ? undefined : sentence.parts[0][number].tokens[0] };
+}
+
+function listen(sentence) {
+  sentence.words.forEach((words, side) => words.forEach((word, i) => {
+    word.onmouseenter = () => mark(sentence, side, i);
+    word.onfocus = () => {
+      stopAt(sentence, side, i);
+      mark(sentence, side, i);
+    };
+    word.onblur = unmark;
+    word.onclick = () => {
+      word.focus();
+      if (panel.isOpen) toggle(true);
+    };
+    word.onkeydown = (event) => move(event, sentence, side, i);
+  }));
+}
+
+function move(event, sentence, side, i) {
+  const { key, target } = event, { length } = sentence.words[side];
+  const forward = getComputedStyle(target).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+  const to = (number) => sentence.words[side][Math.min(Math.max(number, 0), length - 1)].focus();
+  if (key === "ArrowLeft" || key === "ArrowRight") to(key === forward ? i + 1 : i - 1);
+  else if (key === "Home") to(0);
+  else if (key === "End") to(length - 1);
+  else if (key === "ArrowUp" || key === "ArrowDown") {
+    sentence.words[1 - side][mark(sentence, side, i)].focus();
+  } else if (key === "Enter" || key === " ") {
+    panel.isOpen = true;
+    target.click();
+  } else if (key === "Escape") {
+    target.blur();
+  } else return;
+  event.preventDefault();
+}
+
+// Opens the panel of the word that was chosen last, or closes it.
+function toggle(isOpen) {
+  $("open").ariaExpanded = isOpen;
+  const all = shownNow(), { sentence, token } = current;
+  if (!isOpen) panel.close();
+  else if (all.includes(sentence)) panel.open(sentence, token);
+  else panel.open(all[0]);
+}
+
+// Writes a sentence: its translation, its words to point at, and what is to be said of it.
 function show(sentence) {
-  const { source, reply, chosen, places } = sentence;
-  const isAligned = Boolean(chosen.weights?.length);
-  places.translation.textContent = chosen.text;
-  places.source.textContent = source;
-  if (isAligned) showAlignment(sentence);
-  if (!document.querySelector(".chosen")) $("detail").textContent = isAligned ? words.hint : "";
-  const notes = (sentence.notes = []);
-  if (!reply.hasAlignment) notes.push(words.noAlignment);
-  else if (!isAligned && chosen !== reply.translations[0]) notes.push(words.bestOnly);
-  if (reply.truncated) notes.push(words.truncated);
-  const [open, close] = words.quotes;
-  const about = sentences.length > 1 ? `\u2068${open}${source.slice(0, SHOWN)}${close}\u2069: ` : "";
-  for (const { kind, detail } of chosen === reply.translations[0] ? reply.doubts ?? [] : []) {
-    if (kind !== "cut") notes.push(`⚠ ${about}${reasons[words.code][kind].replace("{}", detail)}`);
+  const { read, reply, chosen, places } = sentence;
+  const { text, offsets, weights, finished } = chosen, isAligned = Boolean(weights?.length);
+  places.translation.lang = options.languages[1] ?? "";
+  places.source.lang = options.languages[0] ?? "";
+  if (isAligned) {
+    sentence.parts = [
+      partsOf(text, offsets, weights.length, finished),
+      partsOf(read, reply.offsets, weights[0].length, true),
+    ];
+    sentence.shares = sharesOf(weights, ...sentence.parts);
+    sentence.words = ["translation", "source"].map((side, i) =>
+      writeParts(places[side], i ? read : text, sentence.parts[i]));
+    listen(sentence);
+    sentence.words.flat()[0].tabIndex = 0;
+    for (const word of sentence.words.flat()) {
+      const missing = TARGET - word.getBoundingClientRect().width;
+      if (missing > 0) word.style.paddingInline = `${missing / 2}px`;
+    }
+  } else {
+    sentence.words = [];
+    places.translation.textContent = text;
+    places.source.textContent = read;
   }
-  $("note").textContent = [...new Set(sentences.flatMap((x) => x.notes))].join(" ");
-}
-
-function showChoices(sentence) {
-  listed = sentence;
-  const { translations } = sentence.reply;
-  $("list").replaceChildren(
-    ...translations.map((translation) => {
-      const radio = element("input", {
-        type: "radio", name: "choice", checked: translation === sentence.chosen,
-        onchange: () => show(Object.assign(sentence, { chosen: translation })),
-      });
-      const unfinished = translation.finished ? "" : `${words.unfinished}, `;
-      const score = unfinished + translation.score.toFixed(2);
-      return element("label", {}, radio,
-        element("bdi", { textContent: translation.text || words.empty }),
-        element("span", { className: "score", textContent: score }));
-    }),
-  );
-  $("choices").hidden = translations.length < 2;
+  const notes = [];
+  if (!reply.hasAlignment) notes.push(said("noAlignment"));
+  else if (!isAligned && chosen !== reply.translations[0]) notes.push(said("bestOnly"));
+  if (reply.truncated) notes.push(said("truncated"));
+  for (const { kind, detail } of chosen === reply.translations[0] ? reply.doubts ?? [] : []) {
+    if (kind !== "cut") notes.push(`⚠ ${told(options.texts, kind).replace("{}", detail)}`);
+  }
+  places.note.textContent = notes.join(" ");
 }
 
 let request; // the AbortController of the current request
-let timer; // of the text that is being written
+let timers = []; // of what will be done after a while
 
-// Translates and shows a text, sentence by sentence.
-async function run(translate) {
-  clearTimeout(timer);
+const later = (delay, work) => timers.push(setTimeout(work, delay));
+const shownNow = () => [...$("sentences").children].map((place) => place.sentence);
+
+// The whole translation as text.
+function whole() {
+  const all = shownNow();
+  return all.map(({ chosen: { text }, space }, i) => {
+    const isJoined = i + 1 === all.length || /[。！？｡]$/.test(text);
+    return text + (space.includes("\n") ? space : isJoined ? "" : " ");
+  }).join("");
+}
+
+function fail(message) {
+  $("error").hidden = !message;
+  $("error").textContent = message;
+}
+
+// A new sentence, not yet in the page.
+function made(key, source, search, reply) {
+  const places = {
+    translation: element("p", { className: "text translation", dir: "auto" }),
+    source: element("p", { className: "text source", dir: "auto" }),
+    note: element("p", { className: "note hint" }),
+  };
+  const place = element("div", { className: "sentence" }, ...Object.values(places));
+  const chosen = reply.translations[0];
+  return (place.sentence =
+    { key, source, read: source, search, reply, first: reply, chosen, place, places });
+}
+
+// Translates and shows a text, sentence by sentence. Sentences that were shown before stay, and
+// others until there is something to show in their place.
+async function run() {
+  timers.splice(0).forEach(clearTimeout);
   request?.abort();
   const { signal } = (request = new AbortController());
+  const { value } = $("text"), search = $("search").value;
   // Half a surrogate pair becomes U+FFFD, as in UTF-8.
-  const text = $("text").value.toWellFormed();
+  const text = value.slice(0, LONGEST).toWellFormed();
   history.replaceState(null, "", `#${encodeURIComponent(text)}`);
-  const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(sentencesOf);
-  const all = pieces.length;
-  $("error").hidden = true;
-  if (!all) $("result").hidden = true;
+  fail(value.length > LONGEST ? said("tooLong", { count: LONGEST.toLocaleString() }) : "");
+  const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(sentencesOf), all = pieces.length;
+  const keyOf = (piece) => `${search} ${piece.trimEnd()}`, keys = new Set(pieces.map(keyOf));
+  const list = $("sentences"), kept = shownNow().filter(({ key }) => keys.has(key));
+  for (const { key, place } of shownNow()) place.classList.toggle("old", !keys.has(key));
+  let progress = said("busy"), isLate = false;
+  const tell = () => {
+    if (isLate) $("status").textContent = progress;
+  };
+  later(PATIENCE, () => {
+    isLate = true;
+    tell();
+  });
   try {
     for (const [done, piece] of pieces.entries()) {
-      const progress = words.progress.replace("{done}", done).replace("{all}", all);
-      $("status").textContent = all > 1 ? `${words.busy} ${progress}` : words.busy;
-      const source = piece.trimEnd(), space = piece.slice(source.length);
-      const reply = await translate(source, $("search").value, signal);
-      signal.throwIfAborted();
-      const places = { source: element("span"), translation: element("span") };
-      const sentence = { source, reply, chosen: reply.translations[0], places };
-      for (const side in places) places[side].addEventListener("focusin", () => showChoices(sentence));
-      if (!done) { // what was shown before remains until now
-        sentences = [];
-        for (const side in places) $(side).replaceChildren();
-        showChoices(sentence);
-        $("result").hidden = false;
+      if (all > 1) progress = `${said("busy")} ${said("progress", { done, all })}`;
+      tell();
+      const source = piece.trimEnd(), key = keyOf(piece), space = piece.slice(source.length);
+      const index = kept.findIndex((sentence) => sentence.key === key), isNew = index < 0;
+      let sentence = kept[index];
+      if (isNew) {
+        sentence = made(key, source, search, await options.translate(source, search, signal));
+        signal.throwIfAborted();
+      } else kept.splice(index, 1);
+      const old = list.children[done];
+      const isFree = old && old !== sentence.place && !kept.includes(old.sentence);
+      if (old !== sentence.place) list.insertBefore(sentence.place, old ?? null);
+      sentence.space = space;
+      sentence.place.classList.toggle("paragraph", /\n/.test(list.children[done - 1]?.sentence.space));
+      $("result").hidden = false;
+      if (isNew) show(sentence);
+      if (isFree) {
+        if (panel.sentence === old.sentence && panel.isOpen) panel.open(sentence);
+        old.remove();
       }
-      const isJoined = done + 1 === all || /[。！？｡]$/.test(sentence.chosen.text);
-      $("source").append(places.source, space);
-      $("translation").append(places.translation, space.includes("\n") ? space : isJoined ? "" : " ");
-      sentences.push(sentence);
-      show(sentence);
     }
+    while (list.children.length > all) list.lastChild.remove();
+    $("result").hidden = !all;
+    speak();
   } catch (error) {
     if (signal.aborted) return;
     $("result").hidden = true;
-    $("error").hidden = false;
-    $("error").textContent = error.message;
+    list.replaceChildren();
+    fail(error.message);
   }
+  isLate = false;
+  clearTimeout(timers[0]);
   $("status").textContent = "";
 }
 
-function setLanguage(language) {
-  words = { ...WORDS[language], code: language };
+// Lets a screen reader hear the translation, once it stays as it is.
+function speak() {
+  later(SILENCE, () => {
+    $("spoken").lang = options.languages[1] ?? "";
+    $("spoken").textContent = whole();
+  });
+}
+
+function speakPage(language) {
+  setLanguage(language);
   document.documentElement.lang = language;
-  document.title = words.title;
+  document.title = said("title");
   for (const place of document.querySelectorAll("[data-words]")) {
-    place.textContent = words[place.dataset.words];
+    place.textContent = said(place.dataset.words);
   }
-  $("search").ariaLabel = words.search;
-  for (const option of $("search").options) option.textContent = words[option.value];
-  sentences.forEach(show);
-  if (listed) showChoices(listed);
+  $("search").ariaLabel = said("search");
+  for (const option of $("search").options) option.textContent = said(option.value);
+  $("copy").textContent = said("copy");
+  $("open").textContent = said(options.inside ? "open" : "best");
+  $("hint").textContent = `${said("hint")} ${said("keys")}`;
+  shownNow().forEach(show);
+  if (panel.isOpen) panel.draw();
+}
+
+// The text of the page's address; one that is malformed is taken as it is.
+function addressed() {
+  const text = location.hash.slice(1);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// What the browser keeps for the page, if it does.
+function stored(value) {
+  try {
+    if (value) localStorage.setItem("language", value);
+    return localStorage.getItem("language");
+  } catch {
+    return null;
+  }
 }
 
 // Starts a page. `translate(text, search, signal)` promises `{offsets, translations, hasAlignment,
 // truncated}`: the offsets of the text's tokens, and for each translation `{text, score, finished,
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
-// user chooses, a text is translated as it is written; `card` is a text; `texts` has, by language
-// and kind, those of a reply's `doubts`.
-export function start(translate, { searches = [], card = "", texts = {} } = {}) {
-  reasons = texts;
-  const translateAll = () => run(translate);
-  const options = (values) => values.map((value) => element("option", { value }));
-  $("language").append(...options(Object.keys(WORDS)));
+// user chooses, a text is translated as it is written; `card` is a text; `texts` has, by language,
+// those of drawings and of a reply's `doubts`; `languages` are the codes of source and target, if
+// they are known; `inside` is that of `Panel`.
+export function start(translate, given = {}) {
+  options = { translate, searches: [], card: "", texts: {}, languages: [], ...given };
+  panel = new Panel({
+    ...options,
+    show: (sentence) => {
+      timers.splice(0).forEach(clearTimeout);
+      show(sentence);
+      speak();
+    },
+  });
+  const optionsOf = (values) => values.map((value) => element("option", { value }));
+  $("language").append(...optionsOf(Object.keys(WORDS)));
   for (const option of $("language").options) option.textContent = WORDS[option.value].language;
-  $("language").value = [...navigator.languages.map((x) => x.slice(0, 2)), "en"]
+  $("language").value = [stored(), ...navigator.languages.map((x) => x.slice(0, 2)), "en"]
     .find((language) => language in WORDS);
-  $("language").onchange = () => setLanguage($("language").value);
-  $("search").append(...options(searches));
-  $("search").hidden = !searches.length;
-  $("search").onchange = translateAll;
-  $("card").textContent = card;
-  $("text").placeholder = card.split("\n\n")[1] ?? ""; // what the model translates, after its name
-  $("about").hidden = !card;
+  $("language").onchange = () => speakPage(stored($("language").value) ?? $("language").value);
+  $("search").append(...optionsOf(options.searches));
+  $("search").hidden = !options.searches.length;
+  $("search").onchange = run;
+  $("card").textContent = options.card;
+  $("text").placeholder = options.card.split("\n\n")[1] ?? ""; // what the model translates
+  $("about").hidden = !options.card;
   $("form").onsubmit = (event) => {
     event.preventDefault();
-    translateAll();
+    run();
   };
   $("text").onkeydown = (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
   };
   $("text").oninput = () => {
-    clearTimeout(timer);
-    if (searches.length) timer = setTimeout(translateAll, PATIENCE);
+    timers.splice(0).forEach(clearTimeout);
+    if (options.searches.length) later(PAUSE, run);
   };
-  setLanguage($("language").value);
-  if (location.hash.length > 1) {
-    try {
-      $("text").value = decodeURIComponent(location.hash.slice(1));
-      translateAll();
-    } catch {
-      // The address is not percent-encoded text: somebody typed it.
-    }
-  }
+  $("copy").hidden = !navigator.clipboard;
+  $("copy").onclick = async () => {
+    await navigator.clipboard.writeText(whole());
+    $("copy").textContent = said("copied");
+    setTimeout(() => ($("copy").textContent = said("copy")), 2000);
+  };
+  $("open").onclick = () => toggle(!panel.isOpen);
+  $("sentences").onmouseleave = () => {
+    if (!document.activeElement.matches(".word")) unmark();
+  };
+  speakPage($("language").value);
+  onhashchange = () => {
+    if (addressed() === $("text").value) return;
+    $("text").value = addressed();
+    run();
+  };
+  if (location.hash.length > 1) onhashchange();
 }
