@@ -177,14 +177,21 @@ class StringTranslator(ABC):
                     "with attention",
                 )
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
-        search = self._work(batch_size, constraints, attention)
+        work = self._work(batch_size, constraints, attention)
+
+        def judged(
+            decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+        ) -> Iterable[Translation]:
+            usual = self.source_texts[0].characters
+            return (self.habits.judged(x, usual) for x in work(decoding, sentences, prefixes))
+
+        search: Work = judged
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
-            search = with_terms(search, terms)
+            search = with_terms(judged, terms)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
-            rows, usual = search(decoding, sentences, prefixes), self.source_texts[0].characters
-            return Translations(self.habits.judged(row, usual) for row in rows)
+            return Translations(search(decoding, sentences, prefixes))
 
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
             if split_sentences:

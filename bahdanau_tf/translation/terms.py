@@ -3,7 +3,9 @@
 Search knows nothing of terms, so every engine has them. A hypothesis that lacks one is continued
 anew: its words before those that are aligned with the source term, and then the target term, are
 the prefix of another search. This is repeated with the best new hypotheses until one has all terms,
-at most twice for each term. The most likely of those that lack the fewest is the translation.
+at most twice for each term. If there are several terms, the first translation with all of them in
+place of its own words is tried as a prefix, too. The most likely of those that lack the fewest is
+the translation.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.translation.batches import Sentences, Work, decoded, strings
+from bahdanau_tf.translation.doubts import words_of
 from bahdanau_tf.translation.markup import in_word, stripped
 from bahdanau_tf.translation.result import Doubt, Translation
 
@@ -70,7 +73,11 @@ def check_terms(terms: object, decoding: Decoding, reverse: bool) -> None:
 
 
 def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
-    """A function that translates as `work` does, with terms."""
+    """A function that translates as `work` does, with terms.
+
+    What `work` returns has its doubts. A term is likely to be less likely than what the model would
+    say, so a translation that was made from a prefix has the confidence of the best one without.
+    """
     targets = {source.strip(): target.strip() for source, target in terms.items()}
 
     def search(decoding: Decoding, tasks: Sequence[tuple[_Sentence, str]]) -> Iterable[Translation]:
@@ -91,9 +98,12 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
         same = iter(search(decoding, [(row, row.start) for row in plain]))
         wide = replace(decoding, n_best=max(decoding.n_best, min(decoding.beam_size, WIDTH)))
         tasks = [(row, row.start) for row in rows if row.wanted]
+        strict = replace(decoding, n_best=1, alpha=0.0)  # unlikely terms make it no longer
         while tasks:
-            for (row, start), translation in zip(tasks, search(wide, tasks), strict=True):
-                row.add(translation, start)
+            for whole, how in ((False, wide), (True, strict)):
+                part = [(row, start) for row, start in tasks if (start == row.whole) == whole]
+                for (row, start), x in zip(part, search(how, part), strict=True):
+                    row.add(_penalized(x, decoding.alpha) if whole else x, start)
             some = dict.fromkeys(row for row, _ in tasks)
             tasks = [(row, start) for row in some for start in row.next_starts()]
         return [row.best(decoding.n_best) if row.wanted else next(same) for row in rows]
@@ -113,16 +123,28 @@ class _Sentence:
         self._latest: list[Hypothesis] = []
         self._searched = {start}
         self._rounds = 0
+        self.whole: str | None = None  # a prefix that is a whole translation
+        self._plain: Translation | None = None  # without terms
 
     def add(self, translation: Translation, start: str) -> None:
         """Adds a translation that begins with a prefix, and its alternatives."""
+        self._plain = self._plain or translation
         for x in (translation, *translation.alternatives):
             there = find_terms(x.text, self._counts)
             lacks = self._counts - Counter(match.term for match in there) + self._swapped(x, there)
-            doubts = (*(Doubt("term", term) for term in lacks),)
-            own = Hypothesis(replace(x, alternatives=[], doubts=doubts), lacks, len(start.strip()))
+            doubts = [Doubt("term", term) for term in lacks]
+            doubts += [y for y in x.doubts if y.kind != "unlikely" and not self._asks_for(y)]
+            judged = self._plain if start != self.start else x
+            doubts += [y for y in judged.doubts if y.kind == "unlikely"]
+            x = replace(x, alternatives=[], doubts=(*doubts,), confidence=judged.confidence)
+            own = Hypothesis(x, lacks, len(start.strip()))
             self._hypotheses.setdefault(x.text, own)
             self._latest.append(own)
+
+    def _asks_for(self, doubt: Doubt) -> bool:
+        """Whether a term says what is doubted."""
+        words = {word for term in self._counts for word in words_of(term)}
+        return doubt.kind == "untranslated" and doubt.detail in words
 
     def best(self, count: int) -> Translation:
         """The best translation, with the others of so many."""
@@ -136,6 +158,9 @@ class _Sentence:
         if not self._ranked()[0].lacks or self._rounds > 2 * len(self.wanted):
             return []
         starts = dict.fromkeys(start for x in best if (start := self._start(x)))
+        if self._rounds == 1 and len(self.wanted) > 1:
+            self.whole = self._replaced(best[0].translation)
+            starts |= dict.fromkeys([self.whole] if self.whole else [])
         new = [start for start in starts if start not in self._searched]
         self._searched.update(new)
         return new
@@ -153,6 +178,17 @@ class _Sentence:
             pairs.add((match.term, max(sums, default=(0.0, match.term))[1]))
         return Counter(a for a, b in pairs if a != b and (b, a) in pairs)
 
+    def _replaced(self, x: Translation) -> str:
+        """A translation with all terms in place of its words for them; "" if these overlap."""
+        text, end = "", 0
+        for first, last, term in sorted(_words_for(x, match) for match in self.wanted):
+            if first < max(end, len(self.start.strip())):
+                return ""
+            before = x.text[:first]
+            text += x.text[end:first] + _cased(term, before, x.text[first])
+            end = last
+        return text + x.text[end:]
+
     def _start(self, hypothesis: Hypothesis) -> str:
         """A hypothesis up to the first term that it lacks, and this term; "" if there is none."""
         x, lacks, least = hypothesis
@@ -169,10 +205,16 @@ class _Sentence:
                 places.append((has_own, _place(x, shares, least), match.term))
         _, place, term = min(places, default=(False, 0, ""))
         before = text[:place]
-        if _begins_sentence(before) and text[place : place + 1].isupper():
-            term = term[:1].upper() + term[1:]
+        term = _cased(term, before, text[place : place + 1])
         gap = " " if in_word(before[-1:]) and in_word(term[:1]) else ""
         return term and f"{before}{gap}{term}"
+
+
+def _penalized(x: Translation, alpha: float) -> Translation:
+    """A translation, found without length penalty, with the score that it has with one."""
+    penalty = ((5 + len(x.tokens) + x.finished) / 6) ** alpha
+    score = x.log_prob / penalty + x.score - x.log_prob
+    return replace(x, score=score, alternatives=[_penalized(y, alpha) for y in x.alternatives])
 
 
 def find_terms(text: str, terms: Collection[str]) -> list[Match]:
@@ -223,6 +265,12 @@ def _matches_at(
             yield Match(place, end, term)
 
 
+def _cased(term: str, before: str, replaced: str) -> str:
+    """The term with a capital if a sentence begins there, and with one."""
+    begins = _begins_sentence(before) and replaced.isupper()
+    return term[:1].upper() + term[1:] if begins else term
+
+
 def _is_border(text: str, place: int) -> bool:
     return not (in_word(text[place - 1 : place]) and in_word(text[place : place + 1]))
 
@@ -242,6 +290,25 @@ def _shares(x: Translation, match: Match) -> np.ndarray | None:
 def _touched(spans: Sequence[tuple[int, int]], match: Match) -> list[int]:
     """The tokens that a term has a part of."""
     return [n for n, (start, end) in enumerate(spans) if start < match.end and end > match.start]
+
+
+def _words_for(x: Translation, match: Match) -> tuple[int, int, str]:
+    """Where the words begin and end that attend to a source term most, and the target term."""
+    spans = stripped(x.text, x.target_spans)
+    shares = _shares(x, match)
+    if shares is None or not spans:
+        return -1, -1, match.term
+    first = last = int(shares[: len(spans)].argmax())
+    while first > 0 and shares[first - 1] > 0.5:
+        first -= 1
+    while last + 1 < len(spans) and shares[last + 1] > 0.5:
+        last += 1
+    start, end = spans[first][0], spans[last][1]
+    while start > 0 and not _is_border(x.text, start):
+        start -= 1
+    while end < len(x.text) and not _is_border(x.text, end):
+        end += 1
+    return start, end, match.term
 
 
 def _place(x: Translation, shares: np.ndarray, least: int = 0) -> int:

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from refusals import refused
 from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, RNNEncDec, Translation, Translator
+from bahdanau_tf.translation.result import Doubt
 from bahdanau_tf.translation.terms import find_terms, with_terms
 
 
@@ -77,6 +79,34 @@ def test_what_cannot_be_placed_is_a_doubt():
         ("term", "chien"),
     ]
     assert str(x.doubts[0]) == "the term chat is missing"
+
+
+def test_several_terms_are_also_put_in_the_first_translation():
+    """A length penalty makes a search go on behind unlikely words."""
+
+    def runs_on(decoding, sentences, prefixes):
+        for x, start in zip(
+            shout(decoding, sentences, prefixes), prefixes or [""] * len(sentences), strict=True
+        ):
+            goes_on = start and decoding.alpha
+            yield replace(x, text=f"{start} AND SO ON") if goes_on else x
+
+    (x,) = with_terms(runs_on, TERMS)(Decoding(), ["a cat and a cat , a dog"], None)
+    assert x.text == "A chat AND A chat A chien"
+
+
+def test_a_term_makes_no_translation_unlikely():
+    """The confidence is that without terms; a word that a term asks for is not doubted."""
+
+    def judged(decoding, sentences, prefixes):
+        for x in shout(decoding, sentences, prefixes):
+            sure = [Doubt("unlikely")] if "chat" in x.text else []
+            doubts = [Doubt("untranslated", word) for word in ("chat", "dog")]
+            yield replace(x, confidence=0.5 - len(sure) / 2, doubts=(*doubts, *sure))
+
+    (x,) = with_terms(judged, TERMS)(Decoding(), ["a cat"], None)
+    assert (x.text, x.confidence) == ("A chat", 0.5)
+    assert x.doubts == (Doubt("untranslated", "dog"),)
 
 
 @pytest.mark.parametrize(
