@@ -115,7 +115,8 @@ def _run(name: str, arguments: list[str]) -> int:
         if flags.help:
             return _say(help_of(name, COMMANDS[name], command, flags), sys.stdout, 0)
         if rest and not _arguments(name):
-            return _fail(f"{name}: {rest[0]!r} is not a flag; see --help")
+            hint = "text comes from --input or a pipe" if "input" in flags else "see --help"
+            return _fail(f"{name}: {rest[0]!r} is not a flag; {hint}")
         lines.longest_line = flags.max_line_bytes
         inputs = (flags, rest) if _arguments(name) else (flags,)
         require(flags, *required(command.GROUPS))

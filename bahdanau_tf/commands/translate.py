@@ -46,7 +46,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,7 +66,7 @@ from bahdanau_tf.system.files import (
 )
 from bahdanau_tf.system.lines import count_lines, read_lines, read_pairs, written
 from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.terminal import LineCounter, amount
+from bahdanau_tf.system.terminal import SHOWN, LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
@@ -253,7 +253,7 @@ def run(flags: absl_flags.FlagValues) -> None:
                 "last word first"
             )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
-    several = doubtful = 0
+    several, doubtful, unused = 0, 0, {*terms}
     typed = flags.input is None and sys.stdin.isatty()
     quiet = part.output is None and sys.stdout.isatty()
     with (
@@ -267,6 +267,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             counter.note(PROMPT)
         for window in files.windows(part.lines(flags), 1 if typed else flags.window):
             sources, prefixes = map(list, zip(*window, strict=True))
+            unused -= _terms_of(sources, unused)
             slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
             translations = _translated(flags, translator, markup, sources, prefixes, terms, most)
@@ -284,6 +285,8 @@ def run(flags: absl_flags.FlagValues) -> None:
                 f"{doubtful:,} of {amount(counter.done, 'line')} may be wrong; --format=json has "
                 "the doubts of each"
             )
+        if unused and not typed:
+            counter.note(f"no line has {', '.join(sorted(unused)[:SHOWN])} of --terms")
         if several:
             counter.note(
                 f"{several:,} of {amount(counter.done, 'line')}: several sentences; "
@@ -354,6 +357,13 @@ def _of_whole(line: str, row: Translation) -> Translation:
     alternatives = [_of_whole(line, other) for other in row.alternatives]
     doubts = (*dict.fromkeys((*row.doubts, Doubt("cut"))),)
     return replace(row, source=line, alternatives=alternatives, cut=True, doubts=doubts)
+
+
+def _terms_of(lines: Iterable[str], terms: Collection[str]) -> set[str]:
+    """The terms that some line has."""
+    from bahdanau_tf.translation.terms import find_terms
+
+    return {match.term for line in lines if terms for match in find_terms(line, terms)}
 
 
 def _has_several_sentences(line: str) -> bool:

@@ -73,6 +73,14 @@ def pretrained_names() -> list[str]:
     return sorted(entry.name for entry in PRETRAINED.iterdir() if entry.is_dir())
 
 
+def no_folder(folder: object) -> Refusal:
+    """The error for a translator's folder that is not there."""
+    names = " and ".join(pretrained_names())
+    return Refusal(
+        "Translator.load", f"there is no folder {folder}; {names} comes with the package"
+    )
+
+
 def absolute(init_from: str | os.PathLike[str]) -> str:
     """The path for a run that resumes in another current folder; a pretrained one's name stays."""
     if init_from in pretrained_names() and not os.path.exists(init_from):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.training import pretrained_names
+from bahdanau_tf.options.training import no_folder, pretrained_names
 from bahdanau_tf.runtime.search import (
     CHUNK,
     LEAST,
@@ -92,7 +92,7 @@ class Translator(StringTranslator):
         folder = newest_export(folder)
         if not (folder / RUNTIME).is_file():
             if not folder.is_dir() and str(folder) not in pretrained_names():
-                raise Refusal("Translator.load", f"there is no folder {folder}")
+                raise no_folder(folder)
             raise Refusal(
                 "Translator.load",
                 f"{folder} holds no export for ONNX Runtime, wanted what "

@@ -67,8 +67,8 @@ def decoded(lines: bytes, before: int, name: str) -> str:
         # A text in UTF-16 starts with the NUL of an ASCII letter, or has it behind the letter.
         order = "LE" if before or place % 2 else "BE"
         fault = (
-            f"has a NUL, wanted UTF-8; probably UTF-16: `iconv -f UTF-16{order} -t UTF-8`, or if "
-            r"there are few, `tr -d '\000'`"
+            f"has a NUL, wanted text in UTF-8; `iconv -f UTF-16{order} -t UTF-8` if it is in "
+            r"UTF-16, or if there are few, `tr -d '\000'`"
         )
     else:
         try:

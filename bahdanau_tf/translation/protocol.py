@@ -114,8 +114,8 @@ class StringTranslator(ABC):
 
         Args:
             sentences: The sentences, of any length and in any order; or one. Bytes that are not
-                UTF-8 are read as U+FFFD. Of a long one ONNX Runtime reads the start, see
-                `max_source_length`.
+                UTF-8 are read as U+FFFD, and a line break as a space. Of a long one ONNX Runtime
+                reads the start, see `max_source_length`.
             decoding: How to search; the translator's own if None.
             batch_size: Number of sentences of similar length that are translated at once.
             prefixes: For each sentence, the text that its translation begins with, "" for none. It

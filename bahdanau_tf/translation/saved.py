@@ -21,7 +21,7 @@ import numpy as np
 
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.training import PRETRAINED, pretrained_names
+from bahdanau_tf.options.training import PRETRAINED, no_folder, pretrained_names
 from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.ranges import Refusal
@@ -202,7 +202,7 @@ def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
             "keras.models.load_model reads the file of a model alone",
         )
     if not folder.is_dir():
-        raise Refusal("Translator.load", f"there is no folder {folder}")
+        raise no_folder(folder)
     if not path.is_file():
         raise Refusal("Translator.load", f"{folder} holds no translator (no {DESCRIPTION})")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")

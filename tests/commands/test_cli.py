@@ -211,7 +211,8 @@ def test_a_missing_text_folder_or_command_is_reported_in_one_line(tmp_path, capf
     for words, said in (
         (["train", f"--model_dir={tmp_path / 'new'}"], "--train_source is missing"),
         (["translate", f"--model_dir={tmp_path}"], "holds no translator"),
-        (["translate", f"--model_dir={nowhere}"], f"there is no folder {nowhere}"),
+        (["translate", f"--model_dir={nowhere}"], f"there is no folder {nowhere}; tatoeba-en-fr"),
+        (["translate", "--model_dir=x", "I am."], "'I am.' is not a flag; text comes from --input"),
         (["sing"], "no command 'sing'"),
     ):
         assert main(words) == 2
