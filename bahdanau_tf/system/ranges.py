@@ -167,9 +167,6 @@ def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str,
             raise OptionError(owner.__name__, name, values[name], wanted)
 
 
-_hints = functools.cache(typing.get_type_hints)  # of a class; they are made from text
-
-
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
     """A hint for a wrong name: the names that contain it, or else those that are like it."""
     longer = sorted(other for other in names if len(name) > 2 and name in other)
