@@ -49,8 +49,8 @@ class Translator(StringTranslator):
             a training folder has the same.
         habits: What the model is used to, for `Translation.confidence` and `Translation.doubts`; a
             training measures it on the dev text.
-        card: For a pretrained translator, what it was trained on and how well it translates, as
-            Markdown; it is saved with the translator. Otherwise "".
+        card: What the translator was trained on and how well it translates, as Markdown, which a
+            training writes; it is saved with the translator. "" if unknown.
 
     All arguments are also attributes and may be set, except that the source tokenizers are the
     tuple `source_texts`.

@@ -25,9 +25,11 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.training.checkpoints import LOW, as_array
 from bahdanau_tf.training.folder import Log
-from bahdanau_tf.training.run import SIGNALS, Run, as_score
+from bahdanau_tf.training.run import SIGNALS, Run, as_score, card_of
+from bahdanau_tf.training.text import LINES
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.doubts import Habits, new_words
 from bahdanau_tf.translator import Translator
@@ -219,7 +221,7 @@ class Selection(RunCallback):
                 self._save()
 
     def _save(self) -> None:
-        """Saves the model with its habits, of the last translations of the dev text."""
+        """Saves the model with its habits, of the last translations of the dev text, and a card."""
         run = self._run
         rows = [
             (x.log_prob, len(x.tokens) + x.finished, new_words(x)[1])
@@ -228,6 +230,7 @@ class Selection(RunCallback):
         ]
         usual = self._usual
         run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
+        run.translator.card = card_of(run)
         run.folder.save_best(run.translator)
 
     @cached_property
@@ -235,13 +238,18 @@ class Selection(RunCallback):
         """The habits of the training text."""
         corpus, recipe = self._run.corpus, self._run.recipe
         rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
-        pairs = (
+        pairs = [
             (source.decode(), target.decode())
             for sides in corpus.read_in_chunks(rows)
             for source, target in zip(*sides, strict=True)
+        ]
+        guesses = [guess_language(side) for side in zip(*pairs[:LINES], strict=True)]
+        return replace(
+            Habits.of_pairs(pairs),
+            longest=recipe.max_length or None,
+            longest_words=recipe.max_words or None,
+            languages=["" if x == UNKNOWN else x for x in guesses],
         )
-        longest, words = recipe.max_length or None, recipe.max_words or None
-        return replace(Habits.of_pairs(pairs), longest=longest, longest_words=words)
 
     def _evaluate(self, dev: ParallelCorpus) -> None:
         run = self._run

@@ -475,7 +475,7 @@ class ModelFolder:
         """Replaces the best model; if it cannot be written, the previous one is kept."""
         self.check_place()
         with explain_write_errors(self.best):
-            write_translator(self.best, translator.graph, translator.habits)
+            write_translator(self.best, translator.graph, translator.habits, translator.card)
 
 
 LOCK = "training.lock"

@@ -62,6 +62,7 @@ class Habits:
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
             target; None if this is the rule, or unknown.
+        languages: The codes of the source's language and the target's, such as en; "" if unknown.
     """
 
     longest: int | None = None
@@ -71,6 +72,7 @@ class Habits:
     split: float | None = None
     kept: str | None = None
     translated: str | None = None
+    languages: Sequence[str] = ()
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -94,7 +96,8 @@ class Habits:
             None if None in column else " ".join(column)
             for column in zip(*((x.kept, x.translated) for x in members), strict=True)
         )
-        return cls(longest, words, kept=kept, translated=translated)
+        languages = members[0].languages if members else ()
+        return cls(longest, words, kept=kept, translated=translated, languages=languages)
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Habits:

@@ -48,6 +48,9 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     assert result.steps == 240
     best = Translator.load(tmp_path / "model" / "best")
     assert best.habits.kept == ""  # no word of a source is in its target
+    assert best.card.startswith("# model\n\nTrained on 2")  # letters are of no language
+    assert "| text | 80 sentence pairs |" in best.card
+    assert f"BLEU {result.best_bleu:.2f} (10 pairs, greedy)" in best.card
     for weight, value in zip(translator.model.weights, best.model.weights, strict=True):
         weight.assign(value)
     translations = translator.translate(["a b", "c d h"], GREEDY)

@@ -34,7 +34,7 @@ const plain = (markdown) => markdown
   .replace(/^\|.*\|$/gm, (row) => `• ${row.slice(1, -1).trim().replace(/ *(?<!\\)\| */g, ": ")}`)
   .replace(/^#+ |`|\*\*|\\(?=\|)/gm, "");
 
-const { searches, card, texts, languages = [] } = contents.settings;
+const { searches, card, texts, doubts: { languages } } = contents.settings;
 start((text, search, signal) => translator.translate(text, searches[search], pauses(signal)), {
   searches: Object.keys(searches), card: plain(card), texts, languages,
   inside: (text, search, edit, signal) => {
