@@ -286,7 +286,8 @@ def run(flags: absl_flags.FlagValues) -> None:
                 "the doubts of each"
             )
         if unused and not typed:
-            counter.note(f"no line has {', '.join(sorted(unused)[:SHOWN])} of --terms")
+            some = ", ".join(sorted(unused)[:SHOWN]) + ", ..." * (len(unused) > SHOWN)
+            counter.note(f"{amount(len(unused), 'term')} that no line has: {some}")
         if several:
             counter.note(
                 f"{several:,} of {amount(counter.done, 'line')}: several sentences; "

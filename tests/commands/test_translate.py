@@ -266,7 +266,7 @@ def test_terms_are_read_from_a_file(run, tmp_path, capsys):
     terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\n".encode())
     assert run("one two\n", f"--terms={terms}") == "TWO ONE\n"
     assert run.model.terms == {"one": "uno", "credit card": "carte bancaire"}
-    assert capsys.readouterr().err == "no line has credit card of --terms\n"
+    assert capsys.readouterr().err == "1 term that no line has: credit card\n"
     words = ["translate", "--model_dir=x", f"--terms={terms}", f"--input={terms}"]
     for line in ("two", "two\tdue\ttre", "two\t"):
         terms.write_text(f"one\tuno\n{line}\n")
