@@ -63,10 +63,11 @@ function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
   const products = vectors.map(() => new Float32Array(size));
   for (let j = 0; j < size; j += 4) {
     const row = (i) => (rows ? rows[Math.min(j + i, size - 1)] : Math.min(j + i, size - 1));
-    const chosen = [row(0), row(1), row(2), row(3)]; // at the end some are the same
-    const [w0, w1, w2, w3] = chosen.map((r) => r * inputs);
+    const r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3); // at the end some are the same
+    const w0 = r0 * inputs, w1 = r1 * inputs, w2 = r2 * inputs, w3 = r3 * inputs;
+    const [s0, s1, s2, s3] = [r0, r1, r2, r3].map((r) => scales?.[r] ?? 1);
     for (let k = 0; k < vectors.length; k++) {
-      const x = vectors[k];
+      const x = vectors[k], y = products[k];
       let y0 = 0, y1 = 0, y2 = 0, y3 = 0;
       for (let i = 0; i < inputs; i++) {
         const value = x[i];
@@ -75,9 +76,10 @@ function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
         y2 += value * weights[w2 + i];
         y3 += value * weights[w3 + i];
       }
-      [y0, y1, y2, y3].forEach((y, i) => { // beyond the end nothing is written
-        products[k][j + i] = bias[chosen[i]] + y * (scales?.[chosen[i]] ?? 1);
-      });
+      y[j] = bias[r0] + s0 * y0;
+      y[j + 1] = bias[r1] + s1 * y1; // beyond the end nothing is written
+      y[j + 2] = bias[r2] + s2 * y2;
+      y[j + 3] = bias[r3] + s3 * y3;
     }
   }
   return products;
