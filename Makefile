@@ -88,6 +88,7 @@ wasm: $(WASM_VENV)/installed
 		-mcpu=generic+simd128 -O2 -Wall -Wextra -fno-builtin -nostdlib \
 		-Wl,--no-entry,--import-memory,--strip-all \
 		-Wl,--initial-memory=65536,-z,stack-size=16384 -o $(WASM) $(HTML)/products.c
+	@chmod -x $(WASM)
 
 # From the pages as they lie and the docstrings of the built wheel.
 site: $(TEST_VENV)/installed
