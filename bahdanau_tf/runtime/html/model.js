@@ -1,7 +1,7 @@
 // The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
 // Values of K hypotheses, or of T positions, are arrays of K or T vectors.
 
-import { logSoftmax, placed, product } from "./products.js";
+import { placed, product } from "./products.js";
 
 // The settings and arrays that `bahdanau_tf.runtime.page` packed.
 export async function unpacked(packed) {
@@ -211,17 +211,17 @@ export class Model {
   // Logits of all next words, or of those of a shortlist, that are log-probabilities; those of
   // copied words have odds.
   logits(features, words, odds) {
-    return product(features, this.words, words).map((row, k) => {
-      const copied = [...(odds?.[k] ?? [])]
-        .map(([word, value]) => [words ? words.indexOf(word) : word, value])
-        .filter(([place]) => place >= 0);
-      const whole = copied.reduce((sum, [, value]) => sum + value, 1);
-      const logits = logSoftmax(row, this.words, whole);
-      for (const [place, value] of copied) {
-        logits[place] = Math.log(Math.exp(logits[place]) + value / whole);
+    const copied = features.map((_, k) => [...(odds?.[k] ?? [])]
+      .map(([word, value]) => [words ? words.indexOf(word) : word, value])
+      .filter(([place]) => place >= 0));
+    const wholes = copied.map((some) => some.reduce((sum, [, value]) => sum + value, 1));
+    const logits = product(features, this.words, words, wholes);
+    logits.forEach((row, k) => {
+      for (const [place, value] of copied[k]) {
+        row[place] = Math.log(Math.exp(row[place]) + value / wholes[k]);
       }
-      return logits;
     });
+    return logits;
   }
 
   // The first words of the vocabulary, those that the lexicon has for a sentence, and `others`.

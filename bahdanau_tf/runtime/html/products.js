@@ -38,10 +38,13 @@ export async function placed(bytes, matrices) {
   }
 }
 
-// W x + b for vectors x, with all rows of W or some.
-export function product(vectors, matrix, rows) {
+// W x + b for vectors x, with all rows of W or some; with `wholes`, log(softmax(W x + b) / whole).
+export function product(vectors, matrix, rows, wholes) {
   const { weights, scales, bias, inputs, outputs, compiled } = matrix;
-  if (!compiled || !scales) return scripted(vectors, matrix, rows);
+  if (!compiled || !scales) {
+    const products = scripted(vectors, matrix, rows);
+    return wholes ? products.map((x, k) => logSoftmax(x, wholes[k])) : products;
+  }
   const { values, x, y } = compiled, size = rows?.length ?? outputs, products = [];
   if (rows) new Int32Array(values.buffer, compiled.rows, size).set(rows);
   for (let first = 0; first < vectors.length; first += AT_ONCE) {
@@ -50,8 +53,10 @@ export function product(vectors, matrix, rows) {
     compiled.product(
       weights.byteOffset, scales.byteOffset, bias.byteOffset, inputs, rows ? compiled.rows : 0,
       size, x, count, compiled.levels, y);
-    for (let k = 0; k < count; k++) {
-      products.push(values.slice(y / 4 + k * size, y / 4 + (k + 1) * size));
+    for (let k = count - 1; k >= 0; k--) { // log_softmax writes beyond the end
+      const place = y / 4 + k * size;
+      if (wholes) compiled.log_softmax(4 * place, size, wholes[first + k]);
+      products[first + k] = values.slice(place, place + size);
     }
   }
   return products;
@@ -85,14 +90,7 @@ function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
   return products;
 }
 
-// log(softmax(x) / whole) of a vector that `product` made with this matrix.
-export function logSoftmax(x, { compiled }, whole) {
-  if (compiled) {
-    const { values, y } = compiled;
-    values.set(x, y / 4);
-    compiled.log_softmax(y, x.length, whole);
-    return values.slice(y / 4, y / 4 + x.length);
-  }
+function logSoftmax(x, whole) {
   let largest = -Infinity, total = 0;
   for (let j = 0; j < x.length; j++) if (x[j] > largest) largest = x[j];
   for (let j = 0; j < x.length; j++) total += Math.exp(x[j] - largest);
