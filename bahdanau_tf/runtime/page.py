@@ -173,6 +173,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
     settings = {
         "card": card,
         "texts": {x: {**told, **reasons()[x]} for x, told in in_all_languages(DRAWN).items()},
+        "gates": model.decoder.cell.update_equation,
         "step_order": model.decoder.step_order,
         "decoding": {**vars(decoding), "least_limit": LEAST_LIMIT},
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},

@@ -402,8 +402,10 @@ def test_what_if_a_sentence_is_translated_otherwise(page, real):
     own, url = real
     page.open(f"{url}#The%20red%20cat%20sleeps.")
     page.wait_for("document.querySelector('.sentence')")
-    page.evaluate("document.querySelector('#open').click()")
+    page.evaluate("document.querySelector('.translation .word').focus()")
+    page.press("Enter", 13)
     page.wait_for("document.querySelector('.steps label')")
+    assert texts_of(page, ".word.chosen") == texts_of(page, ".word:focus") == ["Le"]
 
     def shows(wanted: str) -> None:
         shown = json.dumps([x + end for x in (wanted,) for end in ("", "[END]")])
@@ -413,6 +415,7 @@ def test_what_if_a_sentence_is_translated_otherwise(page, real):
     word = page.evaluate("document.querySelectorAll('.panel li button bdi')[1].textContent")
     page.evaluate("document.querySelector('[data-control=word1]').click()")
     shows(own.translate(text, beam_size=5, prefixes=word).text)
+    assert word in texts_of(page, ".changes ins")
     page.evaluate("document.querySelector('.changes button').click()")
     shows(own.translate(text, beam_size=5).text)
     slide = (
@@ -426,6 +429,8 @@ def test_what_if_a_sentence_is_translated_otherwise(page, real):
     shows(own.translate(text, beam_size=5, attention={0: row}).text)
     page.evaluate("document.querySelectorAll('.weights button')[1].click()")
     shows(own.translate("The cat sleeps.", beam_size=5).text)
+    (changes,) = texts_of(page, ".changes")
+    assert "left out: red" in changes
     for width in (1, 12):
         page.evaluate(slide.format("#width", width))
         shows(own.translate("The cat sleeps.", beam_size=width, n_best=min(width, 3)).text)

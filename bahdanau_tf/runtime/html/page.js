@@ -34,9 +34,9 @@ const plain = (markdown) => markdown
   .replace(/^\|.*\|$/gm, (row) => `• ${row.slice(1, -1).trim().replace(/ *(?<!\\)\| */g, ": ")}`)
   .replace(/^#+ |`|\*\*|\\(?=\|)/gm, "");
 
-const { searches, card, texts, doubts: { languages } } = contents.settings;
+const { searches, card, texts, gates, doubts: { languages } } = contents.settings;
 start((text, search, signal) => translator.translate(text, searches[search], pauses(signal)), {
-  searches: Object.keys(searches), card: plain(card), texts, languages,
+  searches: Object.keys(searches), card: plain(card), texts, gates, languages,
   inside: (text, search, edit, signal) => {
     const beam_size = edit.beam_size ?? searches[search].beam_size;
     const n_best = Math.min(beam_size, searches.beam.n_best);

@@ -50,11 +50,12 @@ export function without(text, { start, end }) {
 
 export class Panel {
   // `inside(text, search, edit, signal)` promises a translation with its steps and its tree, if the
-  // page has a model; `show` writes a sentence again; `texts` are those of drawings.
-  constructor({ inside, show, texts }) {
+  // page has a model; `show` writes a sentence again; `texts` are those of drawings, and `gates`
+  // the equation of the gates.
+  constructor({ inside, show, texts, gates }) {
     Object.assign(this, { inside, show, texts, step: 0, isOpen: false });
     const heads = (this.heads = {});
-    const headed = (name) => (heads[name] = element("h3"));
+    const headed = (name) => (heads[name] = element("h2"));
     this.changes = element("p", { className: "changes" });
     this.steps = element("fieldset", { className: "steps" });
     [this.weights, this.words, this.gates] = [1, 2, 3].map(() => element("ol"));
@@ -68,7 +69,8 @@ export class Panel {
     this.best = element("fieldset", { className: "best" });
     this.own = element("div", { hidden: true }, this.changes, this.steps,
       element("div", {}, headed("weights"), this.weights),
-      element("div", {}, headed("candidates"), this.words, headed("gates"), this.gates),
+      element("div", {}, headed("candidates"), this.words, headed("gates"), this.gates,
+        element("small", { textContent: gates })),
       element("p", { className: "row" }, heads.width, this.width, this.beam),
       element("details", {}, heads.tree, this.tree));
     this.place = element("section", { className: "panel" }, this.own, this.best);
@@ -196,7 +198,7 @@ export class Panel {
         const word = sentence.read.slice(part.start, part.end);
         const slider = element("input", { type: "range", ariaLabel: word || "[END]" });
         slider.dataset.control = `weight${i}`;
-        const cut = element("button", { className: "plain", textContent: "✕", hidden: !word });
+        const cut = element("button", { className: "plain", textContent: "✕", disabled: !word });
         cut.ariaLabel = said("leaveOut", { word });
         cut.onclick = () => {
           sentence.read = without(sentence.read, part);

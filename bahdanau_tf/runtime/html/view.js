@@ -203,6 +203,7 @@ function toggle(isOpen) {
 function show(sentence) {
   const { read, reply, chosen, places } = sentence;
   const { text, offsets, weights, finished } = chosen, isAligned = Boolean(weights?.length);
+  const focused = sentence.words?.map((words) => words.indexOf(document.activeElement)) ?? [];
   places.translation.lang = options.languages[1] ?? "";
   places.source.lang = options.languages[0] ?? "";
   if (isAligned) {
@@ -219,6 +220,7 @@ function show(sentence) {
       const missing = TARGET - word.getBoundingClientRect().width;
       if (missing > 0) word.style.paddingInline = `${missing / 2}px`;
     }
+    focused.forEach((i, side) => sentence.words[side][i]?.focus());
   } else {
     sentence.words = [];
     places.translation.textContent = text;
@@ -315,6 +317,7 @@ async function run() {
     }
     while (list.children.length > all) list.lastChild.remove();
     $("result").hidden = !all;
+    if (panel.isOpen && all && !panel.place.isConnected) toggle(true);
     speak();
   } catch (error) {
     if (signal.aborted) return;
