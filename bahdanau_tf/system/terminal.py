@@ -134,6 +134,11 @@ class ProgressLine(StatusLine):
         first, *others = map(localized, text.split(", "))
         self._draw(share, [f"{count} {first}", *others], left, now)
 
+    def end_in(self, seconds: float) -> None:
+        """Says again when the job ends; infinite if it has no limit."""
+        used = 0.0 if self._start is None else time.monotonic() - self._start
+        self._seconds = used + seconds
+
     def _draw(self, share: float, parts: list[str], left: list[str], now: float) -> None:
         lines = [", ".join([*parts[:number], *left]) for number in range(len(parts), 0, -1)]
         if self._live:

@@ -189,6 +189,7 @@ class Selection(RunCallback):
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         with self._run.schedule.evaluating():
             self._select()
+        self._run.line.end_in(self._run.schedule.seconds_left)
         logs.update({f"val_{name}": score for name, score in self._run.scores.items()})
 
     def on_train_end(self, logs: object = None) -> None:

@@ -110,6 +110,12 @@ def test_a_job_of_limited_time_shows_the_time_alone(clock, capsys):
         *("1, loss 1.0, at most 5:45 left", "2, loss 1.0, 5:00 left", "3, loss 1.0, 4:15 left")
     ]
     assert rows[-1] == "3/4 loss 1.0, 0:45 left"
+    line = ProgressLine(1000, seconds=345.0)
+    line.update(1, "loss 1.0")
+    clock[0] += 45.0
+    line.end_in(600.0)
+    line.update(2, "loss 1.0")
+    assert capsys.readouterr().err.splitlines()[-1] == "2, loss 1.0, 10:00 left"
 
 
 @pytest.mark.parametrize("columns", [12, 40, 60, 100])
