@@ -1149,7 +1149,7 @@ def test_page_can_be_used_with_the_keyboard(shown, model):
     page.press("ArrowRight", 39)
     assert texts_of(page, ".chosen") == ["RED"]
     assert texts_of(page, ".source .aligned") == ["red"]
-    assert page.evaluate("location.hash") == "#red%20blue"
+    page.wait_for("location.hash == '#red%20blue'")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ const LEAST_SHARE = 0.05; // smaller shares are not shown
 const LONGEST = 50_000; // characters that are translated
 const PAUSE = 60; // milliseconds after a key, before a text is translated as it is written
 const PATIENCE = 300; // and before a page says that it is busy
-const SILENCE = 1000; // and after a translation, before it is spoken
+const SILENCE = 1000; // and until a translation that stays is spoken, and its text is in the address
 const TARGET = 24; // pixels of a word, at least
 
 let options; // of `start`
@@ -216,10 +216,10 @@ function show(sentence) {
       writeParts(places[side], i ? read : text, sentence.parts[i]));
     listen(sentence);
     sentence.words.flat()[0].tabIndex = 0;
-    for (const word of sentence.words.flat()) {
-      const missing = TARGET - word.getBoundingClientRect().width;
-      if (missing > 0) word.style.paddingInline = `${missing / 2}px`;
-    }
+    const all = sentence.words.flat(), widths = all.map((word) => word.getBoundingClientRect().width);
+    all.forEach((word, i) => {
+      if (widths[i] < TARGET) word.style.paddingInline = `${(TARGET - widths[i]) / 2}px`;
+    });
     focused.forEach((i, side) => sentence.words[side][i]?.focus());
   } else {
     sentence.words = [];
@@ -238,8 +238,10 @@ function show(sentence) {
 
 let request; // the AbortController of the current request
 let timers = []; // of what will be done after a while
+let speech; // the timer of what will be spoken
 
-const later = (delay, work) => timers.push(setTimeout(work, delay));
+const later = (delay, work) => timers[timers.push(setTimeout(work, delay)) - 1];
+const clearAll = () => [...timers.splice(0), speech].forEach(clearTimeout);
 const shownNow = () => [...$("sentences").children].map((place) => place.sentence);
 
 // The whole translation as text.
@@ -272,13 +274,14 @@ function made(key, source, search, reply) {
 // Translates and shows a text, sentence by sentence. Sentences that were shown before stay, and
 // others until there is something to show in their place.
 async function run() {
-  timers.splice(0).forEach(clearTimeout);
+  clearAll();
   request?.abort();
   const { signal } = (request = new AbortController());
   const { value } = $("text"), search = $("search").value;
   // Half a surrogate pair becomes U+FFFD, as in UTF-8.
   const text = value.slice(0, LONGEST).toWellFormed();
-  history.replaceState(null, "", `#${encodeURIComponent(text)}`);
+  // Browsers refuse more than some changes a second.
+  later(SILENCE, () => history.replaceState(null, "", `#${encodeURIComponent(text)}`));
   fail(value.length > LONGEST ? said("tooLong", { count: LONGEST.toLocaleString() }) : "");
   const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(sentencesOf), all = pieces.length;
   const keyOf = (piece) => `${search} ${piece.trimEnd()}`, keys = new Set(pieces.map(keyOf));
@@ -288,7 +291,7 @@ async function run() {
   const tell = () => {
     if (isLate) $("status").textContent = progress;
   };
-  later(PATIENCE, () => {
+  const late = later(PATIENCE, () => {
     isLate = true;
     tell();
   });
@@ -325,17 +328,17 @@ async function run() {
     list.replaceChildren();
     fail(error.message);
   }
-  isLate = false;
-  clearTimeout(timers[0]);
+  clearTimeout(late);
   $("status").textContent = "";
 }
 
 // Lets a screen reader hear the translation, once it stays as it is.
 function speak() {
-  later(SILENCE, () => {
+  clearTimeout(speech);
+  speech = setTimeout(() => {
     $("spoken").lang = options.languages[1] ?? "";
     $("spoken").textContent = whole();
-  });
+  }, SILENCE);
 }
 
 function speakPage(language) {
@@ -385,7 +388,6 @@ export function start(translate, given = {}) {
   panel = new Panel({
     ...options,
     show: (sentence) => {
-      timers.splice(0).forEach(clearTimeout);
       show(sentence);
       speak();
     },
@@ -410,7 +412,7 @@ export function start(translate, given = {}) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
   };
   $("text").oninput = () => {
-    timers.splice(0).forEach(clearTimeout);
+    clearAll();
     if (options.searches.length) later(PAUSE, run);
   };
   $("copy").hidden = !navigator.clipboard;
