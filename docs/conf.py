@@ -67,6 +67,7 @@ CONTENTS = """
 docs/how_it_works
 colab/README
 docs/train
+docs/short_strings
 docs/models
 docs/results
 docs/coming_from

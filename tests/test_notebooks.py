@@ -55,6 +55,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "08_from_the_tensorflow_tutorial": {"sentences": 100, "units": 8, "epochs": 1, "steps": 5},
     "09_english_to_korean": {"options": {"units": 8, "updates": 1}},
     "10_exercises": {},
+    "11_short_strings": {"options": {"units": 8, "updates": 1}},
 }
 TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
 # The code of the translations is equal, so only the English notebooks run.
@@ -280,6 +281,9 @@ def test_every_cell_runs(path, tmp_path, monkeypatch, shared):
     if path.stem == "09_english_to_korean":
         corpus = shared("data/tatoeba-en-ko")
         stand_in_for_download(corpus, tmp_path / corpus.name)
+    if path.stem == "11_short_strings":
+        lines = (shared("data/g2p-ko") / "train.tsv").read_text("utf-8").split("\n")
+        write_lines(tmp_path / "train.tsv", lines[:600])
     run(path, tmp_path, monkeypatch)
 
 

@@ -32,7 +32,7 @@ from bahdanau_tf.data.parallel import is_table, read_table
 from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.evaluation.tables import Cell, as_text
-from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fields import option
 from bahdanau_tf.system.files import check_file
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printable
@@ -48,7 +48,7 @@ WINDOW = 256  # sentences between two reports of progress
 
 
 @dataclass(frozen=True)
-class _Files(OptionGroup):
+class _Files(common.Memory):
     source: str | None = option("text to translate; FILE.tsv has both columns, with a tab between")
     reference: str | None = option("its reference translation; required unless --source has it")
     output: str | None = option(f"file for the model's translations; {common.WRITTEN}")
@@ -84,7 +84,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not metrics or len(metrics) < len(flags.metrics) or not metrics <= {*known_metrics}:
         names, wanted = ",".join(flags.metrics), ", ".join(known_metrics)
         raise ValueError(f"--metrics is {names!r}, wanted some of {wanted}, each once")
-    read = common.check_files(flags, "source", "reference", "dictionary")
+    read = common.check_files(flags, "source", "reference", "dictionary", "memory")
     if not _is_table(flags):
         common.require(flags, "reference")
     if flags.source is None and not flags.hypotheses:
@@ -107,7 +107,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     else:
         groups = flags.flags_by_module_dict()
         of_model = [flag.name for flag in groups["Model"] + groups["Search"]]
-        common.refuse(flags, ["output", *of_model], "without --model_dir")
+        common.refuse(flags, ["output", "memory", *of_model], "without --model_dir")
 
 
 def _is_table(flags: absl_flags.FlagValues) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import from_flags, is_in_onnx
+from bahdanau_tf.data.parallel import read_table
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -102,13 +103,18 @@ def kept_lines_named(
 
 
 def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
-    """Loads as `load_translator` does, or an export for ONNX Runtime in --model_dir."""
-    if not is_in_onnx(flags):
-        return load_translator(flags)
-    from bahdanau_tf import runtime
+    """Loads as `load_translator` does, or an export for ONNX Runtime; reads --memory."""
+    from bahdanau_tf.translation.memory import most_frequent
 
-    translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
-    translator.decoding = from_flags(flags, Decoding)
+    if not is_in_onnx(flags):
+        translator: StringTranslator = load_translator(flags)
+    else:
+        from bahdanau_tf import runtime
+
+        translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
+        translator.decoding = from_flags(flags, Decoding)
+    if flags.memory:
+        translator.memory = most_frequent(read_table(flags.memory, "memory"))
     return translator
 
 

@@ -288,6 +288,16 @@ class Search(Decoding):
 
 
 @dataclass(frozen=True)
+class Memory(OptionGroup):
+    """What they need not search."""
+
+    memory: str | None = option(
+        "FILE.tsv of pairs, such as the training text: lines that it has get their most frequent "
+        "translation in it, and no alignment"
+    )
+
+
+@dataclass(frozen=True)
 class Batches(OptionGroup):
     """How much is processed at once."""
 

@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
-from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fields import option
 from bahdanau_tf.system.files import (
     checksum,
     found_directory,
@@ -97,7 +97,7 @@ PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
 @dataclass(frozen=True)
-class _Files(OptionGroup):
+class _Files(common.Memory):
     input: str | None = option("text to translate; may be .gz")
     prefixes: str | None = option(
         "the first words of each translation, one line each, which may be empty; may be .gz"
@@ -142,7 +142,9 @@ GROUPS = (common.MODEL, common.SEARCH, common.Group(_Files), common.Group(_Lines
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags, also_in_onnx=True)
-    read = common.check_files(flags, "input", "prefixes", "dictionary", "terms")
+    read = common.check_files(flags, "input", "prefixes", "dictionary", "terms", "memory")
+    if flags.memory:
+        common.refuse(flags, ["alignments", "markup"], "with --memory")
     if flags.sampling:
         common.refuse(flags, ["terms"], "with --sampling")
     if flags.shard is None:
@@ -212,7 +214,7 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
             for line in read_lines(path, *Shard.of(flags.shard).lines(count_lines(path))):
                 digest.update(f"{line}\n".encode())
             values[name] = digest.hexdigest()
-    for name in ("dictionary", "terms"):
+    for name in ("dictionary", "terms", "memory"):
         if path := flags[name].value:
             values[name] = checksum(Path(path).read_bytes())
     values["model_dir"] = [*map(_model_checksum, flags.model_dir)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from bahdanau_tf.options import Decoding
@@ -13,6 +14,7 @@ from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.markup import translate_marked
+from bahdanau_tf.translation.memory import with_memory
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 from bahdanau_tf.translation.terms import check_terms, with_terms
@@ -43,6 +45,8 @@ class StringTranslator(ABC):
     target_text: Any  # a `Text`
     habits: Habits = Habits()
     card: str = ""
+    # The translations of lines that are not searched, without markup; not saved.
+    memory: Mapping[str, str] = MappingProxyType({})
 
     @property
     @abstractmethod
@@ -189,6 +193,8 @@ class StringTranslator(ABC):
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
             search = with_terms(judged, terms)
+        if self.memory and not markup:
+            search = with_memory(search, self.memory)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))

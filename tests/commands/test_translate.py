@@ -475,6 +475,8 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         (["--markup", f"--input={source}"], "attention"),
         ([f"--terms={os.devnull}", f"--input={source}"], "--terms needs a model with attention"),
         ([f"--terms={source}", "--sampling"], "--terms"),
+        ([f"--memory={source}", "--alignments"], "--alignments is not used with --memory"),
+        ([f"--memory={source}", f"--input={source}"], "line 1 has no tab"),
     ):
         assert main(["translate", "--model_dir=x", *flags]) == 2
         assert said in capsys.readouterr().err
