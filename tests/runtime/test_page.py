@@ -422,11 +422,14 @@ def test_what_if_a_sentence_is_translated_otherwise(page, real):
         "(() => {{ const x = document.querySelector('{}');"
         "x.value = {}; x.oninput({{ target: x }}) }})()"
     )
+    page.evaluate("document.querySelector('[data-control=step1]').click()")  # Le "chat"
     page.evaluate(slide.format("[data-control=weight3]", 100))  # on "sleeps."
-    weights = own.translate(text).weights[0]
-    is_last = np.array([start >= 12 for start, _ in own.translate(text).source_offsets] + [False])
-    row = weights * is_last / weights[is_last].sum()
-    shows(own.translate(text, beam_size=5, attention={0: row}).text)
+    first = own.translate(text)
+    is_last = np.array([start >= 11 for start, _ in first.source_offsets] + [False])
+    row = first.weights[1] * is_last / first.weights[1][is_last].sum()
+    changed = own.translate(text, beam_size=5, prefixes="Le", attention={1: row}).text
+    assert changed != first.text
+    shows(changed)
     page.evaluate("document.querySelectorAll('.weights button')[1].click()")
     shows(own.translate("The cat sleeps.", beam_size=5).text)
     (changes,) = texts_of(page, ".changes")
