@@ -107,8 +107,9 @@ class Habits:
         for source, target in pairs:
             count += 1
             kept.update(same_words(source, target))
-            names.update({*names_of(source)})
-            lost.update({*missing_names(source, target)})
+            if own := {*names_of(source)}:
+                names.update(own)
+                lost.update(missing_names(source, target))
         new = [word for word, times in names.items() if times == 1]
         is_rule = bool(new) and sum(word not in lost for word in new) >= KEPT * len(new)
         return cls(
