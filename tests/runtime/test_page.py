@@ -113,7 +113,8 @@ const outputs = weights.length, inputs = weights[0].length;
 const bytes = new Uint8Array(outputs * (inputs + 8));
 new Float32Array(bytes.buffer, 0, 2 * outputs).set([...scales, ...bias]);
 new Int8Array(bytes.buffer, 8 * outputs).set(weights.flat());
-const { buffer, start, compiled } = await placed(bytes, { matrix: [outputs, inputs] });
+const shape = [outputs, inputs], shapes = { matrix: shape, keys: shape, terms: shape };
+const { buffer, start, compiled } = await placed(bytes, shapes);
 const matrix = {
   weights: new Int8Array(buffer, start + 8 * outputs), inputs, outputs, compiled,
   scales: new Float32Array(buffer, start, outputs),

@@ -1,7 +1,7 @@
 // The model, step by step: a bidirectional encoder, attention, gated units and a maxout readout.
 // Values of K hypotheses, or of T positions, are arrays of K or T vectors.
 
-import { placed, product } from "./products.js";
+import { attended, placed, product } from "./products.js";
 
 // The settings and arrays that `bahdanau_tf.runtime.page` packed.
 export async function unpacked(packed) {
@@ -101,8 +101,10 @@ export class Model {
 
   // α of each hypothesis, `row` if there is one, and the terms of its context.
   attend({ keys, terms }, states, row) {
-    const { energy } = this.arrays;
-    const alphas = product(states, this.query).map((query) => {
+    const { energy } = this.arrays, queries = product(states, this.query);
+    const both = !row && attended(queries, { keys, terms }, energy, this.query.compiled);
+    if (both) return both;
+    const alphas = queries.map((query) => {
       if (row) return row;
       const energies = keys.map((key) => {
         let sum = 0;

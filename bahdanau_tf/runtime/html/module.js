@@ -9,7 +9,7 @@ async function load(model) {
     return new Translator(await unpacked(model));
   }
   const response = await fetch(model);
-  if (!response.ok) throw new Error(`load: ${model} came with status ${response.status}, wanted 200`);
+  if (!response.ok) throw new Error(`load: ${model} has status ${response.status}, wanted 200`);
   return load(await response.arrayBuffer());
 }
 

@@ -72,7 +72,7 @@ void EXPORT(product)(const int8_t *weights, const float *scales, const float *bi
   switch (count) { CASE(1); CASE(2); CASE(3); CASE(4); CASE(5); }
 }
 
-// e^x for x <= 0, by the exponent of 2^n and a polynomial for the rest.
+// e^x, but for x < -87 almost 0, by the exponent of 2^n and a polynomial for the rest.
 INLINE v128_t exponential(v128_t x) {
   static const float terms[] = {1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f,
                                 2.4022651e-1f, 6.9314718e-1f, 1.0f};
@@ -99,4 +99,40 @@ void EXPORT(log_softmax)(float *x, int size, float whole) {
   shift = wasm_f32x4_splat(largest + (float)natural_log(sum(total) * whole));
   for (int i = 0; i < size; i += 4)
     wasm_v128_store(x + i, wasm_f32x4_sub(wasm_v128_load(x + i), shift));
+}
+
+INLINE v128_t hyperbolic_tangent(v128_t x) {
+  v128_t most = wasm_f32x4_splat(9), one = wasm_f32x4_splat(1);
+  x = wasm_f32x4_pmin(most, wasm_f32x4_pmax(wasm_f32x4_neg(most), x)); // no NaN from beyond a row
+  v128_t power = wasm_f32x4_add(exponential(wasm_f32x4_add(x, x)), one);
+  return wasm_f32x4_sub(one, wasm_f32x4_div(wasm_f32x4_splat(2), power));
+}
+
+// For each query q, α = softmax(v . tanh(q + key)) over the keys, and the sum of α times their
+// terms. v, `energy`, is followed by zeros; a row is written beyond its end, before the next one.
+void EXPORT(attend)(const float *queries, int count, const float *keys, const float *energy,
+                    int units, const float *terms, int width, int length, float *alphas,
+                    float *contexts) {
+  for (int k = 0; k < count; k++, queries += units, alphas += length, contexts += width) {
+    for (int t = 0; t < length; t++) {
+      v128_t total = wasm_f32x4_splat(0);
+      for (int i = 0; i < units; i += 4) {
+        v128_t key = wasm_v128_load(keys + t * units + i), query = wasm_v128_load(queries + i);
+        v128_t value = hyperbolic_tangent(wasm_f32x4_add(query, key));
+        total = wasm_f32x4_add(total, wasm_f32x4_mul(value, wasm_v128_load(energy + i)));
+      }
+      alphas[t] = sum(total);
+    }
+    log_softmax(alphas, length, 1);
+    for (int t = 0; t < length; t += 4)
+      wasm_v128_store(alphas + t, exponential(wasm_v128_load(alphas + t)));
+    for (int i = 0; i < width; i += 4) {
+      v128_t total = wasm_f32x4_splat(0);
+      for (int t = 0; t < length; t++) {
+        v128_t share = wasm_f32x4_splat(alphas[t]), term = wasm_v128_load(terms + t * width + i);
+        total = wasm_f32x4_add(total, wasm_f32x4_mul(share, term));
+      }
+      wasm_v128_store(contexts + i, total);
+    }
+  }
 }

@@ -2,6 +2,7 @@
 
 const STACK = 65536; // bytes of products.c, at the beginning of the memory
 const AT_ONCE = 5; // vectors; as in products.c
+const FARTHEST = 128; // source that is attended to in WebAssembly
 
 // The bytes that are written in base64.
 export function fromBase64(base64) {
@@ -18,6 +19,8 @@ export async function placed(bytes, matrices) {
   const sizes = {
     arrays: bytes.length, x: 4 * AT_ONCE * inputs, levels: 2 * AT_ONCE * inputs,
     y: 4 * AT_ONCE * outputs, rows: 4 * outputs,
+    keys: 4 * FARTHEST * matrices.keys[0], terms: 4 * FARTHEST * matrices.terms[0],
+    alphas: 4 * AT_ONCE * (FARTHEST + 4), contexts: 4 * AT_ONCE * (matrices.terms[0] + 4),
   };
   const places = {};
   let end = STACK;
@@ -38,6 +41,12 @@ export async function placed(bytes, matrices) {
   }
 }
 
+// Vectors one after another at a place of the memory, written and read.
+const put = (values, place, vectors) =>
+  vectors.forEach((x, k) => values.set(x, place / 4 + k * x.length));
+const taken = (values, place, count, size) => Array.from({ length: count }, (_, k) =>
+  values.slice(place / 4 + k * size, place / 4 + (k + 1) * size));
+
 // W x + b for vectors x, with all rows of W or some; with `wholes`, log(softmax(W x + b) / whole).
 export function product(vectors, matrix, rows, wholes) {
   const { weights, scales, bias, inputs, outputs, compiled } = matrix;
@@ -48,21 +57,40 @@ export function product(vectors, matrix, rows, wholes) {
   const { values, x, y } = compiled, size = rows?.length ?? outputs, products = [];
   if (rows) new Int32Array(values.buffer, compiled.rows, size).set(rows);
   for (let first = 0; first < vectors.length; first += AT_ONCE) {
-    const count = Math.min(vectors.length - first, AT_ONCE);
-    for (let k = 0; k < count; k++) values.set(vectors[first + k], x / 4 + k * inputs);
+    const some = vectors.slice(first, first + AT_ONCE);
+    put(values, x, some);
     compiled.product(
       weights.byteOffset, scales.byteOffset, bias.byteOffset, inputs, rows ? compiled.rows : 0,
-      size, x, count, compiled.levels, y);
-    for (let k = count - 1; k >= 0; k--) { // log_softmax writes beyond the end
-      const place = y / 4 + k * size;
-      if (wholes) compiled.log_softmax(4 * place, size, wholes[first + k]);
-      products[first + k] = values.slice(place, place + size);
+      size, x, some.length, compiled.levels, y);
+    for (let k = some.length - 1; k >= 0; k--) { // log_softmax writes beyond the end
+      const place = y + 4 * k * size;
+      if (wholes) compiled.log_softmax(place, size, wholes[first + k]);
+      [products[first + k]] = taken(values, place, 1, size);
     }
   }
   return products;
 }
 
-// The same without WebAssembly; four rows of W at once.
+// α of each query and the terms of its context; undefined without WebAssembly or for long sources.
+export function attended(queries, { keys, terms }, energy, compiled) {
+  if (!compiled || keys.length > FARTHEST) return undefined;
+  const { values, y } = compiled, [units, width] = [keys[0].length, terms[0].length];
+  const alphas = [], contexts = [];
+  put(values, compiled.keys, keys);
+  put(values, compiled.terms, terms);
+  for (let first = 0; first < queries.length; first += AT_ONCE) {
+    const some = queries.slice(first, first + AT_ONCE);
+    put(values, y, some);
+    compiled.attend(
+      y, some.length, compiled.keys, energy.byteOffset, units, compiled.terms, width, keys.length,
+      compiled.alphas, compiled.contexts);
+    alphas.push(...taken(values, compiled.alphas, some.length, keys.length));
+    contexts.push(...taken(values, compiled.contexts, some.length, width));
+  }
+  return [alphas, contexts];
+}
+
+// `product` without WebAssembly; four rows of W at once.
 function scripted(vectors, { weights, scales, bias, inputs, outputs }, rows) {
   const size = rows?.length ?? outputs;
   const products = vectors.map(() => new Float32Array(size));
