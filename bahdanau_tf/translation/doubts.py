@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bahdanau_tf.text.copied import CODE, DIGITS, THOUSANDS, numbers
+from bahdanau_tf.text.copied import CODE, DIGITS, PLACEHOLDER, THOUSANDS, numbers
 from bahdanau_tf.text.script import ALIKE
 from bahdanau_tf.translation.result import Doubt, Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
@@ -33,6 +33,7 @@ KEPT = 0.4  # at least so many of the names that a training has once stand on bo
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
 LETTERS = re.compile(r"[^\W\d_]+")
+SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters are no words
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
@@ -41,7 +42,7 @@ RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
     **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
     **{"word": WORD.pattern, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
-    **{"new_words": NEW_WORDS, "half_a_day": HALF_A_DAY},
+    **{"new_words": NEW_WORDS, "half_a_day": HALF_A_DAY, "spelled": SPELLED.pattern},
 }
 
 
@@ -246,7 +247,7 @@ def new_in(words: Sequence[str], usual: str | None) -> list[str]:
 
 def same_words(source: str, text: str) -> list[str]:
     """The words in lower case that stand in a source and in its translation, each once."""
-    before, after = (dict.fromkeys(words_of(side)) for side in (source, text))
+    before, after = (dict.fromkeys(words_of(SPELLED.sub(" ", x))) for x in (source, text))
     return [word for word in before if word in after and word == word.lower() != word.upper()]
 
 

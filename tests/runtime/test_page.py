@@ -220,6 +220,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     ]
     texts += ["He said “Stop” to Zsófia’s dog in London. Well, the bus, the xylograph."]
     texts += ["The Lord Of The Rings", "I saw the Xylograph in Rene\u0301’s hotel, OK?"]
+    texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]
     texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     html = page_of(own.graph, int8=False, habits=own.habits)

@@ -153,6 +153,9 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         translation("a table, the cat and Bo in London", "Table, cat"), USUAL | {*"BL,"}
     )
     assert [*map(tuple, told.doubts)] == [("name", "Bo"), ("untranslated", "cat")]
+    for spelled in ("a_b.pdf", "me@firm.org", "https://www.cat.org", "{name}", "%(dog)s"):
+        told = habits.judged(translation(spelled, spelled), USUAL | {*spelled})
+        assert told.doubts == (), spelled
     german = [("der Hund im Garten", "the dog"), ("die Katze im Haus", "the cat")] * 9
     assert Habits.of_pairs([*german, ("der Wert von Anna", "the value"), ("es war", "it was")]) == (
         Habits(kept="", translated=None)

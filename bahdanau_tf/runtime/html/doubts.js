@@ -12,6 +12,7 @@ export class Doubts {
     this.numbers = RegExp(rules.number, "g");
     this.thousands = RegExp(`^(?:${rules.thousands})$`);
     this.codes = RegExp(rules.code, "g");
+    this.spelled = RegExp(rules.spelled, "g");
     this.words = RegExp(rules.word, "gu");
     this.runs = RegExp(rules.run, "u");
     this.usual = new Set(rules.usual);
@@ -102,8 +103,9 @@ export class Doubts {
   }
 
   sameWords(source, text) {
-    const after = wordsOf(text), isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
-    return [...new Set(wordsOf(source))].filter((x) => after.includes(x) && isLower(x));
+    const [before, after] = [source, text].map((x) => wordsOf(x.replace(this.spelled, " ")));
+    const isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
+    return [...new Set(before)].filter((x) => after.includes(x) && isLower(x));
   }
 
   missingNames(source, text) {
