@@ -81,7 +81,9 @@ class SyntheticPairs:
         return places
 
     def _row(self, random: np.random.RandomState) -> int:
-        """The line of a pair that has numbers, or names; both are equally probable."""
+        """The line of a pair that has numbers, or names, or of any for a symbol at the end."""
+        if random.randint(8) == 0:
+            return int(self._corpus.rows[random.randint(len(self._corpus))])
         rows = self._rows[random.randint(len(self._rows))]
         return int(rows[random.randint(len(rows))])
 
@@ -99,9 +101,10 @@ class SyntheticPairs:
         }
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
-        if random.randint(8) == 0:
+        if random.randint(8) == 0 or not any(new.values()):
             symbol = chr(random.choice(SYMBOLS))
-            x, y = (f"{text} {symbol}" for text in (x, y))
+            x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
+            x, y = f"{x} {symbol}", f"{y} {symbol}"
         return x.encode(), y.encode()
 
     def _signs(self, random: np.random.RandomState) -> str:
