@@ -40,7 +40,7 @@ export class Doubts {
     if (!finished) add("cut");
     const phrase = this.repeated(text);
     if (phrase && !this.repeated(source)) add("repeated", phrase);
-    if (this.longest !== null && tokens.length > this.longest) add("long", this.longest);
+    if (this.longest !== null && tokens.length > this.longest) add("long", `${this.longest}`);
     if (confidence < this.unlikely) add("unlikely", `${Math.round(100 * (1 - this.unlikely))}%`);
     return { confidence, doubts };
   }

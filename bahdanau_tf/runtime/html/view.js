@@ -359,12 +359,13 @@ function speakPage(language) {
 
 // The text of the page's address; one that is malformed is taken as it is.
 function addressed() {
-  const text = location.hash.slice(1);
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return location.hash.slice(1).replace(/(?:%[0-9a-f]{2})+/gi, (escaped) => {
+    try {
+      return decodeURIComponent(escaped);
+    } catch {
+      return escaped;
+    }
+  });
 }
 
 // What the browser keeps for the page, if it does.
