@@ -512,7 +512,7 @@ def _tree_html(tree: BeamTree) -> Drawn:
     columns = len(tree.steps)
     return Drawn(
         f'<section class="{_TREE[1:]}" tabindex="0"><style>{_style()}</style>'
-        f"<h4>{said('Beam search with {} hypotheses').format(tree.beam_size)}</h4>"
+        f"<h4>{said('Beam search, width {}').format(tree.beam_size)}</h4>"
         f'<div style="width:{10 * columns}rem;grid-template-columns:repeat({columns or 1},10rem)">'
         f'<svg viewBox="0 0 {columns} {rows}" preserveAspectRatio="none" aria-hidden="true">'
         f"{''.join(lines)}</svg>{''.join(nodes)}</div></section>"

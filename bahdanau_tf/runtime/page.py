@@ -45,7 +45,7 @@ POLICY = (
 BEAM, ALTERNATIVES = 5, 3
 ALIGNMENT = 16  # bytes, of an array
 DRAWN = (  # what the drawing of a beam says
-    *("Beam search with {} hypotheses", "Score", "the translation", "not among the best"),
+    *("Beam search, width {}", "Score", "the translation", "not among the best"),
     *("the beam got narrower", "finished, others score higher", "could not win any more"),
     *("at the length limit", "all continuations were cut"),
 )

@@ -436,9 +436,42 @@ def test_what_if_a_sentence_is_translated_otherwise(page, real):
     shows(own.translate("The cat sleeps.", beam_size=5).text)
     (changes,) = texts_of(page, ".changes")
     assert "left out: red" in changes
+    focused = "document.activeElement.dataset.control"
+    pressed = "(() => {{ const x = document.querySelector('[data-control={}]'); {} }})()"
+    undo, first_cut, second_cut = (
+        pressed.format(x, "x.focus(); x.click()") for x in ("undo", "cut0", "cut1")
+    )
+    page.evaluate(undo)  # the last change alone
+    shows(changed)
+    page.wait_for(f"{focused} == 'undo'")
+    page.evaluate(undo)
+    shows(own.translate(text, beam_size=5).text)
+    page.wait_for(f"{focused} == 'step1' && document.querySelector('.changes').hidden")
+    page.evaluate("document.querySelector('#search').value = 'greedy'")
+    page.evaluate("document.querySelector('#search').onchange()")
+    page.wait_for("document.querySelector('#width').value == 1")
+    page.evaluate(second_cut)
+    shows(own.translate("The cat sleeps.", beam_size=1).text)
+    page.wait_for(f"{focused} == 'cut1'")
     for width in (1, 12):
         page.evaluate(slide.format("#width", width))
         shows(own.translate("The cat sleeps.", beam_size=width, n_best=min(width, 3)).text)
+    page.evaluate("document.querySelector('#language').value = 'ko'")
+    page.evaluate("document.querySelector('#language').onchange()")
+    assert page.evaluate("document.querySelector('[data-control=cut0]').ariaLabel") == "The 빼기"
+    for left in ("cat sleeps.", "sleeps."):
+        page.evaluate(first_cut)
+        page.wait_for(f"document.querySelector('.source').textContent == '{left}[END]'")
+    page.wait_for("![...document.querySelectorAll('.weights button')].some((x) => !x.disabled)")
+    page.evaluate("localStorage.clear()")
+    page.evaluate("document.querySelector('.translation .word').focus()")
+    boxes = "['#open', '#detail'].map((x) => document.querySelector(x).getBoundingClientRect())"
+    assert page.evaluate(f"(([a, b]) => b.top >= a.bottom || b.left >= a.right)({boxes})")
+    for is_open in ("true", "false"):  # Esc leaves the word, then the panel
+        assert page.evaluate("document.querySelector('#open').ariaExpanded") == is_open
+        page.press("Escape", 27)
+        page.press("Escape", 27)
+    assert texts_of(page, ".panel") == []
     assert page.problems == []
 
 
@@ -465,7 +498,9 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, real):
     many = json.dumps("".join(f"I see {n} dogs. " for n in range(99)))
     page.evaluate(f"document.querySelector('#text').value = {many}")
     page.press("Enter", 13, modifiers=2)
-    page.wait_for("/ [1-9] of 99 sentences/.test(document.querySelector('#status').textContent)")
+    page.wait_for(
+        "/ [1-9][0-9]? of 99 sentences/.test(document.querySelector('#status').textContent)"
+    )
     page.evaluate(f"document.querySelector('#text').value = {text}")  # the run before is aborted
     page.press("Enter", 13, modifiers=2)
     page.wait_for("document.querySelector('#status').textContent == ''")

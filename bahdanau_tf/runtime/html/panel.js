@@ -61,7 +61,8 @@ export class Panel {
     [this.weights, this.words, this.gates] = [1, 2, 3].map(() => element("ol"));
     this.weights.className = "weights";
     this.width = element("input", { type: "range", min: 1, max: 12, id: "width" });
-    this.width.oninput = () => this.change({ ...this.sentence.edit, beam_size: +this.width.value });
+    this.width.oninput = () =>
+      this.change({ ...this.sentence.edit, beam_size: +this.width.value }, "width");
     heads.width = element("label", { htmlFor: "width" });
     this.beam = element("output", { htmlFor: "width" });
     heads.tree = element("summary");
@@ -88,18 +89,27 @@ export class Panel {
     if (token !== undefined) this.step = sentence.chosen.order?.[token] ?? 0;
     this.sentence = sentence;
     if (this.place.parentNode !== sentence.place) sentence.place.append(this.place);
-    if (this.inside && !sentence.reply.inside) return this.change(sentence.edit ?? {});
+    if (this.inside && !sentence.reply.inside) return this.translate(sentence.edit);
     return this.draw();
   }
 
+  // Changes the sentence; the moves of a slider are one change.
+  change(edit, slider, read = this.sentence.read) {
+    const { sentence } = this, { past } = sentence;
+    if (!slider || past.at(-1)?.slider !== slider) {
+      past.push({ slider, edit: sentence.edit, read: sentence.read });
+    }
+    return this.translate(edit, read);
+  }
+
   // Translates the sentence again, as changed; the newest change wins.
-  async change(edit) {
+  async translate(edit, read = this.sentence.read) {
     const { sentence } = this;
     this.request?.abort();
     const { signal } = (this.request = new AbortController());
-    sentence.edit = edit;
+    Object.assign(sentence, { edit, read });
     try {
-      const reply = await this.inside(sentence.read, sentence.search, edit, signal);
+      const reply = await this.inside(read, sentence.search, edit, signal);
       signal.throwIfAborted();
       Object.assign(sentence, { reply, chosen: reply.translations[0] });
       if (!edit.prefix) sentence.best = reply.translations;
@@ -111,13 +121,13 @@ export class Panel {
   }
 
   // What comes before a step stays, and so do the weights up to there, with `row` in the step.
-  changeAt(ids, row) {
+  changeAt(ids, row, slider) {
     const { step, sentence: { chosen, edit } } = this;
     const rows = Object.entries({ ...edit.attention, ...(row && { [step]: row }) });
     this.change({
       ...edit, prefix: [...chosen.ids.slice(0, step), ...ids],
       attention: Object.fromEntries(rows.filter(([time]) => time <= step)),
-    });
+    }, slider);
   }
 
   draw() {
@@ -127,7 +137,7 @@ export class Panel {
     if (!this.own.hidden) {
       for (const name in heads) if (name !== "tree") heads[name].textContent = said(name);
       heads.tree.textContent =
-        told(this.texts, "Beam search with {} hypotheses").replace("{}", inside.beam);
+        told(this.texts, "Beam search, width {}").replace("{}", inside.beam);
       this.step = Math.min(this.step, inside.steps.length - 1);
       this.width.value = this.beam.value = inside.beam;
       this.drawChanges();
@@ -136,20 +146,23 @@ export class Panel {
       this.drawTree(inside.tree);
     }
     this.drawBest();
-    if (control) place.querySelector(`[data-control="${control}"]`)?.focus();
+    if (!control) return;
+    [control, "undo", `step${this.step}`] // the first that is there
+      .map((name) => place.querySelector(`[data-control="${name}"]`))
+      .find((x) => x?.checkVisibility({ visibilityProperty: true }))?.focus();
   }
 
   // What differs from the first translation.
   drawChanges() {
-    const { source, read, first, chosen, edit } = this.sentence;
-    const isChanged = read !== source || Object.keys(edit ?? {}).length;
-    this.changes.hidden = !isChanged;
+    const { source, read, first, chosen, past } = this.sentence;
+    this.changes.hidden = !past.length;
     const words = compared(first.translations[0].text, chosen.text);
     const lost = compared(source, read).flatMap(([kind, word]) => (kind === "del" && word.trim()) || []);
     const undo = element("button", { className: "plain", textContent: said("undo") });
+    undo.dataset.control = "undo";
     undo.onclick = () => {
-      Object.assign(this.sentence, { read: source, edit: undefined });
-      this.change({});
+      const { edit: before, read: text } = past.pop() ?? this.sentence;
+      this.translate(before, text);
     };
     this.changes.replaceChildren(
       element("span", {}, ...words.map(([kind, word]) => element(kind, { textContent: word }))), " ",
@@ -193,26 +206,30 @@ export class Panel {
       slider.value = 100 * share;
       number.textContent = percent(share);
     });
+    const wordOf = ({ start, end }) => sentence.read.slice(start, end);
     if (!this.weights.children.length) {
       this.weights.append(...parts.map((part, i) => {
-        const word = sentence.read.slice(part.start, part.end);
+        const word = wordOf(part), disabled = !word || parts.length < 3; // a word and the end stay
         const slider = element("input", { type: "range", ariaLabel: word || "[END]" });
         slider.dataset.control = `weight${i}`;
-        const cut = element("button", { className: "plain", textContent: "✕", disabled: !word });
-        cut.ariaLabel = said("leaveOut", { word });
-        cut.onclick = () => {
-          sentence.read = without(sentence.read, part);
-          this.change({ beam_size: sentence.edit.beam_size });
-        };
+        const cut = element("button", { className: "plain", textContent: "✕", disabled });
+        cut.dataset.control = `cut${i}`;
         return element("li", {}, element("bdi", { textContent: word || "[END]" }), slider,
           element("span"), cut);
       }));
     }
-    parts.forEach(({ tokens }, i) => {
-      this.weights.children[i].children[1].oninput = (event) => {
-        row.weights = moved(row.weights, tokens, event.target.value / 100);
+    parts.forEach((part, i) => {
+      const [, slider, , cut] = this.weights.children[i].children;
+      slider.oninput = () => {
+        row.weights = moved(row.weights, part.tokens, slider.value / 100);
         update();
-        this.changeAt([], row.weights);
+        this.changeAt([], row.weights, `${this.step} ${i}`);
+      };
+      cut.ariaLabel = said("leaveOut", { word: wordOf(part) });
+      // Another source has another translation and another α: of the changes the width stays.
+      cut.onclick = () => {
+        const { beam_size } = sentence.edit;
+        this.change(beam_size ? { beam_size } : {}, undefined, without(sentence.read, part));
       };
     });
     update();

@@ -141,11 +141,13 @@ function mark(sentence, side, number) {
 }
 
 // Puts a description above a word of the translation, or below one of the source, so that it hides
-// neither of them.
+// neither of them; and below, too, what would hide the button above.
 function place(detail, word, isBelow) {
   const box = word.getClientRects()[0], area = $("result").getBoundingClientRect();
   const left = Math.min(box.left - area.left, area.width - detail.offsetWidth);
-  const top = isBelow ? word.getBoundingClientRect().bottom + 6 : box.top - 6 - detail.offsetHeight;
+  const above = box.top - 6 - detail.offsetHeight, button = $("open").getBoundingClientRect();
+  const isHiding = above < button.bottom && left + area.left < button.right;
+  const top = isBelow || isHiding ? word.getBoundingClientRect().bottom + 6 : above;
   Object.assign(detail.style, { left: `${Math.max(left, 0)}px`, top: `${top - area.top}px` });
 }
 
@@ -192,11 +194,17 @@ function move(event, sentence, side, i) {
 
 // Opens the panel of the word that was chosen last, or closes it.
 function toggle(isOpen) {
-  $("open").ariaExpanded = isOpen;
   const all = shownNow(), { sentence, token } = current;
   if (!isOpen) panel.close();
   else if (all.includes(sentence)) panel.open(sentence, token);
   else panel.open(all[0]);
+  nameButton();
+}
+
+// Says what the button does.
+function nameButton() {
+  $("open").ariaExpanded = panel.isOpen;
+  $("open").textContent = said(panel.isOpen ? "close" : options.inside ? "open" : "best");
 }
 
 // Writes a sentence: its translation, its words to point at, and what is to be said of it.
@@ -267,8 +275,9 @@ function made(key, source, search, reply) {
   };
   const place = element("div", { className: "sentence" }, ...Object.values(places));
   const chosen = reply.translations[0];
-  return (place.sentence =
-    { key, source, read: source, search, reply, first: reply, chosen, place, places });
+  return (place.sentence = {
+    key, source, read: source, edit: {}, past: [], search, reply, first: reply, chosen, place, places,
+  });
 }
 
 // Translates and shows a text, sentence by sentence. Sentences that were shown before stay, and
@@ -351,7 +360,7 @@ function speakPage(language) {
   $("search").ariaLabel = said("search");
   for (const option of $("search").options) option.textContent = said(option.value);
   $("copy").textContent = said("copy");
-  $("open").textContent = said(options.inside ? "open" : "best");
+  nameButton();
   $("hint").textContent = `${said("hint")} ${said("keys")}`;
   shownNow().forEach(show);
   if (panel.isOpen) panel.draw();
@@ -423,6 +432,11 @@ export function start(translate, given = {}) {
     setTimeout(() => ($("copy").textContent = said("copy")), 2000);
   };
   $("open").onclick = () => toggle(!panel.isOpen);
+  onkeydown = ({ key, target, defaultPrevented }) => {
+    if (key !== "Escape" || defaultPrevented || !panel.isOpen || $("form").contains(target)) return;
+    toggle(false);
+    $("open").focus();
+  };
   $("sentences").onmouseleave = () => {
     if (!document.activeElement.matches(".word")) unmark();
   };
