@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bahdanau_tf.options.decoding import LEAST_LIMIT
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import LONGEST_SOURCE, write_atomically
 from bahdanau_tf.system.language import in_all_languages
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
@@ -176,6 +176,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "gates": model.decoder.cell.update_equation,
         "step_order": model.decoder.step_order,
         "decoding": {**vars(decoding), "least_limit": LEAST_LIMIT},
+        "longest": LONGEST_SOURCE,
         "searches": {"beam": several, "greedy": {"beam_size": 1, "n_best": 1}},
         "tokenizers": {side: _add_text(arrays, side, text) for side, text in texts.items()},
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},

@@ -103,6 +103,11 @@ def test_a_page_of_the_pretrained_model(tmp_path, capsys):
         (best,) = result["translations"]
         assert best["text"] == x.text
         assert best["offsets"] == [*map(list, x.target_offsets)]
+    texts = ["a" * 3000, "a" * 127]  # a token each
+    long, short = in_node(html, tmp_path, texts=texts, options={"beam_size": 1, "n_best": 1})
+    assert long["truncated"]
+    assert len(long["offsets"]) == len(short["offsets"]) == 127
+    assert long["translations"] == short["translations"]
 
 
 # Products of a matrix of bytes, and their softmax.

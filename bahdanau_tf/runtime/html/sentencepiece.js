@@ -79,8 +79,9 @@ export class Subwords {
     });
   }
 
-  // The ids of a text, the end symbol last, and the offsets of its tokens.
-  read(text) {
+  // At most `longest` ids of a text, the end symbol last, the offsets of its tokens, and whether
+  // there are more.
+  read(text, longest = Infinity) {
     const { normal, places } = this.normalize(bytesOf(this.true_case ? trueCased(text) : text));
     const ids = [], offsets = [];
     let from = 0, afterUnknown = false;
@@ -102,8 +103,10 @@ export class Subwords {
       afterUnknown = id === undefined;
       from = to;
     }
+    const isCut = ids.length >= longest;
+    for (const all of [ids, offsets]) if (isCut) all.length = longest - 1;
     if (this.reverse) ids.reverse();
-    return { ids: [...ids, this.eos], offsets: this.reverse ? offsets.reverse() : offsets };
+    return { isCut, ids: [...ids, this.eos], offsets: this.reverse ? offsets.reverse() : offsets };
   }
 
   // The text of ids up to the end symbol, with the offsets of its tokens.

@@ -31,7 +31,7 @@ export interface Translation {
   translations: Hypothesis[];
   /** Of the sentence's tokens. */
   offsets: Offsets[];
-  /** Whether the best translation is not finished. */
+  /** Whether the best translation is not finished, or only the sentence's start was read. */
   truncated: boolean;
   /** Reasons why the best translation may be wrong. */
   doubts: { kind: string; detail: string }[];

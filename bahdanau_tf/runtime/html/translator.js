@@ -8,6 +8,7 @@ import { Subwords } from "./sentencepiece.js";
 export class Translator {
   constructor({ settings, arrays, compiled }) {
     this.decoding = settings.decoding;
+    this.longest = settings.longest;
     this.model = new Model({ settings, arrays, compiled });
     for (const side of ["source", "target"]) {
       const { [`${side}.scores`]: scores, [`${side}.charsmap`]: charsmap } = arrays;
@@ -19,7 +20,8 @@ export class Translator {
   // What `start` of view.js shows of a text. The options are those of `searched`; rows of
   // `attention` are in the order of the text. With `inside` there are steps and a tree, too.
   async translate(text, options, pause = () => {}) {
-    const { ids, offsets } = this.source.read(text), columns = [...offsets.keys()];
+    const { ids, offsets, isCut } = this.source.read(text, this.longest);
+    const columns = [...offsets.keys()];
     if (this.source.reverse) columns.reverse();
     const places = [...columns, offsets.length], attention = {};
     for (const [step, row] of Object.entries(options?.attention ?? {})) {
@@ -39,7 +41,7 @@ export class Translator {
     return {
       inside,
       offsets: columns.map((column) => offsets[column]), translations,
-      hasAlignment: true, truncated: !hypotheses[0].finished,
+      hasAlignment: true, truncated: isCut || !hypotheses[0].finished,
       ...this.doubts.of(text, offsets, translations[0]),
     };
   }
