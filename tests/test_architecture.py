@@ -37,8 +37,8 @@ FLOORS = (
 # a change that needs more than that air takes away elsewhere, or says why in docs/decisions.md.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 73  # of one room by another
-FILES_AT_MOST = 162
-LINES = 40_000
+FILES_AT_MOST = 168
+LINES = 41_500
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (
