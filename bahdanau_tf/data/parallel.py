@@ -201,6 +201,16 @@ class ParallelCorpus:
         for first in range(0, len(rows), CHUNK):
             yield self.read(rows[first : first + CHUNK])
 
+    def spread(self, most: int) -> np.ndarray:
+        """The numbers of at most so many lines, evenly spread."""
+        return self.rows[:: -(-len(self) // most)]
+
+    def pairs(self, rows: np.ndarray) -> Iterator[tuple[str, str]]:
+        """Yields lines of both sides as strings."""
+        for sides in self.read_in_chunks(rows):
+            for source, target in zip(*sides, strict=True):
+                yield source.decode(), target.decode()
+
 
 _JSON = (
     "`jq -r .en FILE` writes the field en of each line, if that is its name, "

@@ -46,14 +46,12 @@ class SyntheticPairs:
         self._is_synthetic = lru_cache(maxsize=1)(self._places)
         self._are_spelled = {text.kind for text in texts} == {"char"}
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
-        rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
-        words, self._names = kept_by_pairs(
-            (source.decode(), target.decode())
-            for sides in corpus.read_in_chunks(rows)
-            for source, target in zip(*sides, strict=True)
-        )
-        some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
-        self._rows = [rows] if self._are_spelled else [rows[has] for has in some if has.any()]
+        rows = corpus.spread(LOOKED_AT)
+        self._rows, self._names = [rows], set[str]()
+        if not self._are_spelled:
+            words, self._names = kept_by_pairs(corpus.pairs(rows))
+            some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
+            self._rows = [rows[has] for has in some if has.any()]
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray

@@ -238,12 +238,7 @@ class Selection(RunCallback):
     def _usual(self) -> Habits:
         """The habits of the training text."""
         corpus, recipe = self._run.corpus, self._run.recipe
-        rows = corpus.rows[:: -(-len(corpus) // LOOKED_AT)]
-        pairs = [
-            (source.decode(), target.decode())
-            for sides in corpus.read_in_chunks(rows)
-            for source, target in zip(*sides, strict=True)
-        ]
+        pairs = [*corpus.pairs(corpus.spread(LOOKED_AT))]
         guesses = [guess_language(side) for side in zip(*pairs[:LINES], strict=True)]
         return replace(
             Habits.of_pairs(pairs),
