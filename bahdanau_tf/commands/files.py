@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -104,8 +105,6 @@ def kept_lines_named(
 
 def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
     """Loads as `load_translator` does, or an export for ONNX Runtime; reads --memory."""
-    from bahdanau_tf.translation.memory import most_frequent
-
     if not is_in_onnx(flags):
         translator: StringTranslator = load_translator(flags)
     else:
@@ -205,3 +204,11 @@ def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
             StatusLine().note(
                 f"{name} is not tokenized like the references: --tokenize=char can compare them"
             )
+
+
+def most_frequent(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The most frequent target of each source, the first of equals."""
+    counts: dict[str, Counter[str]] = {}
+    for source, target in pairs:
+        counts.setdefault(source, Counter())[target] += 1
+    return {source: targets.most_common(1)[0][0] for source, targets in counts.items()}

@@ -123,3 +123,25 @@ def _strings(name: str, column: object) -> list[str | bytes]:
         # `str(string)` would be the name of a member of an enumeration.
         strings.append(str.__str__(string))
     return strings
+
+
+def with_memory(work: Work, memory: Mapping[str, str]) -> Work:
+    """A function that answers lines of a memory from it, and translates others as `work` does.
+
+    Lines with a prefix are translated. What is answered has a text and no tokens.
+    """
+
+    def translate(
+        decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+    ) -> Iterable[Translation]:
+        columns = {"sentences": sentences, "prefixes": prefixes or [""] * len(sentences)}
+        rows = [*zip(*strings("Translator.translate", columns).values(), strict=True)]
+        new = [row for row in rows if row[1] or decoded(row[0]) not in memory]
+        lines, starts = ([row[side] for row in new] for side in (0, 1))
+        searched = iter(work(decoding, lines, starts if any(starts) else None))
+        for line, start in rows:
+            text = decoded(line)
+            is_new = start or text not in memory
+            yield next(searched) if is_new else Translation(text, memory[text])
+
+    return translate

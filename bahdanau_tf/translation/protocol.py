@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.translation.batches import Sentences, Work
+from bahdanau_tf.translation.batches import Sentences, Work, with_memory
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.markup import translate_marked
-from bahdanau_tf.translation.memory import with_memory
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 from bahdanau_tf.translation.terms import check_terms, with_terms

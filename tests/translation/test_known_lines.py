@@ -4,7 +4,8 @@ import pytest
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translation
-from bahdanau_tf.translation.memory import most_frequent, with_memory
+from bahdanau_tf.commands.files import most_frequent
+from bahdanau_tf.translation.batches import with_memory
 
 
 def test_the_most_frequent_target_is_remembered_and_the_first_of_equals():
