@@ -174,6 +174,12 @@ class _Beam:
         self.steps: list[_Step] = []
         self.results: list[list[Hypothesis]] = [[] for _ in sentences]
 
+    @property
+    def bounds(self) -> Array:
+        """The divisors of the longest translations, float32 [B, 1]."""
+        bounds: Array = self.divisors[self.limits[self.places]][:, None]
+        return bounds
+
     def advanced(self, model: Model, forbidden: Sequence[int]) -> Continuations:
         """The best continuations of the hypotheses, in some steps."""
         k, time, places = self.decoding.beam_size, len(self.steps), self.places
@@ -186,8 +192,7 @@ class _Beam:
         if self.decoding.shrink or self.decoding.beta:
             rule = Rule.steps(1 if self.ended.any() else end - time, len(places))
         else:
-            bounds = self.divisors[limits][:, None]
-            rule = Rule(self.divisors[time + 1 : end + 1], bounds, self.done.scores)
+            rule = Rule(self.divisors[time + 1 : end + 1], self.bounds, self.done.scores)
         hypotheses = self.ids, self.origins, self.log_probs
         new = model.advance(*hypotheses, k, rule, barred, self.eos_id, forced)
         return new if forced is None else _with_forced(new, self.log_probs, forced)
@@ -217,8 +222,7 @@ class _Beam:
     def finish(self) -> Array:
         """Writes the results of rows without a hypothesis that may win; returns the others."""
         time, places = len(self.steps), self.places
-        bounds = self.divisors[self.limits[places]][:, None]
-        hopeful = self.log_probs / bounds > self.done.scores[:, -1:]
+        hopeful = self.log_probs / self.bounds > self.done.scores[:, -1:]
         if not self.decoding.shrink:
             self.log_probs = np.where(hopeful, self.log_probs, NEVER)
         goes_on = hopeful.any(1) & (time < self.limits[places])

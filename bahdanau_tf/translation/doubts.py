@@ -242,7 +242,8 @@ def missing_numbers(source: str, text: str) -> list[str]:
 
 def new_in(words: Sequence[str], usual: str | None) -> list[str]:
     """The words that are not among those of a string with spaces between them; none for None."""
-    return [] if usual is None else [word for word in words if f" {word} " not in f" {usual} "]
+    spaced = f" {usual} "
+    return [] if usual is None else [word for word in words if f" {word} " not in spaced]
 
 
 def same_words(source: str, text: str) -> list[str]:

@@ -153,7 +153,7 @@ def test_products_in_webassembly_are_those_of_numpy(tmp_path, shape):
 
 
 def test_a_page_without_webassembly_translates_with_its_scripts(tmp_path):
-    """As with it, but for features of 16 bits there; both are compared with Python's."""
+    """They give the results of Python. In WebAssembly features are rounded to 16 bits."""
     html = page_of(translator(maxout_units=5, step_order="conditional").graph)
     task = {
         "texts": SENTENCES,

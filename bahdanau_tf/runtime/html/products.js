@@ -76,8 +76,11 @@ export function attended(queries, { keys, terms }, energy, compiled) {
   if (!compiled || keys.length > FARTHEST) return undefined;
   const { values, y } = compiled, [units, width] = [keys[0].length, terms[0].length];
   const alphas = [], contexts = [];
-  put(values, compiled.keys, keys);
-  put(values, compiled.terms, terms);
+  if (compiled.held !== keys) { // the memory has those of another sentence
+    put(values, compiled.keys, keys);
+    put(values, compiled.terms, terms);
+    compiled.held = keys;
+  }
   for (let first = 0; first < queries.length; first += AT_ONCE) {
     const some = queries.slice(first, first + AT_ONCE);
     put(values, y, some);

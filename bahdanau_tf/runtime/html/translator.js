@@ -18,7 +18,7 @@ export class Translator {
   }
 
   // What `start` of view.js shows of a text. The options are those of `searched`; rows of
-  // `attention` are in the order of the text. With `inside` there are steps and a tree, too.
+  // `attention` are in the order of the text. With `inside` it also has steps and a tree.
   async translate(text, options, pause = () => {}) {
     const { ids, offsets, isCut } = this.source.read(text, this.longest);
     const columns = [...offsets.keys()];

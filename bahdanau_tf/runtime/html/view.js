@@ -141,7 +141,7 @@ function mark(sentence, side, number) {
 }
 
 // Puts a description above a word of the translation, or below one of the source, so that it hides
-// neither of them; and below, too, what would hide the button above.
+// neither of them; what would hide the button above is also below.
 function place(detail, word, isBelow) {
   const box = word.getClientRects()[0], area = $("result").getBoundingClientRect();
   const left = Math.min(box.left - area.left, area.width - detail.offsetWidth);
