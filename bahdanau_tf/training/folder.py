@@ -18,10 +18,9 @@ import keras
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, TextOptions
-from bahdanau_tf.options.training import KINDS, StartOptions
+from bahdanau_tf.options.training import KINDS
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
 from bahdanau_tf.system.ranges import Refusal, named
-from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.translation.saved import write_translator
@@ -29,9 +28,9 @@ from bahdanau_tf.translator import Translator
 
 Settings: TypeAlias = "Mapping[str, object]"
 FORMAT_VERSION = 1
-# In the folder: the settings of the tokenizers, the model that the training started from, and
+# In the folder: the settings of the tokenizers, or of the model that the training started from, and
 # what was held out.
-TEXT, START, HELD_OUT = "text.json", "start", "held_out.json"
+TEXT, HELD_OUT = "text.json", "held_out.json"
 TRAINING_TEXT = "training_text_checksum"
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 DEV_PAIRS = "dev_pairs"
@@ -192,53 +191,9 @@ def check_settings(path: Path, settings: Settings) -> None:
         raise change.refusal(path.parent)
 
 
-def of_start(start: StartOptions) -> dict[str, object]:
-    """The settings of the model that a training started from."""
-    is_used = start.init_from is not None
-    return {"init_from": start.init_from, "added_words": start.added_words if is_used else None}
-
-
 def of_held_out(dev_pairs: int, corpus: ParallelCorpus) -> dict[str, object]:
     """The settings of the pairs that are held out of a text."""
     return {DEV_PAIRS: dev_pairs, TRAINING_TEXT: corpus.checksum}
-
-
-def check_begun(training: Training) -> None:
-    """Raises a ValueError unless a folder holds this training.
-
-    It started with the same model, or with the same options of the text, and holds out the same
-    pairs of the same text. `ModelFolder.restore` compares everything else.
-    """
-    model_dir, dev_pairs = training.model_dir, training.dev_pairs
-    before = read_settings(model_dir / TEXT)
-    for name, new in of_start(training.start).items():
-        old = before.get(name)
-        is_same = old == new
-        if name == "init_from" and old and new:  # however the path is written
-            is_same = os.path.realpath(str(old)) == os.path.realpath(str(new))
-        if not is_same:
-            raise Change(name, old, new).refusal(model_dir)
-    if training.start.init_from is None:
-        text = asdict(training.text)
-        guessed = ("source_language", "target_language", "true_case")
-        text |= {name: before.get(name) for name in guessed if text[name] is None}
-        check_settings(model_dir / TEXT, text)
-    path = model_dir / HELD_OUT
-    if path.is_file() and (dev_source := training.paths.get("dev_source")):
-        raise Refusal(
-            "train",
-            f"{named('dev_source')} is {dev_source}, but the dev text of {model_dir} was "
-            f"held out of its training text; leave {named('dev_source')} and {named('dev_target')} "
-            "out to resume, or name another folder",
-        )
-    if path.is_file():
-        check_settings(path, of_held_out(dev_pairs, training.corpora()[0]))
-    elif dev_pairs:
-        raise Refusal(
-            "train",
-            f"{named(DEV_PAIRS)} is {dev_pairs}, but none were held out of the training "
-            f"text of {model_dir}; leave it out to resume, or name another folder",
-        )
 
 
 def check_alike(cluster: Cluster, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,9 +13,7 @@ import keras
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.models.named import make_model, try_parts
-from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import training as options
-from bahdanau_tf.options.choices import TYPICAL_MODEL
 from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.system.device import has_gpu, product_rate
@@ -23,9 +22,9 @@ from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import WordTokenizer, load_text
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training import folder, text as texts
 from bahdanau_tf.training.ask import DIVIDED, Training, is_begun
+from bahdanau_tf.training.start import START, copy_start, load_start, options_of, settings_of
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator
 
@@ -57,8 +56,46 @@ def prepare(training: Training) -> tuple[ParallelCorpus, ParallelCorpus | None]:
         options.refuse(training.user_options, [name], f"with {where}")
     if is_new:
         return _fill(training, unused)
-    folder.check_begun(training)
+    _check_begun(training)
     return training.divided()
+
+
+def _check_begun(training: Training) -> None:
+    """Raises a ValueError unless a folder holds this training.
+
+    It started with the same model, or with the same options of the text, and holds out the same
+    pairs of the same text. `ModelFolder.restore` compares everything else.
+    """
+    model_dir, dev_pairs = training.model_dir, training.dev_pairs
+    before = folder.read_settings(model_dir / folder.TEXT)
+    for name, new in settings_of(training.start).items():
+        old = before.get(name)
+        is_same = old == new
+        if name == "init_from" and old and new:  # however the path is written
+            is_same = os.path.realpath(str(old)) == os.path.realpath(str(new))
+        if not is_same:
+            raise folder.Change(name, old, new).refusal(model_dir)
+    if training.start.init_from is None:
+        text = asdict(training.text)
+        guessed = ("source_language", "target_language", "true_case")
+        text |= {name: before.get(name) for name in guessed if text[name] is None}
+        folder.check_settings(model_dir / folder.TEXT, text)
+    path = model_dir / folder.HELD_OUT
+    if path.is_file() and (dev_source := training.paths.get("dev_source")):
+        raise Refusal(
+            "train",
+            f"{named('dev_source')} is {dev_source}, but the dev text of {model_dir} was "
+            f"held out of its training text; leave {named('dev_source')} and {named('dev_target')} "
+            "out to resume, or name another folder",
+        )
+    if path.is_file():
+        folder.check_settings(path, folder.of_held_out(dev_pairs, training.corpora()[0]))
+    elif dev_pairs:
+        raise Refusal(
+            "train",
+            f"{named(folder.DEV_PAIRS)} is {dev_pairs}, but none were held out of the training "
+            f"text of {model_dir}; leave it out to resume, or name another folder",
+        )
 
 
 def _fill(
@@ -90,7 +127,9 @@ def _fill(
             StatusLine().note(note)
             settings = folder.of_held_out(training.dev_pairs, corpus)
             corpus, dev = training.divided()
-        sides = _learn(training, corpus) if trained is None else _copy(training, corpus, trained)
+        sides = (
+            _learn(training, corpus) if trained is None else copy_start(trained, training, corpus)
+        )
         undo.pop_all()
     for side, path, text in zip(SIDES, corpus.names, sides, strict=True):
         wanted = training.text.size_of(side) if trained is None and text.kind in SUBWORDS else 0
@@ -124,15 +163,7 @@ def _choose(
         machine["dev_lines"] = dev.lines
     if not machine["has_gpu"]:
         machine["product_rate"] = product_rate()
-    model = dict(TYPICAL_MODEL)
-    if trained is not None:  # its sizes and its tokenizer, on which other options depend
-        source, target = trained.source_text, trained.target_text
-        model["tokenizer"], model["target_tokenizer"] = source.kind, target.kind
-        model["source_vocabulary_size"] = source.vocabulary_size
-        model["target_vocabulary_size"] = target.vocabulary_size
-        network: keras.Model = trained.model
-        if isinstance(units := network.get_config().get("units"), int):
-            model["units"] = units
+    model = {} if trained is None else options_of(trained)
     training = training.chosen(facts, model, machine, unused)
     if training.choices:
         StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
@@ -156,7 +187,7 @@ def load(training: Training) -> Translator:
         )
     keras.utils.set_random_seed(training.recipe.seed)
     if training.start.init_from is not None:
-        return Translator.load(model_dir / folder.START)
+        return Translator.load(model_dir / START)
     source, target = (load_text(model_dir / side) for side in SIDES)
     model = make_model(training.model, source.vocabulary_size, target.vocabulary_size)
     if model.copying is not None:
@@ -174,60 +205,3 @@ def _learn(training: Training, corpus: ParallelCorpus) -> tuple[Tokenizer, Token
         tokenizer.save(training.model_dir / side)
     folder.write_settings(training.model_dir / folder.TEXT, asdict(text))
     return tokenizers
-
-
-# The trained model that a training starts from.
-
-
-def load_start(init_from: str) -> Translator:
-    """The translator of a folder; raises ValueError if there is none that can be trained."""
-    try:
-        translator = Translator.load(init_from)
-    except Refusal as error:
-        raise Refusal("fit", f"{named('init_from')}: {error.what}") from error
-    if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
-        raise Refusal(
-            "fit", f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
-        )
-    return translator
-
-
-def _copy(
-    training: Training, corpus: ParallelCorpus, trained: Translator
-) -> tuple[Tokenizer, Tokenizer]:
-    """Writes a copy of a trained translator, with added words; returns its tokenizers.
-
-    It has no lexicon, which describes how another model translates words.
-    """
-    start = training.start
-    source, target = sides = trained.source_text, trained.target_text
-    if training.recipe.sample_subwords and not {source.kind, target.kind} <= {*SUBWORDS}:
-        raise Refusal(
-            "fit", f"{named('sample_subwords')}: {start.init_from} has no sub-words; leave it out"
-        )
-    if trained.lexicon is not None:
-        StatusLine().note(
-            f"{start.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
-        )
-    model, paths = trained.model, corpus.names
-    if start.added_words:
-        if not (isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer)):
-            raise Refusal(
-                "fit",
-                f"{named('added_words')}: {start.init_from} has sub-words, which can write any "
-                "word; leave it out",
-            )
-        source = with_added_words(source, paths[:1], start.added_words)
-        target = with_added_words(target, paths[1:], start.added_words)
-        model = with_added_rows(
-            model,
-            source.vocabulary_size - sides[0].vocabulary_size,
-            target.vocabulary_size - sides[1].vocabulary_size,
-            (source.unk_id, target.unk_id),
-        )
-        if model.copying is not None:
-            model.copying.copies.assign(copies(source, target))
-    copy = Translator(model, source, target, trained.decoding, trained.dictionary)
-    copy.save(training.model_dir / folder.START)
-    folder.write_settings(training.model_dir / folder.TEXT, folder.of_start(start))
-    return source, target

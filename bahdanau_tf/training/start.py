@@ -1,0 +1,114 @@
+"""The trained model that a training starts from, by `init_from`: how it is read, fitted and copied.
+
+The folder of the training has a copy, so that the training resumes without the model's own folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.models.scoring import with_added_rows
+from bahdanau_tf.options.model import SUBWORDS
+from bahdanau_tf.options.training import StartOptions
+from bahdanau_tf.system.ranges import Refusal, named
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.subwords import copies
+from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.words import with_added_words
+from bahdanau_tf.training.ask import Training
+from bahdanau_tf.training.folder import TEXT, write_settings
+from bahdanau_tf.translator import Translator
+
+START = "start"  # in the folder: the copy
+
+
+def load_start(init_from: str) -> Translator:
+    """The translator of a folder; raises ValueError if there is none that can be trained."""
+    try:
+        translator = Translator.load(init_from)
+    except Refusal as error:
+        raise Refusal("fit", f"{named('init_from')}: {error.what}") from error
+    if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
+        raise Refusal(
+            "fit", f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
+        )
+    return translator
+
+
+def options_of(trained: Translator) -> dict[str, Any]:
+    """The sizes and the tokenizers of a trained model, as options, on which others depend."""
+    source, target = trained.source_text, trained.target_text
+    options: dict[str, Any] = {
+        "tokenizer": source.kind,
+        "target_tokenizer": target.kind,
+        "source_vocabulary_size": source.vocabulary_size,
+        "target_vocabulary_size": target.vocabulary_size,
+    }
+    model: keras.Model = trained.model
+    if isinstance(units := model.get_config().get("units"), int):
+        options["units"] = units
+    return options
+
+
+def settings_of(start: StartOptions) -> dict[str, object]:
+    """The settings of the start, which a resumed training keeps."""
+    is_used = start.init_from is not None
+    return {"init_from": start.init_from, "added_words": start.added_words if is_used else None}
+
+
+def copy_start(
+    trained: Translator, training: Training, corpus: ParallelCorpus
+) -> tuple[Tokenizer, Tokenizer]:
+    """Writes a copy of a trained model, fitted to a text; returns its tokenizers.
+
+    It has no lexicon, which describes how another model translates words.
+    """
+    start = training.start
+    kinds = {trained.source_text.kind, trained.target_text.kind}
+    if training.recipe.sample_subwords and not kinds <= {*SUBWORDS}:
+        raise Refusal(
+            "fit", f"{named('sample_subwords')}: {start.init_from} has no sub-words; leave it out"
+        )
+    if trained.lexicon is not None:
+        StatusLine().note(
+            f"{start.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
+        )
+    model, source, target = _fitted(trained, start, corpus)
+    fitted = Translator(model, source, target, trained.decoding, trained.dictionary)
+    fitted.save(training.model_dir / START)
+    write_settings(training.model_dir / TEXT, settings_of(start))
+    return source, target
+
+
+def _fitted(
+    trained: Translator, start: StartOptions, corpus: ParallelCorpus
+) -> tuple[keras.Model, Tokenizer, Tokenizer]:
+    """The model and the tokenizers for a text: with `added_words`, its most frequent unknown ones.
+
+    All other weights and ids stay as they are.
+    """
+    model, source, target = trained.model, trained.source_text, trained.target_text
+    if not start.added_words:
+        return model, source, target
+    if not (isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer)):
+        raise Refusal(
+            "fit",
+            f"{named('added_words')}: {start.init_from} has sub-words, which can write any word; "
+            "leave it out",
+        )
+    sizes = source.vocabulary_size, target.vocabulary_size
+    source = with_added_words(source, corpus.names[:1], start.added_words)
+    target = with_added_words(target, corpus.names[1:], start.added_words)
+    model = with_added_rows(
+        model,
+        source.vocabulary_size - sizes[0],
+        target.vocabulary_size - sizes[1],
+        (source.unk_id, target.unk_id),
+    )
+    if model.copying is not None:
+        model.copying.copies.assign(copies(source, target))
+    return model, source, target
