@@ -189,7 +189,8 @@ def _print_perplexity(
 def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str]]:
     """The sources, none if they are not given, and their references."""
     if _is_table(flags):
-        pairs = [*read_table(flags.source, "source")]
+        # Blank lines, as between sentences, are no pairs.
+        pairs = [pair for pair in read_table(flags.source, "source") if any(pair)]
         return [source for source, _ in pairs], [reference for _, reference in pairs]
     references = list(read_lines(flags.reference))
     sources = [] if flags.source is None else list(read_lines(flags.source))

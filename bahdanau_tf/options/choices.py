@@ -136,11 +136,11 @@ def _tokens(facts: Facts, options: Options) -> Choice:
 
 def _short_strings(facts: Facts) -> Choice:
     """Characters of words, letters if they are Hangul; of phones those between spaces."""
-    source, target = facts.source.short_kind, facts.target.short_kind
+    source, target = facts.short_kinds
     values: dict[str, Any] = {"tokenizer": source}
     if target != source:
         values["target_tokenizer"] = target
-    what = {"char": "characters, since its lines are single words"}
+    what = {"char": "characters, since its lines are words"}
     what["space"] = "what stands between spaces, since that is short and of few kinds"
     read = what[source]
     if source == "char" and facts.source.script == "hangul":

@@ -34,11 +34,16 @@ class Side:
     @property
     def short_kind(self) -> str:
         """The tokenizer for short strings: "char" for single words, "space" for phones, or ""."""
-        longest = LONGEST_WORD / (2 if self.script in ("kana", "han", "hangul") else 1)
-        if self.single >= MOST_SINGLE and self.length <= longest:
+        if self.single >= MOST_SINGLE and self.is_brief:
             return "char"
         is_spaced = self.single <= 1 - MOST_SINGLE and self.symbols <= MOST_SYMBOLS
         return "space" if is_spaced and self.symbol_letters <= MOST_LETTERS else ""
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether its lines have no more characters than a word may have."""
+        longest = LONGEST_WORD / (2 if self.script in ("kana", "han", "hangul") else 1)
+        return self.length <= longest
 
     @property
     def is_dense(self) -> bool:
@@ -66,9 +71,22 @@ class Facts:
     kept_signs: float = 0.0  # the share of source lines without letters that equal their target
 
     @property
+    def short_kinds(self) -> tuple[str, str]:
+        """The tokenizers of both sides for short strings, see `Side.short_kind`.
+
+        What has phones may be several words, as in Vietnamese.
+        """
+
+        def kind(side: Side, other: Side) -> str:
+            is_spelled = other.short_kind == "space" and side.is_brief
+            return side.short_kind or "char" * is_spelled
+
+        return kind(self.source, self.target), kind(self.target, self.source)
+
+    @property
     def is_short(self) -> bool:
-        """Whether both sides are short strings, and one of them single words."""
-        return {"char"} <= {self.source.short_kind, self.target.short_kind} <= {"char", "space"}
+        """Whether both sides are short strings, and one of them words."""
+        return {"char"} <= {*self.short_kinds} <= {"char", "space"}
 
     def tokens(self, options: Options) -> tuple[float, float]:
         """The number of tokens of both sides with a tokenizer, that of the options."""

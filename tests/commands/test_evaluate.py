@@ -297,6 +297,7 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
     [
         ("a x y|a y|b z|c w", "75.00", "20.00", "nrefs:var"),
         ("a x y|a y|b z|c w|c w", "20.00", "66.67", "nrefs:1"),  # running text
+        ("a x y|||a y|b z||c w", "75.00", "20.00", "nrefs:var"),
     ],
 )
 def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
@@ -305,7 +306,9 @@ def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
     table, ours = tmp_path / "table.tsv", tmp_path / "ours"
     rows = pairs.split("|")
     table.write_text("".join(f"{row.replace(' ', TAB, 1)}\n" for row in rows))
-    ours.write_text("".join(f"{row}\n" for row in ["y", "x y", "z", "v", "v"][: len(rows)]))
+    ours.write_text(
+        "".join(f"{row}\n" for row in ["y", "x y", "z", "v", "v"][: sum(map(bool, rows))])
+    )
     metrics = "--metrics=exact,wer,bleu"
     assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", metrics]) == 0
     told = capsys.readouterr()

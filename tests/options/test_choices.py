@@ -433,6 +433,8 @@ def test_joint_sub_words_and_attention_copy_by_default(options):
     [
         ("{0}{1}{2}", "k{0} t͡{1} {2}ː", {"tokenizer": "char", "target_tokenizer": "space"}),
         ("{0} {1} {2}", "{2}{1}{0}", {"tokenizer": "space", "target_tokenizer": "char"}),
+        ("{0}aa {1}a{2}", "{0} a{1} {2}", {"tokenizer": "char", "target_tokenizer": "space"}),
+        ("{0}aa {1}a{2}" * 5, "{0} a{1} {2}", {"tokenizer": "bpe"}),
         ("가{0}{1}{2}", "{0}각{1}{2}", {"tokenizer": "char"}),
         ("각난닥락{0}{1}{2}각난닥락", "{0}{1}{2}", {"tokenizer": "char", "decompose_source": True}),
         ("{0}{1}{2}", "a{0}a the b{1}{2}b dog", {"tokenizer": "bpe"}),

@@ -25,6 +25,7 @@ from bahdanau_tf.runtime import Translator as Runtime, graphs, onnx
 from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
+from bahdanau_tf.translation.arrays import halves
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.saved import rounded
 
@@ -99,6 +100,13 @@ def test_graphs_that_differ_never_appear(change, tmp_path, monkeypatch):
     (tmp_path / "mine" / "runtime.json").touch()
     refused(lambda: onnx.export_runtime(translator().graph, tmp_path / "mine"), "not empty")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_rounding_of_a_trained_model_passes(tmp_path, monkeypatch):
+    # One with 63 symbols differed by 1.1e-5.
+    monkeypatch.setattr(graphs, "halves", lambda kernel: np.float32(1.00003) * halves(kernel))
+    (fact,) = onnx.export_runtime(translator().graph, tmp_path / "new")
+    assert fact.endswith("within 2e-05")
 
 
 @given(st.text(), st.lists(st.integers(0, 289), max_size=9))
