@@ -225,8 +225,7 @@ def asked(files: TextFiles, folder: Path, **user_options: Any) -> Training:
 def prepared(training: Training) -> Translator:
     """What is to be trained."""
     with locked(training.model_dir):
-        prepare(training)
-        return load(training.recall())
+        return load(prepare(training)[0])
 
 
 def weights(translator: Translator) -> list[np.ndarray]:

@@ -94,7 +94,7 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 def _check_sentences(folder: Path, sentences: int) -> None:
     """Raises if a training of an earlier demo has another corpus."""
-    from bahdanau_tf.training.ask import is_begun
+    from bahdanau_tf.training.folder import is_begun
 
     corpus = folder / "data" / "train.en"
     if not corpus.is_file() or not is_begun(folder / "model"):

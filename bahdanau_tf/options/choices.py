@@ -7,7 +7,7 @@ of the user, then those of earlier rules. docs/train.md has a table of the rules
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from bahdanau_tf.options.facts import (
@@ -68,15 +68,17 @@ CHOSEN = (
 )
 
 
-def choose(facts: Facts, user_options: Options, rules: Sequence[Rule] = ()) -> list[Choice]:
+def choose(facts: Facts, user_options: Options) -> list[Choice]:
     """Chooses the options that the user did not set, consistent with those.
 
     `user_options` has the latter by the names of their flags, "dev_source" and
     "dev_lines" if there is a dev text, and what `seconds_per_epoch` reads about
-    the machine. `rules` are in order; () stands for `RULES`.
+    the machine; with "init_from" also the sizes and the tokenizers of that model.
     """
-    options, choices = dict(user_options), []
-    for rule in rules or RULES:
+    options, rules, choices = dict(user_options), RULES, []
+    if options.get("init_from") is not None:
+        options, rules = TYPICAL_MODEL | options, RULES_OF_TRAINED
+    for rule in rules:
         choice = rule(facts, options)
         unused = _unused({**choice.values, **options})
         choice = choice.without({*options, *unused})
@@ -433,27 +435,16 @@ def updates_between(facts: Facts, options: Options) -> float:
     return max(min(wanted, tenth), quick, 1)
 
 
-RULES = (
-    *(_tokens, _vocabulary, _model, _copying),
-    *(_updates, _time, _dropout, _length, _dev_text),
-)
-
 # A model that is trained already.
 
 # Shares of the learning rate that a new model would get; with --risk_samples
 # 5 % made translations worse.
 SHARE, RISK_SHARE = 0.1, 0.015
 # Used instead of the model when flags are checked before it is loaded.
-TYPICAL_MODEL: Options = {
+TYPICAL_MODEL: dict[str, Any] = {
     **{"tokenizer": "bpe", "units": SMALL},
     **dict.fromkeys(("source_vocabulary_size", "target_vocabulary_size"), 4000),
 }
-
-
-def choose_further(facts: Facts, user_options: Options, model: Options) -> list[Choice]:
-    """Chooses options to train `model` further, its sizes and tokenizer as options."""
-    rules = (_low_rate, _updates, _time, _length, _dev_text)
-    return choose(facts, {**TYPICAL_MODEL, **model, **user_options}, rules)
 
 
 def _low_rate(_: Facts, options: Options) -> Choice:
@@ -469,3 +460,10 @@ def _low_rate(_: Facts, options: Options) -> Choice:
     if "learning_rate" not in options:
         reasons.append(f"{share:g} times the learning rate of a new model")
     return Choice(values, ", ".join(reasons))
+
+
+RULES: tuple[Rule, ...] = (
+    *(_tokens, _vocabulary, _model, _copying),
+    *(_updates, _time, _dropout, _length, _dev_text),
+)
+RULES_OF_TRAINED: tuple[Rule, ...] = (_low_rate, _updates, _time, _length, _dev_text)

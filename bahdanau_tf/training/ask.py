@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_is_text, column_paths, is_table
+from bahdanau_tf.data.parallel import SIDES, check_is_text, column_paths, is_table
 from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_monitor
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
-from bahdanau_tf.options.choices import TYPICAL_MODEL, Choice, choose, choose_further
+from bahdanau_tf.options.choices import Choice, choose
 from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
@@ -69,16 +69,19 @@ class Training:
     @cached_property
     def start(self) -> StartOptions:
         """The model to start with, and the number of pairs to hold out."""
-        return self._options[3]
+        return StartOptions.of(self._values)
 
     @cached_property
-    def _options(self) -> tuple[TextOptions, ModelOptions, Recipe, StartOptions]:
+    def _values(self) -> dict[str, Any]:
         chosen = {name: value for choice in self.choices for name, value in choice.values.items()}
-        values = {**self.defaults, **self.user_options, **self.recalled, **chosen}
-        text, model = TextOptions(), ModelOptions()
-        recipe, start = Recipe.of(values), StartOptions.of(values)
+        return {**self.defaults, **self.user_options, **self.recalled, **chosen}
+
+    @cached_property
+    def _options(self) -> tuple[TextOptions, ModelOptions, Recipe]:
+        values, text, model = self._values, TextOptions(), ModelOptions()
+        recipe = Recipe.of(values)
         unused = recipe.unused()
-        if start.init_from is None:
+        if self.start.init_from is None:
             options.refuse(self.user_options, ["added_words"], f"without {named('init_from')}")
             text, model = TextOptions.of(values), ModelOptions.of(values)
             unused = text.unused() | model.unused() | unused
@@ -98,29 +101,35 @@ class Training:
             raise Refusal(
                 "fit", f"{named('share_embeddings')} needs {named('joint')}, one vocabulary"
             )
-        has_dev = "dev_source" in self.user_options or bool(start.dev_pairs)
-        if not has_dev and "dev_pairs" not in chosen and "dev_pairs" not in self.recalled:
-            where = f"without {named('dev_source')} or {named('dev_pairs')}"
-            if "dev_pairs" in self.user_options:
-                where = f"with {named('dev_pairs', 0)}, without a dev text"
-            options.refuse(self.user_options, options.OF_DEV_TEXT, where)
-        if not has_dev and recipe.schedule == "plateau":
-            raise Refusal(
-                "fit",
-                f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
-                f"{named('dev_pairs')}",
-            )
-        return text, model, recipe, start
+        if not self.has_dev:
+            if not {"dev_pairs"} & {*self.recalled, *(n for x in self.choices for n in x.values)}:
+                where = f"without {named('dev_source')} or {named('dev_pairs')}"
+                if "dev_pairs" in self.user_options:
+                    where = f"with {named('dev_pairs', 0)}, without a dev text"
+                options.refuse(self.user_options, options.OF_DEV_TEXT, where)
+            if recipe.schedule == "plateau":
+                raise Refusal(
+                    "fit",
+                    f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
+                    f"{named('dev_pairs')}",
+                )
+        return text, model, recipe
 
-    def values(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The values of all options that have an effect, by name, `without` some."""
-        values = vars(self.recipe)
-        unused = {*without, *self.recipe.unused()}
+    def values(self) -> dict[str, Any]:
+        """The values of all options that have an effect, by name."""
+        values, unused = vars(self.recipe), {*self.recipe.unused()}
         if self.start.init_from is None:
             values = vars(self.text) | vars(self.model) | values
             unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
+        if not self.has_dev:
+            unused |= {*options.OF_DEV_TEXT}
         values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
         return {n: v for n, v in values.items() if n not in unused and v is not None}
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether there is a dev text: the user's, or pairs that are held out."""
+        return "dev_source" in self.user_options or bool(self.start.dev_pairs)
 
     @cached_property
     def paths(self) -> dict[str, str]:
@@ -134,17 +143,6 @@ class Training:
     def dev_pairs(self) -> int:
         """The number of pairs to hold out as the dev text."""
         return 0 if "dev_source" in self.user_options else self.start.dev_pairs
-
-    def corpora(self) -> tuple[ParallelCorpus, ParallelCorpus | None]:
-        """Indexes the training text, and the dev text if the user has one."""
-        return _corpora(self.paths)
-
-    def divided(self) -> tuple[ParallelCorpus, ParallelCorpus | None]:
-        """Indexes the texts to train on: in the folder, if pairs were held out."""
-        if not self.dev_pairs:
-            return self.corpora()
-        folder = self.model_dir / DIVIDED
-        return _corpora({name: str(folder / name.replace("_", ".")) for name in options.TEXTS})
 
     def check(self) -> None:
         """Raises a ValueError for mistakes that can be found before any text is read."""
@@ -217,65 +215,22 @@ class Training:
     def chosen(
         self,
         facts: Facts,
-        model: Mapping[str, Any] = TYPICAL_MODEL,
-        machine: Mapping[str, Any] = options.NOTHING,
+        others: Mapping[str, Any] = options.NOTHING,
         without: Collection[str] = (),
     ) -> Training:
         """The training with the options that the user did not give, chosen to fit a text.
 
-        With a recipe none is chosen. `model` is that of `init_from`, as options; `machine` has
-        "cores", "product_rate", "has_gpu" and, if there is a dev text, "dev_lines"; options
-        `without` effect are not chosen. Raises a ValueError for values out of range.
+        With a recipe none is chosen. `others` has what else `choose` reads; options `without`
+        effect are not chosen. Raises a ValueError for values out of range.
         """
         if self.recipe_name is not None:
             return self
         TextOptions.of(self.user_options)
         Recipe.of(self.user_options)
-        values = {**self.user_options, **machine}
-        if self.user_options.get("init_from") is not None:
-            choices = choose_further(facts, values, model)
-        else:
-            choices = choose(facts, values)
+        choices = choose(facts, {**others, **self.user_options})
         return replace(self, choices=[choice.without(without) for choice in choices])
 
-    def recall(self) -> Training:
-        """The training with those options of the folder that the user does not give now.
 
-        A module that only they name is an error: a folder from elsewhere must not choose what runs.
-        """
-        file = self.model_dir / options.FILE
-        if self.recipe_name is not None or not file.is_file():
-            return self
-        recalled = options.read_options(file)
-        recalled = {name: recalled[name] for name in recalled if name not in self.user_options}
-        for part in ("attention", "cell"):
-            module = str(recalled.get(part, "")).rpartition(".")[0]
-            is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
-            if not is_ours and module not in self.modules:
-                raise Refusal(
-                    "fit",
-                    f"{file} has {named(part, recalled[part])}, a class of the module {module}; "
-                    f"if you trust that module, set {named('modules', [module])}",
-                )
-        return replace(self, recalled=recalled)
-
-
-def _corpora(paths: Mapping[str, str]) -> tuple[ParallelCorpus, ParallelCorpus | None]:
-    train, dev = ([paths.get(f"{name}_{side}") for side in SIDES] for name in ("train", "dev"))
-    return ParallelCorpus(*map(str, train)), ParallelCorpus(*map(str, dev)) if all(dev) else None
-
-
-def is_begun(model_dir: Path) -> bool:
-    """Whether a folder has a model or a checkpoint; else it is new.
-
-    A run that ended before its first checkpoint may have left settings and tokenizers, which are
-    written again.
-    """
-    models = ("best/*", "checkpoints/*.index")
-    return any(any(model_dir.glob(path)) for path in models)
-
-
-DIVIDED = "text"  # in the folder: texts of which pairs were held out
 GIVEN = "given_texts"  # in the folder: sentences that were not in files
 
 

@@ -112,6 +112,16 @@ class Change(NamedTuple):
         return Refusal("train", f"{named('model_dir')}: {text}")
 
 
+def is_begun(model_dir: Path) -> bool:
+    """Whether a folder has a model or a checkpoint; else it is new.
+
+    A run that ended before its first checkpoint may have left settings and tokenizers, which are
+    written again.
+    """
+    models = ("best/*", "checkpoints/*.index")
+    return any(any(model_dir.glob(path)) for path in models)
+
+
 def of_training(
     translator: Translator,
     recipe: Recipe,

@@ -28,8 +28,8 @@ from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
 from bahdanau_tf.system.ranges import OptionError, did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.training.ask import GIVEN, Training, is_begun, recall_texts
-from bahdanau_tf.training.folder import Log
+from bahdanau_tf.training.ask import GIVEN, Training, recall_texts
+from bahdanau_tf.training.folder import Log, is_begun
 from bahdanau_tf.training.loop import check_callbacks, run
 from bahdanau_tf.training.run import TrainingResult
 from bahdanau_tf.translator import Translator

@@ -28,8 +28,8 @@ from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.callbacks import TensorBoard, build_callbacks
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
 from bahdanau_tf.training.cluster import Cluster, strategy_of, strategy_of_environment, vary_noise
-from bahdanau_tf.training.folder import FREE, ModelFolder, check_alike, locked, of_training
-from bahdanau_tf.training.prepare import load, prepare
+from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
+from bahdanau_tf.training.prepare import load, prepare, prepared, remember
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer, updates_per_epoch
 from bahdanau_tf.training.update import make_update, threads_of
@@ -51,25 +51,16 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
     with contextlib.ExitStack() as until_over:
         if cluster.is_chief:
             until_over.enter_context(locked(training.model_dir))
-            corpus, dev = prepare(training)
+            training, corpus, dev = prepare(training)
         cluster.wait()
-        # The options that `prepare` chose, from the file that it wrote, as the workers read them.
-        training = training.recall()
         if not cluster.is_chief:
-            corpus, dev = training.divided()
+            training, corpus, dev = prepared(training)
         with strategy.scope():
             translator = load(training)
-
-        def remember(_: object) -> None:
-            """Writes texts and options for runs that resume without naming them."""
-            values = training.values(without=() if dev else options.OF_DEV_TEXT)
-            free = {name: values[name] for name in FREE if name in values}
-            options.change_options(training.model_dir / options.FILE, free)
-            options.write_texts(training.model_dir / options.TEXTS_FILE, training.paths)
-
         every = [*callbacks]
         if cluster.is_chief:
-            every = [keras.callbacks.LambdaCallback(on_train_begin=remember), *every]
+            begun = keras.callbacks.LambdaCallback(on_train_begin=lambda _: remember(training))
+            every = [begun, *every]
         return train(
             translator,
             corpus,

@@ -1,43 +1,44 @@
-"""Fills the folder of a training from its text, and makes what is trained from the folder."""
+"""Fills the folder of a new training, checks one that was begun, makes what is trained from it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, check_columns, write_columns
 from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.options import training as options
 from bahdanau_tf.options.facts import TYPICAL, Facts
-from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text import WordTokenizer, load_text
+from bahdanau_tf.text import load_text
 from bahdanau_tf.text.subwords import copies
-from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training import folder, text as texts
-from bahdanau_tf.training.ask import DIVIDED, Training, is_begun
+from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.start import START, copy_start, load_start, options_of, settings_of
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator
 
+DIVIDED = "text"  # in the folder: texts of which pairs were held out
 TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewer
 
+Texts: TypeAlias = "tuple[ParallelCorpus, ParallelCorpus | None]"
+Prepared: TypeAlias = "tuple[Training, ParallelCorpus, ParallelCorpus | None]"
 
-def prepare(training: Training) -> tuple[ParallelCorpus, ParallelCorpus | None]:
+
+def prepare(training: Training) -> Prepared:
     """Fills a new folder, or checks that a folder holds this training; it is locked.
 
-    The options that it chooses are in the folder, from which `Training.recall` reads them.
-
     Returns:
-        The text to train on, and the dev text, or None.
+        The training with all options, the text to train on, and the dev text, or None.
 
     Raises:
         ValueError: A text cannot be used, or the folder has a model with other settings.
@@ -46,27 +47,160 @@ def prepare(training: Training) -> tuple[ParallelCorpus, ParallelCorpus | None]:
     if (model_dir / "translator.json").exists():
         why = "which holds a translator"
         raise OptionError("Training", "model_dir", str(model_dir), "a folder to train in", why)
-    is_new = not is_begun(model_dir)
-    for name, table in training.tables.items():
-        (write_columns if is_new else check_columns)(table, model_dir, name)
-    # The user's classes are tried before the text is read.
-    training = training.chosen(TYPICAL) if is_new else training.recall()
+    return _resume(training) if folder.is_begun(model_dir) else _begin(training)
+
+
+def _begin(asked: Training) -> Prepared:
+    """Fills a new folder.
+
+    It gets a dev text if pairs are held out, tokenizers, learned from the text, or a copy of the
+    model `init_from`, and `train.flags`, all options with the reasons of those chosen. They are
+    written after the files were checked.
+    """
+    model_dir, init_from = asked.model_dir, asked.start.init_from
+    unused = _try_parts(asked.chosen(TYPICAL))
+    trained = load_start(init_from) if init_from else None
+    for name, table in asked.tables.items():
+        write_columns(table, model_dir, name)
+    corpus, dev = _index(asked.paths)
+    facts, keys = texts.measure(corpus)
+    for doubt in texts.doubts(corpus, dev, keys):
+        StatusLine().note(doubt)
+    training = _choose(asked, facts, dev, trained, unused)
+    (model_dir / folder.HELD_OUT).unlink(missing_ok=True)
+    with contextlib.ExitStack() as undo:
+        if training.dev_pairs:
+            corpus, dev = _hold_out(training, corpus, keys, undo)
+        if trained is None:
+            texts.write_tokenizers(model_dir, training.text, corpus)
+        else:
+            copy_start(trained, training, corpus)
+        undo.pop_all()
+    file = model_dir / options.FILE
+    values = {name: value for name, value in training.values().items() if name not in unused}
+    options.write_options(file, training.choices, training.user_options, values)
+    StatusLine().note(f"all flags of this training: {file}")
+    for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
+        StatusLine().note(doubt)
+    return _recalled(asked), corpus, dev
+
+
+def _resume(asked: Training) -> Prepared:
+    """Checks that a folder that was begun holds this training, as far as its text goes.
+
+    `ModelFolder.restore` compares everything else.
+    """
+    for name, table in asked.tables.items():
+        check_columns(table, asked.model_dir, name)
+    training = _recalled(asked)
+    _try_parts(training)
+    _check_start(training)
+    _check_held_out(training)
+    return training, *_texts(training)
+
+
+def prepared(asked: Training) -> Prepared:
+    """What `prepare` returned to the chief of several machines, for another worker."""
+    training = _recalled(asked)
+    return training, *_texts(training)
+
+
+def _recalled(training: Training) -> Training:
+    """The training with those options of the folder that the user does not give now.
+
+    A module that only they name is an error: a folder from elsewhere must not choose what runs.
+    """
+    file = training.model_dir / options.FILE
+    if training.recipe_name is not None or not file.is_file():
+        return training
+    recalled = options.read_options(file)
+    recalled = {n: value for n, value in recalled.items() if n not in training.user_options}
+    for part in ("attention", "cell"):
+        module = str(recalled.get(part, "")).rpartition(".")[0]
+        is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
+        if not is_ours and module not in training.modules:
+            raise Refusal(
+                "fit",
+                f"{file} has {named(part, recalled[part])}, a class of the module {module}; "
+                f"if you trust that module, set {named('modules', [module])}",
+            )
+    return replace(training, recalled=recalled)
+
+
+def _try_parts(training: Training) -> Collection[str]:
+    """Tries the user's classes; returns the options that they do not use."""
     unused = try_parts(training.model)
     for name, where in unused.items():
         options.refuse(training.user_options, [name], f"with {where}")
-    if is_new:
-        return _fill(training, unused)
-    _check_begun(training)
-    return training.divided()
+    return unused
 
 
-def _check_begun(training: Training) -> None:
-    """Raises a ValueError unless a folder holds this training.
+def _texts(training: Training) -> Texts:
+    """Indexes the text to train on, and the dev text; in the folder if pairs are held out."""
+    parts = training.model_dir / DIVIDED
+    divided = {name: str(parts / name.replace("_", ".")) for name in options.TEXTS}
+    return _index(divided if training.dev_pairs else training.paths)
 
-    It started with the same model, or with the same options of the text, and holds out the same
-    pairs of the same text. `ModelFolder.restore` compares everything else.
+
+def _index(paths: Mapping[str, str]) -> Texts:
+    train, dev = ([paths.get(f"{name}_{side}") for side in SIDES] for name in ("train", "dev"))
+    return ParallelCorpus(*map(str, train)), ParallelCorpus(*map(str, dev)) if all(dev) else None
+
+
+# A new folder.
+
+
+def _choose(
+    training: Training,
+    facts: Facts,
+    dev: ParallelCorpus | None,
+    trained: Translator | None,
+    unused: Collection[str],
+) -> Training:
+    """Chooses the options that the user did not give, to fit the text, and reports them.
+
+    Options that are `unused` are not chosen; with a recipe none is.
     """
-    model_dir, dev_pairs = training.model_dir, training.dev_pairs
+    if training.recipe_name is not None:
+        return training
+    others: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
+    if not others["has_gpu"]:
+        others["product_rate"] = product_rate()
+    if dev is not None:
+        others["dev_lines"] = dev.lines
+    if trained is not None:
+        others |= options_of(trained)
+    training = training.chosen(facts, others, unused)
+    if training.choices:
+        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
+    for choice in training.choices:
+        StatusLine().note(f"  {choice.reason}")
+    return training
+
+
+def _hold_out(
+    training: Training, corpus: ParallelCorpus, keys: np.ndarray, undo: contextlib.ExitStack
+) -> Texts:
+    """Divides a text; returns the rest, to train on, and the dev text."""
+    # A few lines that surely have too many tokens would decide the score.
+    longest = TOKEN_BYTES * training.recipe.max_length or None
+    parts = training.model_dir / DIVIDED
+    pairs = texts.hold_out(corpus, keys, parts, training.dev_pairs, longest)
+    undo.callback(shutil.rmtree, parts, ignore_errors=True)
+    note = f"dev text: {parts / 'dev.source'} and dev.target, {amount(pairs, 'pair')}"
+    StatusLine().note(note)
+    file = training.model_dir / folder.HELD_OUT
+    undo.callback(file.unlink, missing_ok=True)
+    folder.write_settings(file, folder.of_held_out(training.dev_pairs, corpus))
+    return _texts(training)
+
+
+# A folder that was begun.
+
+
+def _check_start(training: Training) -> None:
+    """Raises a ValueError unless it started with the same model, or options of the text."""
+    model_dir = training.model_dir
     before = folder.read_settings(model_dir / folder.TEXT)
     for name, new in settings_of(training.start).items():
         old = before.get(name)
@@ -80,6 +214,11 @@ def _check_begun(training: Training) -> None:
         guessed = ("source_language", "target_language", "true_case")
         text |= {name: before.get(name) for name in guessed if text[name] is None}
         folder.check_settings(model_dir / folder.TEXT, text)
+
+
+def _check_held_out(training: Training) -> None:
+    """Raises a ValueError unless the same pairs of the same text were held out."""
+    model_dir, dev_pairs = training.model_dir, training.dev_pairs
     path = model_dir / folder.HELD_OUT
     if path.is_file() and (dev_source := training.paths.get("dev_source")):
         raise Refusal(
@@ -89,7 +228,7 @@ def _check_begun(training: Training) -> None:
             "out to resume, or name another folder",
         )
     if path.is_file():
-        folder.check_settings(path, folder.of_held_out(dev_pairs, training.corpora()[0]))
+        folder.check_settings(path, folder.of_held_out(dev_pairs, _index(training.paths)[0]))
     elif dev_pairs:
         raise Refusal(
             "train",
@@ -98,78 +237,15 @@ def _check_begun(training: Training) -> None:
         )
 
 
-def _fill(
-    training: Training, unused: Mapping[str, str]
-) -> tuple[ParallelCorpus, ParallelCorpus | None]:
-    """Fills a new folder; returns the text to train on, and the dev text, or None.
-
-    It gets a dev text if pairs are held out, tokenizers, learned from the text, or a copy of the
-    model `init_from`, and `train.flags`, all options with the reasons of those chosen. They are
-    written after the files were checked. Options that are `unused` are not chosen.
-    """
-    model_dir, init_from = training.model_dir, training.start.init_from
-    trained = load_start(init_from) if init_from else None
-    corpus, dev = training.corpora()
-    facts, keys = texts.measure(corpus)
-    for doubt in texts.doubts(corpus, dev, keys):
-        StatusLine().note(doubt)
-    if training.recipe_name is None:
-        training = _choose(training, facts, dev, trained, unused)
-    (model_dir / folder.HELD_OUT).unlink(missing_ok=True)
-    with contextlib.ExitStack() as undo:
-        if training.dev_pairs:
-            # A few lines that surely have too many tokens would decide the score.
-            longest = TOKEN_BYTES * training.recipe.max_length or None
-            parts = model_dir / DIVIDED
-            pairs = texts.hold_out(corpus, keys, parts, training.dev_pairs, longest)
-            undo.callback(shutil.rmtree, parts, ignore_errors=True)
-            note = f"dev text: {parts / 'dev.source'} and dev.target, {amount(pairs, 'pair')}"
-            StatusLine().note(note)
-            settings = folder.of_held_out(training.dev_pairs, corpus)
-            corpus, dev = training.divided()
-        sides = (
-            _learn(training, corpus) if trained is None else copy_start(trained, training, corpus)
-        )
-        undo.pop_all()
-    for side, path, text in zip(SIDES, corpus.names, sides, strict=True):
-        wanted = training.text.size_of(side) if trained is None and text.kind in SUBWORDS else 0
-        note = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
-        if isinstance(text, WordTokenizer):
-            note += f", {text.coverage([path])}"
-        elif text.vocabulary_size < wanted:
-            note += f", not {wanted:,}: the text has no more sub-words"
-        StatusLine().note(note)
-    if training.dev_pairs:
-        folder.write_settings(model_dir / folder.HELD_OUT, settings)
-    values = training.values([*unused, *(() if dev else options.OF_DEV_TEXT)])
-    file = model_dir / options.FILE
-    options.write_options(file, training.choices, training.user_options, values)
-    StatusLine().note(f"all flags of this training: {file}")
-    for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
-        StatusLine().note(doubt)
-    return corpus, dev
+def remember(training: Training) -> None:
+    """Writes what later runs need not name: the texts, and options that may have changed."""
+    values = training.values()
+    free = {name: values[name] for name in folder.FREE if name in values}
+    options.change_options(training.model_dir / options.FILE, free)
+    options.write_texts(training.model_dir / options.TEXTS_FILE, training.paths)
 
 
-def _choose(
-    training: Training,
-    facts: Facts,
-    dev: ParallelCorpus | None,
-    trained: Translator | None,
-    unused: Mapping[str, str],
-) -> Training:
-    """Chooses the options that the user did not give, to fit the text, and reports them."""
-    machine: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
-    if dev is not None:
-        machine["dev_lines"] = dev.lines
-    if not machine["has_gpu"]:
-        machine["product_rate"] = product_rate()
-    model = {} if trained is None else options_of(trained)
-    training = training.chosen(facts, model, machine, unused)
-    if training.choices:
-        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
-    for choice in training.choices:
-        StatusLine().note(f"  {choice.reason}")
-    return training
+# What is trained.
 
 
 def load(training: Training) -> Translator:
@@ -193,15 +269,3 @@ def load(training: Training) -> Translator:
     if model.copying is not None:
         model.copying.copies.assign(copies(source, target))
     return Translator(model, source, target)
-
-
-def _learn(training: Training, corpus: ParallelCorpus) -> tuple[Tokenizer, Tokenizer]:
-    """Writes and returns tokenizers that are learned from the text."""
-    text = texts.with_languages(training.text, corpus)
-    texts.check_words(text, corpus)
-    StatusLine().note(f"learning the tokenizers from {amount(len(corpus), 'sentence pair')}")
-    tokenizers = texts.learn(text, *corpus.names)
-    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
-        tokenizer.save(training.model_dir / side)
-    folder.write_settings(training.model_dir / folder.TEXT, asdict(text))
-    return tokenizers

@@ -21,6 +21,7 @@ from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.folder import TEXT, write_settings
+from bahdanau_tf.training.text import note_sizes
 from bahdanau_tf.translator import Translator
 
 START = "start"  # in the folder: the copy
@@ -60,10 +61,8 @@ def settings_of(start: StartOptions) -> dict[str, object]:
     return {"init_from": start.init_from, "added_words": start.added_words if is_used else None}
 
 
-def copy_start(
-    trained: Translator, training: Training, corpus: ParallelCorpus
-) -> tuple[Tokenizer, Tokenizer]:
-    """Writes a copy of a trained model, fitted to a text; returns its tokenizers.
+def copy_start(trained: Translator, training: Training, corpus: ParallelCorpus) -> None:
+    """Writes a copy of a trained model, fitted to a text, and its settings.
 
     It has no lexicon, which describes how another model translates words.
     """
@@ -81,7 +80,7 @@ def copy_start(
     fitted = Translator(model, source, target, trained.decoding, trained.dictionary)
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
-    return source, target
+    note_sizes((source, target), corpus)
 
 
 def _fitted(

@@ -7,8 +7,8 @@ import hashlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,16 @@ from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import UNITS
 from bahdanau_tf.options.facts import Facts, Side
+from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language, is_tokenized, script
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.words import true_cased
+from bahdanau_tf.training.folder import TEXT, write_settings
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
@@ -279,6 +282,19 @@ def hold_out(
 
 # The languages and tokenizers of the text.
 
+
+def write_tokenizers(folder: Path, options: TextOptions, corpus: ParallelCorpus) -> None:
+    """Learns the tokenizers of both sides from a text, and writes them and their settings."""
+    text = with_languages(options, corpus)
+    check_words(text, corpus)
+    StatusLine().note(f"learning the tokenizers from {amount(len(corpus), 'sentence pair')}")
+    tokenizers = learn(text, *corpus.names)
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+        tokenizer.save(folder / side)
+    write_settings(folder / TEXT, asdict(text))
+    note_sizes(tokenizers, corpus, text)
+
+
 LINES = 5000  # the first lines of a text, from which its language is guessed
 
 
@@ -378,3 +394,16 @@ def _size_named(side: str) -> Iterator[None]:
     except OptionError as error:
         name = f"{side}_vocabulary_size"
         raise OptionError("TextOptions", name, error.value, error.wanted) from error
+
+
+def note_sizes(
+    tokenizers: Sequence[Tokenizer], corpus: ParallelCorpus, text: TextOptions | None = None
+) -> None:
+    """Reports the size of each vocabulary; `text` if it was learned by these options."""
+    for side, path, tokenizer in zip(SIDES, corpus.names, tokenizers, strict=True):
+        note = f"{side} vocabulary: {amount(tokenizer.vocabulary_size, 'id')}"
+        if isinstance(tokenizer, WordTokenizer):
+            note += f", {tokenizer.coverage([path])}"
+        elif text and tokenizer.kind in SUBWORDS and tokenizer.vocabulary_size < text.size_of(side):
+            note += f", not {text.size_of(side):,}: the text has no more sub-words"
+        StatusLine().note(note)

@@ -20,7 +20,7 @@ from bahdanau_tf.commands.train import asked
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized, script
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.options.choices import CHOSEN, Choice, choose, choose_further, subwords
+from bahdanau_tf.options.choices import CHOSEN, Choice, choose, subwords
 from bahdanau_tf.options.facts import BESIDES, CORE, OUTPUT, TYPICAL, Facts, Side, seconds_per_epoch
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.training.text import measure
@@ -84,7 +84,7 @@ def of(facts: Facts, user_options: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_trained(user_options: dict[str, Any]) -> dict[str, Any]:
-    return values_of(choose_further(TYPICAL, user_options, {"units": 256}))
+    return values_of(choose(TYPICAL, {"init_from": "trained", "units": 256, **user_options}))
 
 
 def flags_of(*words: str) -> Any:

@@ -14,8 +14,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
 from bahdanau_tf.training import Training
-from bahdanau_tf.training.ask import is_begun
-from bahdanau_tf.training.folder import locked
+from bahdanau_tf.training.folder import is_begun, locked
 from bahdanau_tf.training.text import check_words
 
 
