@@ -102,7 +102,10 @@ class Training:
                 "fit", f"{named('share_embeddings')} needs {named('joint')}, one vocabulary"
             )
         if not self.has_dev:
-            if not {"dev_pairs"} & {*self.recalled, *(n for x in self.choices for n in x.values)}:
+            # Chosen or recalled, dev_pairs=0 has a reason of its own.
+            if not any(
+                "dev_pairs" in x for x in (self.recalled, *(c.values for c in self.choices))
+            ):
                 where = f"without {named('dev_source')} or {named('dev_pairs')}"
                 if "dev_pairs" in self.user_options:
                     where = f"with {named('dev_pairs', 0)}, without a dev text"

@@ -25,11 +25,12 @@ from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.training.ask import Training
-from bahdanau_tf.training.callbacks import TensorBoard, build_callbacks
+from bahdanau_tf.training.callbacks import build_callbacks
 from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_tensorflow_errors
 from bahdanau_tf.training.cluster import Cluster, strategy_of, strategy_of_environment, vary_noise
 from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
 from bahdanau_tf.training.prepare import load, prepare, prepared, remember
+from bahdanau_tf.training.reporting import TensorBoard
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult, signals_caught
 from bahdanau_tf.training.schedule import Schedule, make_optimizer, updates_per_epoch
 from bahdanau_tf.training.update import make_update, threads_of

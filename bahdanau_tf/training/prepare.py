@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import keras
@@ -23,7 +22,7 @@ from bahdanau_tf.text import load_text
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.training import folder, text as texts
 from bahdanau_tf.training.ask import Training
-from bahdanau_tf.training.start import START, copy_start, load_start, options_of, settings_of
+from bahdanau_tf.training.start import START, check_start, copy_start, load_start, options_of
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator
 
@@ -72,7 +71,7 @@ def _begin(asked: Training) -> Prepared:
         if training.dev_pairs:
             corpus, dev = _hold_out(training, corpus, keys, undo)
         if trained is None:
-            texts.write_tokenizers(model_dir, training.text, corpus)
+            texts.write_tokenizers(training, corpus)
         else:
             copy_start(trained, training, corpus)
         undo.pop_all()
@@ -82,7 +81,7 @@ def _begin(asked: Training) -> Prepared:
     StatusLine().note(f"all flags of this training: {file}")
     for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
         StatusLine().note(doubt)
-    return _recalled(asked), corpus, dev
+    return replace(asked, recalled=values), corpus, dev  # as a later run reads it
 
 
 def _resume(asked: Training) -> Prepared:
@@ -94,7 +93,9 @@ def _resume(asked: Training) -> Prepared:
         check_columns(table, asked.model_dir, name)
     training = _recalled(asked)
     _try_parts(training)
-    _check_start(training)
+    check_start(training)
+    if training.start.init_from is None:
+        texts.check_tokenizers(training)
     _check_held_out(training)
     return training, *_texts(training)
 
@@ -135,21 +136,6 @@ def _try_parts(training: Training) -> Collection[str]:
     return unused
 
 
-def _texts(training: Training) -> Texts:
-    """Indexes the text to train on, and the dev text; in the folder if pairs are held out."""
-    parts = training.model_dir / DIVIDED
-    divided = {name: str(parts / name.replace("_", ".")) for name in options.TEXTS}
-    return _index(divided if training.dev_pairs else training.paths)
-
-
-def _index(paths: Mapping[str, str]) -> Texts:
-    train, dev = ([paths.get(f"{name}_{side}") for side in SIDES] for name in ("train", "dev"))
-    return ParallelCorpus(*map(str, train)), ParallelCorpus(*map(str, dev)) if all(dev) else None
-
-
-# A new folder.
-
-
 def _choose(
     training: Training,
     facts: Facts,
@@ -178,6 +164,21 @@ def _choose(
     return training
 
 
+# The text, without the pairs that are held out.
+
+
+def _texts(training: Training) -> Texts:
+    """Indexes the text to train on, and the dev text; in the folder if pairs are held out."""
+    parts = training.model_dir / DIVIDED
+    divided = {name: str(parts / name.replace("_", ".")) for name in options.TEXTS}
+    return _index(divided if training.dev_pairs else training.paths)
+
+
+def _index(paths: Mapping[str, str]) -> Texts:
+    train, dev = ([paths.get(f"{name}_{side}") for side in SIDES] for name in ("train", "dev"))
+    return ParallelCorpus(*map(str, train)), ParallelCorpus(*map(str, dev)) if all(dev) else None
+
+
 def _hold_out(
     training: Training, corpus: ParallelCorpus, keys: np.ndarray, undo: contextlib.ExitStack
 ) -> Texts:
@@ -193,27 +194,6 @@ def _hold_out(
     undo.callback(file.unlink, missing_ok=True)
     folder.write_settings(file, folder.of_held_out(training.dev_pairs, corpus))
     return _texts(training)
-
-
-# A folder that was begun.
-
-
-def _check_start(training: Training) -> None:
-    """Raises a ValueError unless it started with the same model, or options of the text."""
-    model_dir = training.model_dir
-    before = folder.read_settings(model_dir / folder.TEXT)
-    for name, new in settings_of(training.start).items():
-        old = before.get(name)
-        is_same = old == new
-        if name == "init_from" and old and new:  # however the path is written
-            is_same = os.path.realpath(str(old)) == os.path.realpath(str(new))
-        if not is_same:
-            raise folder.Change(name, old, new).refusal(model_dir)
-    if training.start.init_from is None:
-        text = asdict(training.text)
-        guessed = ("source_language", "target_language", "true_case")
-        text |= {name: before.get(name) for name in guessed if text[name] is None}
-        folder.check_settings(model_dir / folder.TEXT, text)
 
 
 def _check_held_out(training: Training) -> None:
@@ -237,15 +217,15 @@ def _check_held_out(training: Training) -> None:
         )
 
 
+# For later runs, and for the loop.
+
+
 def remember(training: Training) -> None:
     """Writes what later runs need not name: the texts, and options that may have changed."""
     values = training.values()
     free = {name: values[name] for name in folder.FREE if name in values}
     options.change_options(training.model_dir / options.FILE, free)
     options.write_texts(training.model_dir / options.TEXTS_FILE, training.paths)
-
-
-# What is trained.
 
 
 def load(training: Training) -> Translator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,13 +13,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf import __version__
 from bahdanau_tf.data.dataset import Position
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.training import FILE
 from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.terminal import ProgressLine, short
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -152,38 +149,17 @@ class Run:
         return float(keras.ops.convert_to_numpy(getattr(self.optimizer, name)))
 
 
+class RunCallback(keras.callbacks.Callback):
+    """A callback of a run."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self._run = run
+
+
 def as_score(name: str, score: float) -> str:
     """A score on the dev set with its title, as in the table: "loss 2.35", "BLEU 31.25"."""
     return f"{'loss' if name == 'loss' else METRICS[name].title} {short(score)}"
-
-
-def card_of(run: Run) -> str:
-    """What describes the model of a training, as Markdown: `Translator.card`."""
-    languages = [x for x in run.translator.habits.languages if x]
-    between = f"From {' to '.join(languages)}, trained" if len(languages) == 2 else "Trained"
-    scores = ", ".join(as_score(name, score) for name, score in run.scores.items())
-    sizes = repr(run.translator)[1:-1].removeprefix("Translator: ")
-    rows = {
-        "model": sizes,
-        "text": f"{len(run.corpus):,} sentence pairs",
-        "training": f"{run.step:,} updates, {run.used['epochs']} epochs",
-        "dev": scores and f"{scores} ({len(run.dev or ()):,} pairs, greedy)",
-    }
-    file = run.folder.path / FILE
-    flags = file.read_text("utf-8").split("\n") if file.is_file() else []
-    shown = [x for x in flags if x.startswith("--") and not x.startswith("--init_from")]
-    return "\n".join(
-        [
-            f"# {run.folder.path.name}\n",
-            f"{between} on {time.strftime('%Y-%m-%d')} with bahdanau-tf {__version__}.\n",
-            *(
-                "| | |",
-                "|---|---|",
-                *(f"| {name} | {text} |" for name, text in rows.items() if text),
-            ),
-            *("\nIts options:\n", *(f"    {x}" for x in shown), ""),
-        ]
-    )
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -5,6 +5,7 @@ The folder of the training has a copy, so that the training resumes without the 
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import keras
@@ -20,7 +21,7 @@ from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.ask import Training
-from bahdanau_tf.training.folder import TEXT, write_settings
+from bahdanau_tf.training.folder import TEXT, Change, read_settings, write_settings
 from bahdanau_tf.training.text import note_sizes
 from bahdanau_tf.translator import Translator
 
@@ -81,6 +82,18 @@ def copy_start(trained: Translator, training: Training, corpus: ParallelCorpus) 
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
     note_sizes((source, target), corpus)
+
+
+def check_start(training: Training) -> None:
+    """Raises a ValueError unless the training in a folder started with the same model."""
+    before = read_settings(training.model_dir / TEXT)
+    for name, new in settings_of(training.start).items():
+        old = before.get(name)
+        is_same = old == new
+        if name == "init_from" and old and new:  # however the path is written
+            is_same = os.path.realpath(str(old)) == os.path.realpath(str(new))
+        if not is_same:
+            raise Change(name, old, new).refusal(training.model_dir)
 
 
 def _fitted(

@@ -28,7 +28,8 @@ from bahdanau_tf.text.script import UNKNOWN, guess_language, is_tokenized, scrip
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.words import true_cased
-from bahdanau_tf.training.folder import TEXT, write_settings
+from bahdanau_tf.training.ask import Training
+from bahdanau_tf.training.folder import TEXT, check_settings, read_settings, write_settings
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
@@ -283,9 +284,9 @@ def hold_out(
 # The languages and tokenizers of the text.
 
 
-def write_tokenizers(folder: Path, options: TextOptions, corpus: ParallelCorpus) -> None:
+def write_tokenizers(training: Training, corpus: ParallelCorpus) -> None:
     """Learns the tokenizers of both sides from a text, and writes them and their settings."""
-    text = with_languages(options, corpus)
+    text, folder = with_languages(training.text, corpus), training.model_dir
     check_words(text, corpus)
     StatusLine().note(f"learning the tokenizers from {amount(len(corpus), 'sentence pair')}")
     tokenizers = learn(text, *corpus.names)
@@ -293,6 +294,14 @@ def write_tokenizers(folder: Path, options: TextOptions, corpus: ParallelCorpus)
         tokenizer.save(folder / side)
     write_settings(folder / TEXT, asdict(text))
     note_sizes(tokenizers, corpus, text)
+
+
+def check_tokenizers(training: Training) -> None:
+    """Raises a ValueError unless the tokenizers of a folder were learned with the same options."""
+    file, text = training.model_dir / TEXT, asdict(training.text)
+    before = read_settings(file)
+    guessed = ("source_language", "target_language", "true_case")
+    check_settings(file, text | {n: before.get(n) for n in guessed if text[n] is None})
 
 
 LINES = 5000  # the first lines of a text, from which its language is guessed

@@ -34,7 +34,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.training import TrainingResult, callbacks, loop, update
+from bahdanau_tf.training import TrainingResult, callbacks, loop, reporting, update
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.folder import (
     DEV_TEXT,
@@ -79,7 +79,7 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
         letters.stand_in(patch)
         patch.setattr(update, "train_step", watching)
         patch.setattr(callbacks, "evaluate", letters.stand_in_evaluate)
-        patch.setattr(callbacks, "datetime", SimpleNamespace(now=NOW.astimezone))
+        patch.setattr(reporting, "datetime", SimpleNamespace(now=NOW.astimezone))
         train(translator, files, SHORT, folder)
     return SimpleNamespace(
         folder=folder, translator=translator, weights=weights(translator), costs=costs
