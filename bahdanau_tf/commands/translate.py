@@ -84,6 +84,7 @@ REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "number": "a number is missing",
     "added": "a number is not in the source",
     "name": "a name is missing",
+    "dropped": "nothing stands for a word",
     "untranslated": "a word is as in the source",
     "code": "an address or a code is missing",
     "term": "a term is missing",

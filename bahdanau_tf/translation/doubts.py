@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
-from bahdanau_tf.text.copied import CODE, DIGITS, PLACEHOLDER, THOUSANDS, numbers
+from bahdanau_tf.text.copied import CODE, DIGIT, DIGITS, PLACEHOLDER, THOUSANDS, numbers
 from bahdanau_tf.text.script import ALIKE
 from bahdanau_tf.translation.result import Doubt, Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
@@ -28,7 +29,15 @@ PHRASE = 4
 SHOWN = 10  # strange characters of a text
 HALF_A_DAY = {str(hour): str((hour + 12) % 24) for hour in range(24)}
 NEW_WORDS = 2  # fewer words in several pieces are usual
+UNSURE = 0.1  # above this confidence they are no doubt
 RARE = 0.02  # of the dev text's sentences have a larger share of such words
+SEEN = 5  # pairs of a training that have a word, at least, so that it has counterparts
+FREQUENT = 0.01  # of the pairs have the word, at most
+COUNTERPARTS = 4  # of a word, at most; each is in at least `TOGETHER` pairs that have the word,
+TOGETHER = 3
+OWN = 0.2  # and these are by so much a larger share of those with it than of all pairs
+EXCEPTIONS = 1 / 15  # of the pairs that have the word, at most, have no counterpart,
+RARELY = 3e-5  # nor more of all pairs
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
@@ -42,7 +51,13 @@ RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
     **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
     **{"word": WORD.pattern, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
-    **{"new_words": NEW_WORDS, "half_a_day": HALF_A_DAY, "spelled": SPELLED.pattern},
+    **{
+        "new_words": NEW_WORDS,
+        "unsure": UNSURE,
+        "lone": DIGIT.pattern,
+        "half_a_day": HALF_A_DAY,
+        "spelled": SPELLED.pattern,
+    },
 }
 
 
@@ -63,6 +78,8 @@ class Habits:
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
             target; None if this is the rule, or unknown.
+        counterparts: For a word or a number of the source the few words of which nearly every pair
+            of the training has one, with spaces between them.
         languages: The codes of the source's language and the target's, such as en; "" if unknown.
     """
 
@@ -73,6 +90,7 @@ class Habits:
     split: float | None = None
     kept: str | None = None
     translated: str | None = None
+    counterparts: Mapping[str, str] = field(default_factory=dict)
     languages: Sequence[str] = ()
 
     @classmethod
@@ -97,16 +115,26 @@ class Habits:
             None if None in column else " ".join(column)
             for column in zip(*((x.kept, x.translated) for x in members), strict=True)
         )
-        languages = members[0].languages if members else ()
-        return cls(longest, words, kept=kept, translated=translated, languages=languages)
+        first = members[0] if members else cls()
+        counterparts = {
+            word: " ".join(x.counterparts[word] for x in members)
+            for word in first.counterparts
+            if all(word in x.counterparts for x in members)
+        }
+        return cls(
+            longest,
+            words,
+            kept=kept,
+            translated=translated,
+            counterparts=counterparts,
+            languages=first.languages,
+        )
 
     @classmethod
-    def of_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Habits:
+    def of_pairs(cls, pairs: Sequence[tuple[str, str]]) -> Habits:
         """What pairs of a training keep and translate."""
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
-        count = 0
         for source, target in pairs:
-            count += 1
             kept.update(same_words(source, target))
             if own := {*names_of(source)}:
                 names.update(own)
@@ -114,8 +142,9 @@ class Habits:
         new = [word for word, times in names.items() if times == 1]
         is_rule = bool(new) and sum(word not in lost for word in new) >= KEPT * len(new)
         return cls(
-            kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * count else None,
+            kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=" ".join(sorted(lost)) if is_rule else None,
+            counterparts=counterparts_of(pairs),
         )
 
     def measured(
@@ -162,14 +191,19 @@ class Habits:
         if strange := unread_characters(*sides, usual):
             yield Doubt("characters", strange[:SHOWN])
         words, share = new_words(x)
-        if self.split is not None and share > self.split:
+        is_sure = x.confidence is not None and x.confidence > UNSURE
+        if self.split is not None and share > self.split and not is_sure:
             yield Doubt("words", ", ".join(words[:PHRASE]))
-        yield from (Doubt("number", number) for number in missing_numbers(*sides))
+        missing = missing_numbers(*sides)
+        lost = self._lost((*plain_words(x.source), *missing), x.text)
+        yield from (Doubt("number", y) for y in missing if len(y) > 1 or y in lost)
         if numbers(x.source):
             yield from (Doubt("added", number) for number in missing_numbers(x.text, x.source))
-        names, words = missing_names(*sides), same_words(*sides)
-        yield from (Doubt("name", name) for name in new_in(names, self.translated))
-        yield from (Doubt("untranslated", word) for word in new_in(words, self.kept))
+        names = new_in(missing_names(*sides), self.translated)
+        yield from (Doubt("name", name) for name in names)
+        yield from (Doubt("dropped", word) for word in lost if word not in (*missing, *names))
+        words = new_in(same_words(*sides), self.kept)
+        yield from (Doubt("untranslated", word) for word in words)
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
@@ -177,10 +211,77 @@ class Habits:
             yield Doubt("cut")
         if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
             yield Doubt("repeated", phrase)
+        yield from (Doubt("repeated", name) for name in doubled_names(*sides))
         if self.longest is not None and len(x.source_tokens) > self.longest:
             yield Doubt("long", str(self.longest))
         if x.confidence is not None and x.confidence < UNLIKELY:
             yield Doubt("unlikely", f"{1 - UNLIKELY:.0%}")
+
+    def _lost(self, words: Iterable[str], text: str) -> list[str]:
+        """The words of a source that have counterparts, none of which is in its translation."""
+        after = target_words(text)
+        table = self.counterparts
+        return [x for x in dict.fromkeys(words) if x in table and not after & {*table[x].split()}]
+
+
+def counterparts_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The counterparts of words and digits, as `Habits` has them.
+
+    Those of digits are looked for among the pairs that have one: `heures` is frequent there.
+    """
+    targets = [target_words(target) for _, target in pairs]
+    words = zip(({*plain_words(source)} for source, _ in pairs), targets, strict=True)
+    digits = zip(({*lone_digits(source)} for source, _ in pairs), targets, strict=True)
+    both = ([*words], [x for x in digits if x[0]])
+    return dict(sorted(x for part in both for x in _counterparts(part, len(pairs)).items()))
+
+
+def _counterparts(pairs: Sequence[tuple[set[str], set[str]]], count: int) -> dict[str, str]:
+    """Those of the words of some pairs, among `count` pairs.
+
+    One after the other, the word that is in most of the pairs left, weighted by how much it is
+    their own.
+    """
+    rows: dict[str, list[set[str]]] = defaultdict(list)
+    for source, target in pairs:
+        for word in source:
+            rows[word].append(target)
+    times = Counter(chain.from_iterable(target for _, target in pairs))
+    table = {}
+    for word, left in rows.items():
+        if not SEEN <= len(left) <= FREQUENT * count:
+            continue
+        share, exceptions = len(left) / len(pairs), min(EXCEPTIONS * len(left), RARELY * count)
+        together = Counter(chain.from_iterable(left))
+        own = {x: n / times[x] - share for x, n in together.items() if n >= TOGETHER}
+        own = {x: more for x, more in own.items() if more >= OWN}
+        chosen: list[str] = []
+        while own and len(left) > exceptions and len(chosen) < COUNTERPARTS:
+            best = max(own, key=lambda x: (own[x] * sum(x in target for target in left), x))
+            del own[best]
+            chosen.append(best)
+            left = [target for target in left if best not in target]
+        if len(left) <= exceptions:
+            table[word] = " ".join(chosen)
+    return table
+
+
+def target_words(text: str) -> set[str]:
+    """The words of a translation in lower case, and its numbers; for 14 h also 2."""
+    digits = numbers(text)
+    hours = (HALF_A_DAY[x] for x in digits if x in HALF_A_DAY)
+    return {*words_of(text.lower()), *digits, *hours}
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text, but not of addresses, file names and placeholders."""
+    return words_of(SPELLED.sub(" ", text))
+
+
+def lone_digits(text: str) -> list[str]:
+    """The numbers of a single digit, but not those that are joined to letters."""
+    lone = DIGIT.findall(text)
+    return [x for x in numbers(text) if x in lone]
 
 
 def strange_characters(text: str, usual: Collection[str]) -> str:
@@ -232,12 +333,14 @@ def new_words(x: Translation) -> tuple[list[str], float]:
 def missing_numbers(source: str, text: str) -> list[str]:
     """The numbers of a source that its translation lacks, or has less often.
 
-    Words may say those of one digit, and 2 p.m. is 14 h. With the sides swapped, what the
-    translation adds.
+    2 p.m. may be 14 h. With the sides swapped, what the translation adds.
     """
     before, after = Counter(numbers(source)), Counter(numbers(text))
     added = after - before
-    return [x for x in before - after if len(x) > 1 and HALF_A_DAY.get(x) not in added]
+    lone = {*lone_digits(source)}
+    return [
+        x for x in before - after if (len(x) > 1 or x in lone) and HALF_A_DAY.get(x) not in added
+    ]
 
 
 def new_in(words: Sequence[str], usual: str | None) -> list[str]:
@@ -248,7 +351,7 @@ def new_in(words: Sequence[str], usual: str | None) -> list[str]:
 
 def same_words(source: str, text: str) -> list[str]:
     """The words in lower case that stand in a source and in its translation, each once."""
-    before, after = (dict.fromkeys(words_of(SPELLED.sub(" ", x))) for x in (source, text))
+    before, after = (dict.fromkeys(plain_words(x)) for x in (source, text))
     return [word for word in before if word in after and word == word.lower() != word.upper()]
 
 
@@ -256,6 +359,12 @@ def missing_names(source: str, text: str) -> list[str]:
     """The names of a source that its translation lacks, in any case."""
     after = {word.lower() for word in words_of(text)}
     return [name for name in dict.fromkeys(names_of(source)) if name.lower() not in after]
+
+
+def doubled_names(source: str, text: str) -> list[str]:
+    """The words with a capital that a source has, and its translation more often."""
+    before, after = (Counter(plain_words(side)) for side in (source, text))
+    return [x for x in after - before if x in before and x[0].isupper() and len(x) > 1]
 
 
 def names_of(text: str) -> list[str]:

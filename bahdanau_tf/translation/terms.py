@@ -119,6 +119,7 @@ class _Sentence:
         matches = find_terms(source, targets)
         self.wanted = [match._replace(term=targets[match.term]) for match in matches]
         self._counts = Counter(match.term for match in self.wanted)
+        self._words = {word for x in (*matches, *self.wanted) for word in words_of(x.term)}
         self._hypotheses: dict[str, Hypothesis] = {}  # by their texts
         self._latest: list[Hypothesis] = []
         self._searched = {start}
@@ -143,8 +144,7 @@ class _Sentence:
 
     def _asks_for(self, doubt: Doubt) -> bool:
         """Whether a term says what is doubted."""
-        words = {word for term in self._counts for word in words_of(term)}
-        return doubt.kind == "untranslated" and doubt.detail in words
+        return doubt.kind in {"untranslated", "dropped"} and doubt.detail in self._words
 
     def best(self, count: int) -> Translation:
         """The best translation, with the others of so many."""

@@ -29,7 +29,7 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
     [
         ("347 books", "37 livres", ["347"]),
         ("$20", "120 dollars", ["20"]),
-        ("3.50", "350", ["50"]),
+        ("3.50", "350", ["3", "50"]),
         ("3.50", "3,50", []),
         ("9:45", "9 h 45", []),
         ("9:45", "9 h 30", ["45"]),
@@ -40,7 +40,8 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
         ("1,234,567", "1.234.567", []),
         ("2026-11-28", "28/11/2026", []),
         ("\uff13\uff15 \u500b", "35 of them", []),  # full width
-        ("2 cats", "deux chats", []),  # words say small numbers
+        ("2 cats", "deux chats", ["2"]),
+        ("the 4th, a B2, 3\u65e5", "", ["3"]),
         ("1980-12-12", "1980-12", ["12"]),
         ("12 and 12 and 13", "12 et 12", ["13"]),
     ],
@@ -148,7 +149,7 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     pairs = [("the table of Jim", "la table de Jim"), ("the cat of Anna in London", "")]
     pairs += [("the dogs of Bo", "les chiens de Bo")] * 200
     habits = Habits.of_pairs([("the cat in London", "le chat de Londres"), *pairs])
-    assert habits == Habits(kept="table", translated="Anna London")
+    assert (habits.kept, habits.translated) == ("table", "Anna London")
     told = habits.judged(
         translation("a table, the cat and Bo in London", "Table, cat"), USUAL | {*"BL,"}
     )
@@ -157,11 +158,30 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         told = habits.judged(translation(spelled, spelled), USUAL | {*spelled})
         assert told.doubts == (), spelled
     german = [("der Hund im Garten", "the dog"), ("die Katze im Haus", "the cat")] * 9
-    assert Habits.of_pairs([*german, ("der Wert von Anna", "the value"), ("es war", "it was")]) == (
-        Habits(kept="", translated=None)
-    )
+    pairs = [*german, ("der Wert von Anna", "the value"), ("es war", "it was")]
+    assert Habits.of_pairs(pairs) == Habits(kept="", translated=None)
     copies = [(word, word) for word in ("ab", "cd")]
     assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
+
+
+def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
+    """A month of 5 pairs; a digit that words stand for; none that is frequent, rare or free."""
+    pairs = [("it is", "le en \xe0 je")] * 1500
+    pairs += [("it is March", "en mars je")] * 5 + [("it is May 1", "le 1 mai")] * 4
+    pairs += [("it is 6", "\xe0 6 heures")] * 6 + [("it is 6", "six heures")] * 3
+    pairs += [("it is 7", "\xe0 7 heures")] * 7 + [("odd", f"je le {i}") for i in "abcdef"]
+    habits = Habits.of_pairs(pairs)
+    assert habits.counterparts == {"March": "mars", "6": "6 six", "7": "7"}
+    for source, text, told in (
+        ("in March", "en Mars", []),
+        ("in March", "en March", [("dropped", "March")]),
+        ("6 at March.com", "March.com, six", []),
+        ("at 6 and 8", "7", [("number", "6"), ("added", "7")]),
+        ("at 18", "6 h", []),
+        ("the 6th", "le dernier", []),
+    ):
+        x = habits.judged(translation(source, text), USUAL | {*"M,"})
+        assert [*map(tuple, x.doubts)] == told, source
 
 
 def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths() -> None:
@@ -194,20 +214,26 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(habits, translation(finished=False, **usual)) == ["cut"]
     assert kinds(habits, translation(cut=True, **usual)) == ["cut"]
     assert kinds(habits, translation(text="b b b", **usual)) == ["repeated"]
+    doubled = translation("to ana bo", "ana Bo Bo", **usual)
+    assert kinds(habits, doubled) == []
+    assert kinds(habits, replace(doubled, source="to ana Bo")) == ["repeated"]
     assert kinds(habits, translation("a a a", "b b b", **usual)) == []
     assert kinds(habits, translation("b2", **usual)) == ["code"]
     assert kinds(habits, translation(text="(b", **usual)) == ["marks"]
     new = translation("ab cd", source_offsets=[(0, 1), (1, 2), (2, 4), (4, 5)], **usual)
     assert kinds(habits, new) == []
-    assert kinds(replace(habits, split=0.5), new) == ["words"]
+    assert kinds(replace(habits, split=0.5), new) == []  # the model is sure of it
+    assert kinds(replace(habits, split=0.5, lengths=()), new) == ["words"]
     assert kinds(habits, translation("a b c d", **usual)) == ["long"]
     assert kinds(habits, translation(log_prob=-9.0)) == ["unlikely"]
     assert kinds(Habits(), translation("", "", log_prob=-9.0)) == []
 
 
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
-    members = [Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None) for n in (None, 4, 3, 9)]
-    assert Habits.joined(members) == Habits(3, 5, kept="None 4 3 9")
+    rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
+    members = [Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None, {"x": y, y: y}) for n, y in rows]
+    joined = Habits(3, 5, kept="None 4 3 9", counterparts={"x": "a b ab abc"})
+    assert Habits.joined(members) == joined
 
 
 def test_alternatives_are_judged_too() -> None:

@@ -102,6 +102,7 @@ def test_a_term_makes_no_translation_unlikely():
         for x in shout(decoding, sentences, prefixes):
             sure = [Doubt("unlikely")] if "chat" in x.text else []
             doubts = [Doubt("untranslated", word) for word in ("chat", "dog")]
+            doubts += [Doubt("dropped", "cat")]
             yield replace(x, confidence=0.5 - len(sure) / 2, doubts=(*doubts, *sure))
 
     (x,) = with_terms(judged, TERMS)(Decoding(), ["a cat"], None)

@@ -15,6 +15,7 @@ export class Doubts {
     this.spelled = RegExp(rules.spelled, "g");
     this.words = RegExp(rules.word, "gu");
     this.runs = RegExp(rules.run, "u");
+    this.lone = RegExp(rules.lone, "gu");
     this.usual = new Set(rules.usual);
   }
 
@@ -27,19 +28,25 @@ export class Doubts {
     const strange = this.unread(source, text);
     if (strange.length) add("characters", strange.slice(0, this.shown).join(""));
     const [words, share] = this.newWords(source, tokens);
-    if (this.split !== null && share > this.split) add("words", words.slice(0, this.phrase).join(", "));
-    for (const number of this.missingNumbers(source, text)) add("number", number);
+    const isSure = confidence > this.unsure;
+    if (this.split !== null && share > this.split && !isSure) add("words", words.slice(0, this.phrase).join(", "));
+    const missing = this.missingNumbers(source, text);
+    const lost = this.lost([...this.plainWords(source), ...missing], text);
+    for (const x of missing) if (x.length > 1 || lost.includes(x)) add("number", x);
     if (this.numbersOf(source).length) {
       for (const number of this.missingNumbers(text, source)) add("added", number);
     }
-    const names = this.missingNames(source, text), same = this.sameWords(source, text);
-    for (const name of this.newIn(names, this.translated)) add("name", name);
+    const names = this.newIn(this.missingNames(source, text), this.translated);
+    for (const name of names) add("name", name);
+    for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
+    const same = this.sameWords(source, text);
     for (const word of this.newIn(same, this.kept)) add("untranslated", word);
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
     const phrase = this.repeated(text);
     if (phrase && !this.repeated(source)) add("repeated", phrase);
+    for (const name of this.doubledNames(source, text)) add("repeated", name);
     if (this.longest !== null && tokens.length > this.longest) add("long", `${this.longest}`);
     if (confidence < this.unlikely) add("unlikely", `${Math.round(100 * (1 - this.unlikely))}%`);
     return { confidence, doubts };
@@ -95,15 +102,37 @@ export class Doubts {
     for (const number of this.numbersOf(source)) add(number, 1);
     for (const number of this.numbersOf(text)) add(number, -1);
     const isHour = (number) => left.get(this.half_a_day[number]) < 0;
-    return [...left].filter(([x, count]) => x.length > 1 && count > 0 && !isHour(x)).map(([x]) => x);
+    const lone = source.match(this.lone) ?? [], counts = (x) => x.length > 1 || lone.includes(x);
+    return [...left].filter(([x, n]) => n > 0 && counts(x) && !isHour(x)).map(([x]) => x);
   }
 
   newIn(words, usual) {
     return usual === null ? [] : words.filter((word) => !` ${usual} `.includes(` ${word} `));
   }
 
+  // The words of a source with counterparts, none of which is in its translation.
+  lost(words, text) {
+    const numbers = this.numbersOf(text);
+    const hours = numbers.map((x) => this.half_a_day[x]);
+    const after = new Set([...wordsOf(text.toLowerCase()), ...numbers, ...hours]);
+    const isLost = (x) => Object.hasOwn(this.counterparts, x)
+      && !this.counterparts[x].split(" ").some((y) => after.has(y));
+    return [...new Set(words)].filter(isLost);
+  }
+
+  plainWords(text) {
+    return wordsOf(text.replace(this.spelled, " "));
+  }
+
+  doubledNames(source, text) {
+    const [before, after] = [source, text].map((side) => this.plainWords(side));
+    const count = (words, x) => words.filter((y) => y === x).length;
+    const isMore = (x) => count(after, x) > count(before, x) && before.includes(x);
+    return [...new Set(after)].filter((x) => /^\p{Lu}./u.test(x) && isMore(x));
+  }
+
   sameWords(source, text) {
-    const [before, after] = [source, text].map((x) => wordsOf(x.replace(this.spelled, " ")));
+    const [before, after] = [source, text].map((side) => this.plainWords(side));
     const isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
     return [...new Set(before)].filter((x) => after.includes(x) && isLower(x));
   }
