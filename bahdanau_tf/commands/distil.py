@@ -4,7 +4,8 @@ A model trained on them learns to do what the ensemble does (sequence-level know
 Kim and Rush 2016, arXiv 1606.07947). The folder --out_dir gets source.txt and target.txt for
 `train`: the pairs of the training text and, after each, its source with the translation. --nobeside
 writes only the translations. --closest takes the hypothesis in the beam that is closest to the
-reference, by chrF, instead of the best one ("interpolation").
+reference, by chrF, instead of the best one ("interpolation"); --mbr takes the one that agrees most
+with the others, which knows nothing of the reference.
 
 Pairs with an empty side are left out, and so are translations that are empty or were cut off at the
 length limit. Unknown words are forbidden unless --unknown says otherwise, since a model would learn
@@ -65,6 +66,8 @@ GROUPS = (
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
+    if flags.closest:
+        common.refuse(flags, ["mbr"], "with --closest")
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
         raise ValueError("--closest: --beam_size is 1, wanted more to choose from")
     read = common.check_files(flags, "train_source", "train_target", "dictionary")
@@ -95,7 +98,7 @@ def run(flags: absl_flags.FlagValues) -> None:
         for window in files.windows(lines, flags.window):
             pairs = [pair for pair in window if all(map(str.strip, pair))]
             sources = [source for source, _ in pairs]
-            translations = translator.translate(sources, batch_size=flags.batch_size)
+            translations = translator.translate(sources, batch_size=flags.batch_size, mbr=flags.mbr)
             for pair in _pairs(pairs, translations, flags.beside, flags.closest):
                 for output, text in zip(outputs, pair, strict=True):
                     output.write(f"{text}\n")

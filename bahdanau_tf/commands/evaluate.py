@@ -146,7 +146,7 @@ def run(flags: absl_flags.FlagValues) -> None:
         return
     tokenize = files.tokenizer_for(flags, translator, references)
     if translator is not None:
-        translations = _translate(translator, sources, flags.output)
+        translations = _translate(translator, sources, flags)
         _warn_of_long(translations, translator.habits.longest)
         systems = {OWN: [translation.text for translation in translations], **systems}
     test = TestSet(
@@ -235,17 +235,18 @@ def _warn_of_long(translations: Sequence[Translation], limit: int | None) -> Non
 
 
 def _translate(
-    translator: StringTranslator, sources: list[str], output: str | None
+    translator: StringTranslator, sources: list[str], flags: absl_flags.FlagValues
 ) -> list[Translation]:
     """Translates, reports progress, and writes the translations to a file."""
-    start = time.monotonic()
+    start, output = time.monotonic(), flags.output
     line = ProgressLine(len(sources))
     done: list[Translation] = []
     results: dict[str, Translation] = {}
     different = [*dict.fromkeys(sources)]
     with files.kept_lines_named(output, lambda: len(done)), written(output or os.devnull) as file:
         while window := different[len(results) : len(results) + WINDOW]:
-            results.update(zip(window, translator.translate(window), strict=True))
+            rows = translator.translate(window, mbr=flags.mbr)
+            results.update(zip(window, rows, strict=True))
             ready = itertools.takewhile(results.__contains__, sources[len(done) :])
             translations = [results[source] for source in ready]
             done += translations

@@ -60,7 +60,11 @@ class _Exported(OptionGroup):
     half_weights: bool = option("whether to round weights to float16, which halves the size", False)
 
 
-GROUPS = (common.MODEL, common.SEARCH, common.Group(_Exported, "Export"))
+GROUPS = (
+    common.MODEL,
+    common.Group(common.Search, without=("mbr",)),
+    common.Group(_Exported, "Export"),
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -73,13 +73,13 @@ class Group(NamedTuple):
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
+            if typing.get_origin(hint) in (types.UnionType, typing.Union):  # or None
+                hint = typing.get_args(hint)[0]
             if typing.get_origin(hint) is Literal:
                 choices = [*typing.get_args(hint)]
                 absl_flags.DEFINE_enum(name, default, choices, text, **into)
                 wanted = f"one of {', '.join(choices)}"
             else:
-                if typing.get_origin(hint) is types.UnionType:  # or None
-                    hint = typing.get_args(hint)[0]
                 define, wanted = _DEFINE[typing.get_origin(hint) or hint]
                 if field.metadata.get("repeated"):
                     define = absl_flags.DEFINE_multi_string
@@ -285,6 +285,10 @@ class Search(Decoding):
     dictionary: str | None = option(
         "file of lines 'source word, tab, target word' for --unknown=replace"
     )
+    mbr: Literal["chrf", "bleu"] | None = option(
+        "of all hypotheses of the beam, or all draws, take the one that agrees most with the "
+        "others, by this score (minimum Bayes risk)"
+    )
 
 
 @dataclass(frozen=True)
@@ -364,6 +368,10 @@ def check_folders(flag: str, folders: Sequence[str]) -> None:
 
 def check_search(flags: absl_flags.FlagValues) -> None:
     """Checks the flags of search."""
-    from_flags(flags, Decoding)
+    decoding = from_flags(flags, Decoding)
+    if "mbr" in flags and flags.mbr and decoding.hypotheses == 1:
+        raise ValueError(
+            "--mbr: there is one hypothesis, wanted several, such as with --beam_size=16"
+        )
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")

@@ -14,6 +14,10 @@ line in Moses' format: sentence number from 0 ||| translation ||| log-probabilit
 each line, --format=json writes an object with source, text, score, log_prob, finished, truncated
 (also true if only the start of the line was read) and, with --n_best, alternatives.
 
+--mbr takes the hypothesis that agrees most with all others of the beam, so it needs a large
+--beam_size; its score is the mean agreement, from 0 to 100. With --sampling the others are the
+--n_best draws, of which --format=text writes only the best.
+
 --alignments adds ||| and the hard alignment to each line, as source-target token numbers from 0 as
 in 0-0 1-2; in JSON also the tokens, where they begin and end, and the soft alignment: a row for
 each target token and a column for each source token, both including the end symbol. source_spans
@@ -146,8 +150,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     read = common.check_files(flags, "input", "prefixes", "dictionary", "terms", "memory")
     if flags.memory:
         common.refuse(flags, ["alignments", "markup"], "with --memory")
-    if flags.sampling:
-        common.refuse(flags, ["terms"], "with --sampling")
+    for name in ("sampling", "mbr"):
+        if flags[name].value:
+            common.refuse(flags, ["terms"], f"with --{name}")
     if flags.shard is None:
         common.check_output("output", flags.output, read)
         return
@@ -338,7 +343,7 @@ def _translated(
     def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
         starts = [line[:most] for line in lines]
         rows = translator.translate(
-            starts, batch_size=flags.batch_size, prefixes=prefixes, terms=terms
+            starts, batch_size=flags.batch_size, prefixes=prefixes, terms=terms, mbr=flags.mbr
         )
         return [_of_whole(line, row) for line, row in zip(lines, rows, strict=True)]
 
@@ -431,7 +436,7 @@ def _formatter(
             return
         for hypothesis in (translation, *translation.alternatives):
             links = (hypothesis.pharaoh,) if flags.alignments else ()
-            if flags.format == "text" and flags.n_best == 1:
+            if flags.format == "text" and (flags.n_best == 1 or (flags.mbr and flags.sampling)):
                 # Without links the text is the whole line.
                 yield (fields(hypothesis.line, *links) if links else hypothesis.line) + "\n"
                 return

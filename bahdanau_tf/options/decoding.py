@@ -89,6 +89,11 @@ class Decoding(OptionGroup):
                 why = f"which has no effect with {where}; leave it out"
                 raise OptionError("Decoding", name, value, why=why)
 
+    @property
+    def hypotheses(self) -> int:
+        """How many translations search has at its end; n_best of them are returned."""
+        return self.n_best if self.sampling else self.beam_size
+
     @staticmethod
     def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
         """A `Decoding` with other values of some fields, for `Translator.translate`.

@@ -12,6 +12,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.batches import Sentences, Work, with_memory
+from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.markup import translate_marked
 from bahdanau_tf.translation.result import Translation, Translations
@@ -80,6 +81,7 @@ class StringTranslator(ABC):
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
+        mbr: str | None = None,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation: ...
@@ -96,6 +98,7 @@ class StringTranslator(ABC):
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
+        mbr: str | None = None,
         **options: Any,
     ) -> Translations: ...
 
@@ -110,6 +113,7 @@ class StringTranslator(ABC):
         split_sentences: bool = False,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
+        mbr: str | None = None,
         attention: ForcedRows | None = None,
         **options: Any,
     ) -> Translation | Translations:
@@ -138,6 +142,9 @@ class StringTranslator(ABC):
             terms: Source terms, each with the term that the translation has where the source has
                 it, such as {"newspaper": "quotidien"}; see `bahdanau_tf.translation.terms`. A term
                 that a translation lacks is one of its `doubts`.
+            mbr: "chrf" or "bleu": of all hypotheses of the beam, or of all draws, the translation
+                is the one that agrees most with the others by this score (minimum Bayes risk); see
+                `bahdanau_tf.translation.consensus`. Its `score` is the mean agreement.
             attention: For one string, weights to use instead of the model's: float [T_y, T_x] like
                 `Translation.weights`, edited or not, or a dict from the number of a step, counted
                 from 0, to a row. A row applies to every hypothesis in the beam, so with a
@@ -156,8 +163,8 @@ class StringTranslator(ABC):
                 differ; `decoding` is not a `Decoding`; an option is unknown or out of range;
                 prefixes, terms or attention are given and the target tokenizer is reversed; markup
                 or terms are set and the model has no attention; terms are set with sampling or
-                attention; attention does not fit the sentence, or the model; or the model computes
-                NaN.
+                attention; mbr is unknown, or set with terms or for one hypothesis; attention does
+                not fit the sentence, or the model; or the model computes NaN.
 
         Example:
 
@@ -181,6 +188,9 @@ class StringTranslator(ABC):
                 )
         decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
         work = self._work(batch_size, constraints, attention)
+        if mbr is not None:
+            check_consensus(mbr, decoding, terms)
+            work = with_consensus(work, mbr, self.target_text)
 
         def judged(
             decoding: Decoding, sentences: Sentences, prefixes: Sentences | None

@@ -43,7 +43,7 @@ class Copier:
         counts = [len(line.split()) for line in targets]
         return [Scored(0.0, [], np.log([*[0.5] * count, 1])) for count in counts]
 
-    def translate(self, lines: list[str]) -> list[Translation]:
+    def translate(self, lines: list[str], mbr: str | None = None) -> list[Translation]:
         return [Translation(line, line, source_tokens=line.split()) for line in lines]
 
 
@@ -282,7 +282,7 @@ def test_a_table_has_the_references(corpus, tmp_path, capsys):
 def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "WINDOW", 2)
     copier, searched = Copier(), []
-    copier.translate = lambda lines: searched.extend(lines) or Copier.translate(copier, lines)
+    copier.translate = lambda lines, **_: searched.extend(lines) or Copier.translate(copier, lines)
     monkeypatch.setattr(files, "load_translator", lambda _: copier)
     words = ["a", "b", "a", "c", "b", "d", "a", "e"]
     source, output = tmp_path / "words.tsv", tmp_path / "output"
@@ -394,7 +394,7 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
     monkeypatch.setattr(evaluate, "WINDOW", 25)
     copier, windows = Copier(), []
 
-    def interrupted(lines: list[str]) -> list[Translation]:
+    def interrupted(lines: list[str], **_: object) -> list[Translation]:
         windows.append(lines)
         if len(windows) > 2:
             raise KeyboardInterrupt

@@ -376,6 +376,9 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("demo", ["--epochs=inf"], "--epochs inf"),
         ("demo", ["--language=de"], "fr ko ja"),
         ("distil", ["--closest", "--beam_size=1", *DISTIL], "--closest --beam_size 1"),
+        ("distil", ["--closest", "--mbr=chrf", *DISTIL], "--mbr --closest"),
+        ("translate", ["--mbr=chrf", "--beam_size=1"], "--mbr one --beam_size=16"),
+        ("translate", ["--mbr=ter"], "--mbr ter chrf bleu"),
         ("ensembles", [*NO_TEXT], "--forward --reversed"),
         ("ensembles", [*NO_TEXT, "--forward=m", "--reversed=m,./m"], "m,./m once"),
         ("ensembles", ["--beam_size=3"], "beam_size"),  # each row has its own

@@ -57,6 +57,7 @@ class Shouter:
         batch_size: int = 64,
         prefixes: list[str] | None = None,
         terms: dict[str, str] | None = None,
+        mbr: str | None = None,
     ) -> list[Translation]:
         self.windows.append(len(lines))
         self.terms = terms or {}
@@ -475,6 +476,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         (["--markup", f"--input={source}"], "attention"),
         ([f"--terms={os.devnull}", f"--input={source}"], "--terms needs a model with attention"),
         ([f"--terms={source}", "--sampling"], "--terms"),
+        ([f"--terms={source}", "--mbr=bleu"], "--terms is not used with --mbr"),
         ([f"--memory={source}", "--alignments"], "--alignments is not used with --memory"),
         ([f"--memory={source}", f"--input={source}"], "line 1 has no tab"),
     ):
