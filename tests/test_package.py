@@ -1,5 +1,6 @@
 """The package as installed: its wheel, its imports, its command."""
 
+import gc
 import re
 import sys
 from importlib import metadata
@@ -119,18 +120,19 @@ def test_a_new_process_imports_little_and_needs_no_tensorflow_text():
 
 @pytest.mark.parametrize(("level", "said"), [("1", ""), ("0", "I0000 a message\n")])
 def test_the_first_import_of_tensorflow_is_quiet(tmp_path, monkeypatch, capfd, level, said):
-    """Its libraries write messages that no log level keeps back."""
+    """Its libraries write messages that no log level keeps back. No garbage is collected."""
     (tmp_path / "loud").mkdir()
     (tmp_path / "loud" / "__init__.py").touch()
     (tmp_path / "loud" / "__init__.pyi").write_text("from loud.part import NAME as NAME\n")
-    text = "import os\nNAME = os.write(2, b'I0000 a message\\n')\n"
+    text = "import gc, os\nNAME = os.write(2, b'I0000 a message\\n'), gc.isenabled()\n"
     (tmp_path / "loud" / "part.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
     for name in ("tensorflow", "loud", "loud.part"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     _, first_use = on_first_use("loud", "__init__.pyi")
-    assert first_use("NAME") == 16
+    assert first_use("NAME") == (16, False)
+    assert gc.isenabled()
     assert capfd.readouterr().err == said
 
 

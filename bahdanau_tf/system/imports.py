@@ -57,9 +57,11 @@ def _first_use(package: str, homes: Mapping[str, str], name: str) -> object:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if not homes[name]:
         return import_module(f"{package}.{name}")
+    from bahdanau_tf.system.terminal import uncollected
+
     # Without "This TensorFlow binary is optimized to use ..." later; at level 0 with all messages.
     is_loud = "tensorflow" in sys.modules or os.environ.setdefault(LOG_LEVEL, "1") == "0"
-    with nullcontext() if is_loud else quiet():
+    with uncollected(), nullcontext() if is_loud else quiet():
         value = getattr(import_module(f"{package}.{homes[name]}"), name)
     setattr(sys.modules[package], name, value)
     return value
