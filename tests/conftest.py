@@ -21,6 +21,8 @@ import hypothesis
 import pytest
 from browser import Page, find_chromium
 
+gc.disable()  # until all tests are imported
+
 # A job in the background ignores Ctrl-C, and so would what it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -72,6 +74,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +96,18 @@ def certificate(tmp_path_factory) -> tuple[Path, Path]:
         capture_output=True,
     )
     return paths
+
+
+@pytest.fixture(scope="session", autouse=True)
+def graphs_as_traced(request):
+    """Runs graphs without TensorFlow's optimizer in quick tests.
+
+    It takes up to half of a graph's first run. `make test-all` has it.
+    """
+    import tensorflow as tf
+
+    is_quick = request.config.option.markexpr == "not slow"
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": is_quick})
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
@@ -119,8 +120,7 @@ def lacks(engine: str, model: str, options: dict[str, Any]) -> set[str]:
 
 def in_onnx_runtime(own: Translator, folder: Path) -> Callable[..., list[Translation]]:
     onnx.export_runtime(own.graph, folder / "onnx")
-    runtime = Runtime.load(folder / "onnx")
-    return lambda sentences, **options: runtime.translate(sentences, batch_size=4, **options)
+    return functools.partial(Runtime.load(folder / "onnx").translate, batch_size=4)
 
 
 def in_saved_model(own: Translator, folder: Path) -> Callable[..., list[Translation]]:

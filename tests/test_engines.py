@@ -20,7 +20,7 @@ from toys import with_alternatives
 from bahdanau_tf import Decoding, Translation, Translator, token_log_probs
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.options.decoding import WITHOUT_TENSORFLOW
-from bahdanau_tf.runtime import Translator as Runtime, onnx
+from bahdanau_tf.runtime import Translator as Runtime
 from bahdanau_tf.runtime.page import page_of
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -84,7 +84,7 @@ def eager(model: str, case: str) -> list[Translation]:
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory) -> Callable[[str, str], Callable[..., Any]]:
+def engines(tmp_path_factory) -> Callable[[str, str], Callable[..., Any]]:
     """An engine of a model, made once."""
 
     @functools.cache
@@ -204,10 +204,10 @@ def test_a_translation_does_not_depend_on_other_sentences(case):
         if not lacks(engine, row[0], CASES[row[1]][0])
     ],
 )
-def test_every_engine_gives_the_same(engine, name, model, case):
+def test_every_engine_gives_the_same(engines, name, model, case):
     """In batches of other sentences, too."""
     pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
-    actual = engine(name, model)(SENTENCES, **CASES[case][0])
+    actual = engines(name, model)(SENTENCES, **CASES[case][0])
     for x, y in zip(eager(model, case), actual, strict=True):
         for first, second in zip(with_alternatives(x), with_alternatives(y), strict=True):
             assert first.score == pytest.approx(second.score, abs=1e-4, rel=1e-5)
@@ -228,13 +228,16 @@ def test_every_engine_gives_the_same(engine, name, model, case):
 IN_PYTHON = "TensorFlow", "ONNX Runtime"
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory) -> dict[str, Any]:
-    """The model "original" in two engines, with few words."""
+def runtime(engines: Callable[..., Any], model: str) -> Runtime:
+    """The translator of ONNX Runtime, not only its method."""
     pytest.importorskip("onnxruntime", reason="needs onnx and onnxruntime")
-    folder = tmp_path_factory.mktemp("both") / "exported"
-    onnx.export_runtime(own("original").graph, folder)
-    return {"TensorFlow": own("original"), "ONNX Runtime": Runtime.load(folder)}
+    return engines("ONNX Runtime", model).func.__self__
+
+
+@pytest.fixture(scope="module")
+def both(engines) -> dict[str, Any]:
+    """The model "original" in two engines, with few words."""
+    return {"TensorFlow": own("original"), "ONNX Runtime": runtime(engines, "original")}
 
 
 @pytest.mark.parametrize("engine", IN_PYTHON)
@@ -298,12 +301,9 @@ def test_options_of_a_call_are_refused(both, engine, options, parts):
     refused(lambda: both[engine].translate(["a dog"], **options), *parts)
 
 
-def test_a_prefix_needs_a_target_in_reading_order(tmp_path):
-    onnx.export_runtime(own("main-text").graph, tmp_path / "new")
-    for engine in (own("main-text"), Runtime.load(tmp_path / "new")):
-        refused(
-            lambda engine=engine: engine.translate("a", prefixes="b"), "target_text", "reversed"
-        )
+def test_a_prefix_needs_a_target_in_reading_order(engines):
+    for x in (own("main-text"), runtime(engines, "main-text")):
+        refused(lambda own=x: own.translate("a", prefixes="b"), "target_text", "reversed")
 
 
 def test_every_option_is_compared_or_refused_without_tensorflow():
@@ -329,14 +329,13 @@ UNSUPPORTED = {bool: True, int: 2, str: "replace"}
 @pytest.mark.parametrize(
     "options", [{name: UNSUPPORTED[type(x[0])]} for name, x in WITHOUT_TENSORFLOW.items()]
 )
-def test_what_needs_tensorflow_is_refused(both, options, tmp_path, capfd):
+def test_what_needs_tensorflow_is_refused(both, options, tmp_path, capfd, monkeypatch):
     ((name, value),) = options.items()
     refused(
         lambda: both["ONNX Runtime"].translate(["a"], **options), f"Decoding: {name} is {value!r}"
     )
-    other = MODELS["original"]()
-    other.decoding = Decoding(**options)
-    refused(lambda: page_of(other.graph), f"{name} is {value!r}", "page")
+    monkeypatch.setattr(own("original"), "decoding", Decoding(**options))
+    refused(lambda: page_of(own("original").graph), f"{name} is {value!r}", "page")
     flag, to = f"--{name}={value}", str(tmp_path / "new")
     for command in (["export", "--format=onnx", f"--export_dir={to}"], ["page", f"--output={to}"]):
         assert cli.main([*command, f"--model_dir={tmp_path}", flag]) == 2
