@@ -96,6 +96,18 @@ def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_pat
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("languages", [("en", "fr"), ("fr", "en"), ("", "fr"), ()])
+def test_swapped_sides_are_said(languages, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(files, "load_translator", lambda _: Copier())
+    monkeypatch.setattr(Copier, "habits", Habits(languages=languages))
+    for name in ("source", "reference"):
+        (tmp_path / name).write_text("Le chat est dans la maison.\n" * 50, "utf-8")
+    flags = [f"--{name}={tmp_path / name}" for name in ("source", "reference")]
+    assert main(["evaluate", f"--model_dir={tmp_path}", *flags]) == 0
+    told = "the source's language is fr, and the model translates from en to fr"
+    assert (told in capsys.readouterr().err) == (languages == ("en", "fr"))
+
+
 def table(rows: list[str]) -> dict[str, dict[str, str]]:
     """Cells by system and title; "57.41 ± 1.20" is read as "57.41"."""
     start = next(n for n, row in enumerate(rows) if "sentences" in row)
