@@ -217,8 +217,6 @@ def stand_in_for_learning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(files: TextFiles, folder: Path, **user_options: Any) -> Training:
     """A training of which no option is chosen."""
-    if files.dev_source:
-        user_options["dev_source"] = files.dev_source
     return Training(files.paths, folder, user_options, recipe_name="paper")
 
 

@@ -111,8 +111,6 @@ def asked(flags: absl_flags.FlagValues) -> Training:
     values = {name: flags[name].value for name in TEXTS}
     texts = {name: str(folder / path) for name, path in values.items() if path is not None}
     user_options = {name: flags[name].value for name in KINDS if is_given(flags, name)}
-    if flags.dev_source is not None:  # given by the user, or in an earlier run
-        user_options["dev_source"] = flags.dev_source
     defaults = {name: flags[name].value for name in KINDS if name not in user_options}
     return Training(
         texts,

@@ -28,7 +28,7 @@ class Training:
     Attributes:
         texts: The paths of the texts, by the names `TEXTS`; a table is the source without a target.
         model_dir: The folder of the training.
-        user_options: The options that the user gave, by name; "dev_source" if there is a dev text.
+        user_options: The options that the user gave, by name.
         recipe_name: The name of a recipe of the package, which leaves nothing to choose, or None.
         defaults: Options that the user did not give, those of the recipe.
         modules: The user's modules, which may be imported.
@@ -132,7 +132,7 @@ class Training:
     @property
     def has_dev(self) -> bool:
         """Whether there is a dev text: the user's, or pairs that are held out."""
-        return "dev_source" in self.user_options or bool(self.start.dev_pairs)
+        return "dev_source" in self.texts or bool(self.start.dev_pairs)
 
     @cached_property
     def paths(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class Training:
     @property
     def dev_pairs(self) -> int:
         """The number of pairs to hold out as the dev text."""
-        return 0 if "dev_source" in self.user_options else self.start.dev_pairs
+        return 0 if "dev_source" in self.texts else self.start.dev_pairs
 
     def check(self) -> None:
         """Raises a ValueError for mistakes that can be found before any text is read."""
@@ -230,7 +230,7 @@ class Training:
             return self
         TextOptions.of(self.user_options)
         Recipe.of(self.user_options)
-        choices = choose(facts, {**others, **self.user_options})
+        choices = choose(facts, {**others, **self.texts, **self.user_options})
         return replace(self, choices=[choice.without(without) for choice in choices])
 
 

@@ -244,8 +244,6 @@ def _asked(
         name, defaults = recipe, {n: v for n, v in of_recipe.items() if n in KINDS}
     if isinstance(init_from := user_options.get("init_from"), str | os.PathLike) and init_from:
         user_options["init_from"] = absolute(init_from)
-    if "dev_source" in texts:
-        user_options["dev_source"] = texts["dev_source"]
     return Training(texts, folder, user_options, name, defaults, **others)
 
 

@@ -545,7 +545,8 @@ def test_with_a_recipe_nothing_is_chosen(name):
 @pytest.mark.parametrize("name", [x for x in RECIPES if x != "paper"])
 def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
-    options = asked(flags_of(f"--recipe={name}")).user_options
+    training = asked(flags_of(f"--recipe={name}"))
+    options = {**training.texts, **training.user_options}
     assert {*values_of(choose(TYPICAL, options))} <= {"patience"}
 
 

@@ -40,7 +40,7 @@ def plan(files, tmp_path) -> Training:
 
 def changed(plan: Training, files: TextFiles | None = None, **user_options: object) -> Training:
     """A training with other texts, or other options."""
-    options = {n: v for n, v in plan.user_options.items() if n != "dev_source"} | user_options
+    options = {**plan.user_options, **user_options}
     if options.get("tokenizer", "word") != "word":
         options = {n: v for n, v in options.items() if not n.endswith("_language")}
     return asked(files or TextFiles(**plan.paths), plan.model_dir, **options)
