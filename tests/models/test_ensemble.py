@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 from refusals import refused
-from toys import FRENCH, SPECIAL, english, french
+from toys import FRENCH, SPECIAL, english, french, search_eagerly
 
 from bahdanau_tf import (
     Decoding,
@@ -102,13 +102,14 @@ def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
     assert names.keys() == {"source", "source_1", "target"}
 
 
-def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
+def test_an_ensemble_of_one_member_repeated_equals_that_member(monkeypatch: Any) -> None:
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])
     assert len(ensemble.source_texts) == 1
-    for alone, together in zip(
-        single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True
-    ):
+    with monkeypatch.context() as patch:
+        search_eagerly(patch)
+        wanted = single.translate(SENTENCES)
+    for alone, together in zip(wanted, ensemble.translate(SENTENCES), strict=True):
         assert alone.text == together.text
         assert alone.log_prob == pytest.approx(together.log_prob, abs=1e-4)
         assert alone.hard_alignment == together.hard_alignment

@@ -301,9 +301,12 @@ def test_a_named_attention_begins_as_the_initialization_says():
 
 NEW_PROCESS = """
 import contextlib, io, json, sys
+import pytest
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf.commands.main import main
+from toys import search_eagerly
 
+search_eagerly(pytest.MonkeyPatch())
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stderr(io.StringIO()) as said:
         status = main(words)

@@ -366,8 +366,8 @@ def test_the_same_text_on_both_sides_is_told(tmp_path, capsys):
         (tmp_path / name).write_text("".join(f"{word} {n}\n" for n in range(40)))
     said = f"--train_source and --train_target are the same text, {text}"
     for target, is_same in ((text, True), (copy, True), (translation, False)):
-        words = [f"--train_source={text}", f"--train_target={target}", "--recipe=paper"]
-        words += ["--units=4", f"--model_dir={tmp_path / 'model' / target.name}"]
+        words = [f"--train_source={text}", f"--train_target={target}", "--units=4"]
+        words += [f"--model_dir={tmp_path / 'model' / target.name}"]
         assert main(["train", *words]) == 0
         assert (said in capsys.readouterr().err) == is_same
 
@@ -433,8 +433,8 @@ def table(path: Path, pairs: list[tuple[str, ...]]) -> Path:
 def test_a_table_is_read_as_two_texts(calls, tmp_path, ending, capsys):
     train = table(tmp_path / f"pairs.{ending}", [*PAIRS, ("", "")])
     dev = table(tmp_path / f"dev.{ending}", PAIRS[:7])
-    words = ["--recipe=paper", "--units=4", f"--model_dir={tmp_path / 'model'}"]
-    words += [f"--train_source={train}", f"--dev_source={dev}"]
+    words = [f"--train_source={train}", f"--dev_source={dev}"]
+    words += ["--units=4", f"--model_dir={tmp_path / 'model'}"]
     assert main(["train", *words]) == 0
     (call,) = calls
     train_source, train_target, *dev = call.lines

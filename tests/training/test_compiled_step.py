@@ -29,11 +29,7 @@ from bahdanau_tf.training.update import (
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
 UPDATES = 3
-POLICIES = [
-    "float32",
-    pytest.param("mixed_bfloat16", marks=pytest.mark.slow),
-    pytest.param("mixed_float16", marks=pytest.mark.slow),
-]
+POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +82,7 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     )
 
 
+@pytest.mark.slow
 def test_the_compiled_step_equals_the_training_step(trained):
     """In half precision XLA rounds differently: only losses are compared."""
     is_exact = trained.policy == "float32"
@@ -98,16 +95,21 @@ def test_the_compiled_step_equals_the_training_step(trained):
             np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-4)
 
 
-def test_padding_to_fixed_shapes_changes_no_update():
+@pytest.mark.parametrize(
+    ("make", "is_eager"),  # a small model is compiled; the whole one in the slow tests
+    [(lambda: mean_model(12), False), (lambda: rnnsearch("float32"), True)],
+)
+def test_padding_to_fixed_shapes_changes_no_update(make, is_eager):
     """Two rows become five, lengths 4 and 5 become 6."""
     batch = make_batch()
     padded = StaticShapes(rows=5, width=3).padded(batch)
     inputs, target, weights = padded
     assert inputs["source"].shape == target.shape == weights.shape == (5, 6)
     assert weights.sum() == 8
-    compiled, variables = make_step(mean_model(12), is_compiled=True)
-    plain, others = make_step(mean_model(12), is_compiled=False)
+    compiled, variables = make_step(make(), is_compiled=True)
+    plain, others = make_step(make(), is_compiled=False)
     plain = plain.python_function
+    compiled = compiled.python_function if is_eager else compiled
     for _ in range(UPDATES):
         np.testing.assert_allclose(float(compiled(*padded)), float(plain(*batch)), rtol=1e-5)
     for ours, wanted in zip(variables, others, strict=True):
@@ -128,6 +130,7 @@ def test_nothing_is_compiled_for_several_devices():
     )
 
 
+@pytest.mark.slow
 def test_jax_gives_the_losses_of_tensorflow(trained, benchmarks, tmp_path):
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     trained.lowered.save(tmp_path / "step.npz")

@@ -24,6 +24,9 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import hard_links, parse_pharaoh, write_pharaoh
 
+# Translators align eagerly here; test_translator.py does it in a graph.
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 SOURCES = ["the cat sleeps.", "a red dog sees the cat.", "cat", "an unheard-of dog", "", "the dog"]
 TARGETS = ["Le chat dort.", "un chien rouge voit le chat.", "l'inconnu", "", "le chat"]
 TARGETS.append("le  chien rouge dort")
