@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 import numpy as np
@@ -12,6 +12,7 @@ import tensorflow as tf
 from bahdanau_tf.layers.copying import NEVER, Copied
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.tensors import Nest
 
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
@@ -107,6 +108,45 @@ def _padded(rows: Sequence[Sequence[int]]) -> tf.Tensor:
     ragged = tf.ragged.constant([list(row) for row in rows], dtype=tf.int32, ragged_rank=1)
     width = max(1, *map(len, rows))
     return ragged.to_tensor(shape=[None, width])
+
+
+def with_new_vocabularies(model: keras.Model, sizes: Mapping[str, int]) -> EncoderDecoder:
+    """Copies a model for other words; `sizes` are those of its new vocabularies, by side.
+
+    The embeddings of these sides start anew, and of the target the output matrix and its bias. All
+    other weights are those of the model (Zoph et al. 2016, arXiv 1604.02201), but the caller sets
+    `Copying.copies`.
+
+    Raises:
+        ValueError: The model is not made of parts.
+    """
+    if not isinstance(model, EncoderDecoder):
+        raise Refusal(
+            "with_new_vocabularies",
+            f"the model is a {type(model).__name__}, wanted an EncoderDecoder, such as RNNSearch",
+        )
+    config = model.get_config() | {f"{side}_vocabulary_size": n for side, n in sizes.items()}
+    renewed = model.from_config(config | {"share_embeddings": False})
+    for side in ("source", "target"):
+        old, new = (getattr(x, f"{side}_embedding") for x in (model, renewed))
+        if side not in sizes:
+            new.set_weights(old.get_weights())
+        elif new.bias is not None:
+            new.bias.assign(old.bias)
+    anew = []
+    if "target" in sizes:
+        anew = [renewed.readout.output_kernel, renewed.readout.output_bias]
+    if renewed.copying is not None:
+        anew.append(renewed.copying.copies)
+    for before, after in zip(*map(_beside_embeddings, (model, renewed)), strict=True):
+        if not any(after is weight for weight in anew):
+            after.assign(before)
+    return renewed
+
+
+def _beside_embeddings(model: EncoderDecoder) -> list[keras.Variable]:
+    embeddings = (*model.source_embedding.weights, *model.target_embedding.weights)
+    return [x for x in model.weights if not any(x is weight for weight in embeddings)]
 
 
 def with_added_rows(

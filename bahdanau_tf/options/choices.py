@@ -73,7 +73,8 @@ def choose(facts: Facts, user_options: Options) -> list[Choice]:
 
     `user_options` has the latter by the names of their flags, "dev_source" and
     "dev_lines" if there is a dev text, and what `seconds_per_epoch` reads about
-    the machine; with "init_from" also the sizes and the tokenizers of that model.
+    the machine; with "init_from" also the sizes and the tokenizers of that model, and
+    "is_other_language" if one of them is new.
     """
     options, rules, choices = dict(user_options), RULES, []
     if options.get("init_from") is not None:
@@ -154,6 +155,16 @@ def _short_strings(facts: Facts) -> Choice:
 
 def _vocabulary(facts: Facts, options: Options) -> Choice:
     """More ids for more pairs, up to a limit set by the number of letters."""
+    values = vocabulary_sizes(facts, options)
+    numbers = {**values, **options}
+    reason = f"vocabulary of {numbers['source_vocabulary_size']:,} ids"
+    if not options.get("joint"):
+        reason += f" for the source, {numbers['target_vocabulary_size']:,} for the target"
+    return Choice(values, reason)
+
+
+def vocabulary_sizes(facts: Facts, options: Options) -> dict[str, int]:
+    """The numbers of ids that fit a text, by option."""
     sides = {"source": facts.source, "target": facts.target}
     kinds = tokenizers_of(options)
     if kinds["source"] == "word":
@@ -170,12 +181,7 @@ def _vocabulary(facts: Facts, options: Options) -> Choice:
             }.get(kinds[name], subwords(facts.different, False, side.size, side.characters))
             for name, side in sides.items()
         }
-    values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}
-    numbers = {**values, **options}
-    reason = f"vocabulary of {numbers['source_vocabulary_size']:,} ids"
-    if not options.get("joint"):
-        reason += f" for the source, {numbers['target_vocabulary_size']:,} for the target"
-    return Choice(values, reason)
+    return {f"{name}_vocabulary_size": size for name, size in sizes.items()}
 
 
 SPECIAL = 260  # bytes, special symbols and the space among the sub-words
@@ -448,12 +454,14 @@ TYPICAL_MODEL: dict[str, Any] = {
 
 
 def _low_rate(_: Facts, options: Options) -> Choice:
-    """A low learning rate, which keeps what the model has learned."""
+    """A low learning rate, which keeps what the model has learned; not for another language."""
     values: dict[str, Any] = {"label_smoothing": 0.1}
     reasons = [f"label smoothing {options.get('label_smoothing', 0.1):g}"]
     share = SHARE
     if options.get("risk_samples"):
         values, reasons, share = {}, ["minimum risk"], RISK_SHARE
+    elif options.get("is_other_language"):
+        share = 1
     optimizer = options.get("optimizer", "adam")
     rate = _rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate

@@ -22,7 +22,14 @@ from bahdanau_tf.text import load_text
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.training import folder, text as texts
 from bahdanau_tf.training.ask import Training
-from bahdanau_tf.training.start import START, check_start, copy_start, load_start, options_of
+from bahdanau_tf.training.start import (
+    START,
+    check_start,
+    copy_start,
+    load_start,
+    new_vocabularies,
+    options_of,
+)
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator
 
@@ -65,7 +72,9 @@ def _begin(asked: Training) -> Prepared:
     facts, keys = texts.measure(corpus)
     for doubt in texts.doubts(corpus, dev, keys):
         StatusLine().note(doubt)
-    training = _choose(asked, facts, dev, trained, unused)
+    sizes = {} if trained is None else new_vocabularies(trained, corpus, facts)
+    others = {} if trained is None else options_of(trained, sizes)
+    training = _choose(asked, facts, dev, others, unused)
     (model_dir / folder.HELD_OUT).unlink(missing_ok=True)
     with contextlib.ExitStack() as undo:
         if training.dev_pairs:
@@ -73,7 +82,7 @@ def _begin(asked: Training) -> Prepared:
         if trained is None:
             texts.write_tokenizers(training, corpus)
         else:
-            copy_start(trained, training, corpus)
+            copy_start(trained, training, corpus, sizes)
         undo.pop_all()
     file = model_dir / options.FILE
     values = {name: value for name, value in training.values().items() if name not in unused}
@@ -140,12 +149,13 @@ def _choose(
     training: Training,
     facts: Facts,
     dev: ParallelCorpus | None,
-    trained: Translator | None,
+    trained: Mapping[str, Any],
     unused: Collection[str],
 ) -> Training:
     """Chooses the options that the user did not give, to fit the text, and reports them.
 
-    Options that are `unused` are not chosen; with a recipe none is.
+    `trained` has those of a trained model that the training starts from. Options that are `unused`
+    are not chosen; with a recipe none is.
     """
     if training.recipe_name is not None:
         return training
@@ -154,9 +164,7 @@ def _choose(
         others["product_rate"] = product_rate()
     if dev is not None:
         others["dev_lines"] = dev.lines
-    if trained is not None:
-        others |= options_of(trained)
-    training = training.chosen(facts, others, unused)
+    training = training.chosen(facts, {**others, **trained}, unused)
     if training.choices:
         StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
     for choice in training.choices:

@@ -6,23 +6,30 @@ The folder of the training has a copy, so that the training resumes without the 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
-from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.models.scoring import with_added_rows
+from bahdanau_tf.data.parallel import SIDES, ParallelCorpus
+from bahdanau_tf.models.scoring import with_added_rows, with_new_vocabularies
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.choices import vocabulary_sizes
+from bahdanau_tf.options.facts import Facts
 from bahdanau_tf.options.model import SUBWORDS
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.folder import TEXT, Change, read_settings, write_settings
-from bahdanau_tf.training.text import note_sizes
+from bahdanau_tf.training.text import LINES, first_lines, learn_side, note_sizes
+from bahdanau_tf.translation.doubts import strange_characters
 from bahdanau_tf.translator import Translator
 
 START = "start"  # in the folder: the copy
@@ -41,8 +48,28 @@ def load_start(init_from: str) -> Translator:
     return translator
 
 
-def options_of(trained: Translator) -> dict[str, Any]:
-    """The sizes and the tokenizers of a trained model, as options, on which others depend."""
+def new_vocabularies(trained: Translator, corpus: ParallelCorpus, facts: Facts) -> dict[str, int]:
+    """The sizes of the vocabularies, by side, that a text of another language needs.
+
+    It is of another one if the tokenizer of the model lacks most of its letters.
+    """
+    sides = dict(zip(SIDES, (trained.source_text, trained.target_text), strict=True))
+    kinds = {"tokenizer": sides["source"].kind, "target_tokenizer": sides["target"].kind}
+    sizes = {}
+    for (side, text), lines in zip(sides.items(), first_lines(corpus, LINES), strict=True):
+        letters = Counter(x for line in lines for x in line if x.isalpha())
+        usual = {x for letter in text.characters for x in (letter, letter.lower(), letter.upper())}
+        strange = strange_characters("".join(letters), usual)
+        if 2 * sum(letters[x] for x in strange) > letters.total():
+            sizes[side] = vocabulary_sizes(facts, kinds)[f"{side}_vocabulary_size"]
+    return sizes
+
+
+def options_of(trained: Translator, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The sizes and the tokenizers of a trained model, as options, on which others depend.
+
+    `sizes` are those of its new vocabularies.
+    """
     source, target = trained.source_text, trained.target_text
     options: dict[str, Any] = {
         "tokenizer": source.kind,
@@ -53,7 +80,8 @@ def options_of(trained: Translator) -> dict[str, Any]:
     model: keras.Model = trained.model
     if isinstance(units := model.get_config().get("units"), int):
         options["units"] = units
-    return options
+    options |= {f"{side}_vocabulary_size": size for side, size in sizes.items()}
+    return options | {"is_other_language": bool(sizes)}
 
 
 def settings_of(start: StartOptions) -> dict[str, object]:
@@ -62,10 +90,13 @@ def settings_of(start: StartOptions) -> dict[str, object]:
     return {"init_from": start.init_from, "added_words": start.added_words if is_used else None}
 
 
-def copy_start(trained: Translator, training: Training, corpus: ParallelCorpus) -> None:
+def copy_start(
+    trained: Translator, training: Training, corpus: ParallelCorpus, sizes: Mapping[str, int]
+) -> None:
     """Writes a copy of a trained model, fitted to a text, and its settings.
 
-    It has no lexicon, which describes how another model translates words.
+    It has no lexicon, which describes how another model translates words. With new vocabularies, of
+    these `sizes`, it has no dictionary, either.
     """
     start = training.start
     kinds = {trained.source_text.kind, trained.target_text.kind}
@@ -77,8 +108,12 @@ def copy_start(trained: Translator, training: Training, corpus: ParallelCorpus) 
         StatusLine().note(
             f"{start.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
         )
-    model, source, target = _fitted(trained, start, corpus)
-    fitted = Translator(model, source, target, trained.decoding, trained.dictionary)
+    if sizes:
+        model, source, target = _renewed(trained, start, corpus, sizes)
+    else:
+        model, source, target = _fitted(trained, start, corpus)
+    dictionary = None if sizes else trained.dictionary
+    fitted = Translator(model, source, target, trained.decoding, dictionary)
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
     note_sizes((source, target), corpus)
@@ -94,6 +129,40 @@ def check_start(training: Training) -> None:
             is_same = os.path.realpath(str(old)) == os.path.realpath(str(new))
         if not is_same:
             raise Change(name, old, new).refusal(training.model_dir)
+
+
+def _renewed(
+    trained: Translator, start: StartOptions, corpus: ParallelCorpus, sizes: Mapping[str, int]
+) -> tuple[keras.Model, Tokenizer, Tokenizer]:
+    """The model and the tokenizers for a text of another language, on the sides of `sizes`."""
+    if start.added_words:
+        raise Refusal(
+            "fit",
+            f"{named('added_words')}: {start.init_from} gets a new vocabulary for the "
+            f"{' and the '.join(sizes)}; leave it out",
+        )
+    sides: list[Tokenizer] = [trained.source_text, trained.target_text]
+    rows = zip(SIDES, corpus.names, first_lines(corpus, LINES), strict=True)
+    for place, (side, path, lines) in enumerate(rows):
+        if side in sizes:
+            StatusLine().note(
+                f"{start.init_from} cannot read the letters of the {side}: its vocabulary and its "
+                "embeddings are new; all other weights are kept"
+            )
+            old = sides[place]
+            options: dict[str, Any] = {
+                "tokenizer": old.kind,
+                f"{side}_vocabulary_size": sizes[side],
+            }
+            if old.kind == "word":
+                options[f"{side}_language"] = guess_language(lines)
+            sides[place] = learn_side(TextOptions(**options), side, path, reverse=old.reverse)
+    source, target = sides
+    actual = dict(zip(SIDES, (source.vocabulary_size, target.vocabulary_size), strict=True))
+    model = with_new_vocabularies(trained.model, {side: actual[side] for side in sizes})
+    if model.copying is not None:
+        model.copying.copies.assign(copies(source, target))
+    return model, source, target
 
 
 def _fitted(

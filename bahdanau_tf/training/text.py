@@ -148,7 +148,7 @@ def _doubts_of(name: str, corpus: ParallelCorpus) -> Iterator[str]:
             "the source and target lines of the training text match no better than shuffled "
             f"ones: is each line of {target} the translation of the same line of {source}?"
         )
-    sides = _first_lines(corpus, FIRST_PAIRS)
+    sides = first_lines(corpus, FIRST_PAIRS)
     is_name = [all(map(_NAME.fullmatch, pair)) for pair in zip(*sides, strict=True)]
     if len(is_name) > 1 and is_name[0] and not any(is_name[1:]):
         yield (
@@ -313,7 +313,7 @@ def with_languages(text: TextOptions, corpus: ParallelCorpus) -> TextOptions:
     Languages are guessed, if the tokenizer has rules for languages, and printed on standard error;
     true_case is the default for the source language.
     """
-    sides = _first_lines(corpus, LINES)
+    sides = first_lines(corpus, LINES)
     for side, lines in zip(SIDES, sides, strict=True):
         name = f"{side}_language"
         if getattr(text, name) is not None or name in text.unused():
@@ -331,7 +331,8 @@ def with_languages(text: TextOptions, corpus: ParallelCorpus) -> TextOptions:
     return text
 
 
-def _first_lines(corpus: ParallelCorpus, count: int) -> list[list[str]]:
+def first_lines(corpus: ParallelCorpus, count: int) -> list[list[str]]:
+    """So many lines of each side."""
     return [[line.decode() for line in side] for side in corpus.read(corpus.rows[:count])]
 
 
@@ -344,7 +345,7 @@ def check_words(text: TextOptions, corpus: ParallelCorpus) -> None:
     The word tokenizer cannot split text without spaces between words, such as Chinese or Thai,
     unless it has rules for the language, as for Japanese.
     """
-    sides = zip(SIDES, corpus.names, _first_lines(corpus, CHECKED_LINES), strict=True)
+    sides = zip(SIDES, corpus.names, first_lines(corpus, CHECKED_LINES), strict=True)
     for side, path, lines in sides:
         starts = [line[:LONGEST] for line in lines]
         if text.tokenizer_of(side) != "word" or has_blanks(starts):
@@ -374,8 +375,8 @@ def learn(
     if text.decompose_source:
         of_source["normalization"] = "nfd"
     if not text.joint:
-        target = _learned(text, "target", target_path)
-        return _learned(text, "source", source_path, **of_source), target
+        target = learn_side(text, "target", target_path)
+        return learn_side(text, "source", source_path, **of_source), target
     sizes = text.source_vocabulary_size, text.tokenizer
     of_source |= {"lowercase": text.lowercase, "files_as_written": [target_path]}
     with _size_named("source"):
@@ -383,9 +384,10 @@ def learn(
     return source, SubwordTokenizer(source.model_proto)
 
 
-def _learned(
+def learn_side(
     text: TextOptions, side: str, path: str, **options: Any
 ) -> WordTokenizer | SubwordTokenizer:
+    """Learns the tokenizer of one side, with further options of it."""
     kind, size = text.tokenizer_of(side), text.size_of(side)
     options["lowercase"] = text.lowercase
     if kind == "word":

@@ -20,7 +20,7 @@ from toys import english, french
 from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.models.scoring import with_added_rows
+from bahdanau_tf.models.scoring import with_added_rows, with_new_vocabularies
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.words import with_added_words
@@ -28,6 +28,7 @@ from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.translation import Lexicon
 
 files = letters.files  # the fixture
+GREEK = "αβγδεζηθ"
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +109,56 @@ def test_rows_are_added_beside_a_weight_without_axes():
     attention.scale.assign(3.0)
     grown = with_added_rows(model, 1, 1, (1, 1))
     assert float(grown.decoder.attention.scale) == 3.0
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"factored_output": False}, {"tie_embeddings": True}, {"share_embeddings": True}],
+)
+def test_with_a_new_vocabulary_all_but_its_embeddings_is_kept(side, options):
+    model = randomized(RNNSearch(9, 9, 8, 6, maxout_units=6, **options), 7, scale=0.7)
+    renewed = with_new_vocabularies(model, {side: 13})
+    kept = []
+    for x in (model, renewed):
+        embeddings = {y: getattr(x, f"{y}_embedding") for y in ("source", "target")}
+        new = embeddings.pop(side)
+        (other,) = embeddings.values()
+        layers = (other, x.encoder, x.bridge, x.decoder, x.readout)
+        every = [new.bias, *(weight for layer in layers for weight in layer.weights)]
+        output = 13 if side == "target" else None
+        kept.append(
+            [y.numpy() for y in every if y.shape[0] not in (output, side == "target" and 9)]
+        )
+    all_equal(*kept)
+    sizes = renewed.source_vocabulary_size, renewed.target_vocabulary_size
+    assert sizes == ((13, 9) if side == "source" else (9, 13))
+    inputs = {"source": tf.constant([[sizes[0] - 1]]), "target": tf.constant([[sizes[1] - 1]])}
+    assert renewed(inputs).shape == (1, 1, sizes[1])
+
+
+def test_a_text_of_other_letters_gets_a_vocabulary_of_its_own(files, trained, tmp_path, capsys):
+    """The side that has them; the rest is kept, and the learning rate is that of a new model."""
+    text, folder = tmp_path / "greek", tmp_path / "model"
+    capitals = Path(files.train_target).read_text("utf-8")
+    text.write_text(
+        capitals.translate(dict(zip(map(ord, "ABCDEFGH"), GREEK, strict=True))), "utf-8"
+    )
+    start = f"--init_from={trained}"
+    words = command(folder, files.train_source, text, "--dev_pairs=0")
+    assert main([*words, start, "--added_words=1"]) == 2
+    assert "--added_words: " in capsys.readouterr().err
+    assert main([*words, start, "--updates=3"]) == 0
+    err = capsys.readouterr().err
+    assert "cannot read the letters of the target" in err
+    assert "learning rate 0.002" in err
+    old, new = Translator.load(trained), Translator.load(folder / "start")
+    assert new.source_text.vocabulary.tokens == old.source_text.vocabulary.tokens
+    assert {*new.target_text.vocabulary.tokens[3:]} == {*GREEK}
+    kept = ("source_embedding", "encoder", "bridge", "decoder")
+    all_equal(*([y for x in kept for y in getattr(z.model, x).get_weights()] for z in (new, old)))
+    assert main([*words, "--updates=4"]) == 0
+    assert "resuming from update 3" in capsys.readouterr().err
 
 
 def test_models_that_take_no_more_words_are_refused():
