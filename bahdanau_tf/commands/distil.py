@@ -7,6 +7,10 @@ writes only the translations. --closest takes the hypothesis in the beam that is
 reference, by chrF, instead of the best one ("interpolation"); --mbr takes the one that agrees most
 with the others, which knows nothing of the reference.
 
+--backward_model_dir names a model or ensemble of the other direction, whose translations of the
+targets are sources of these targets: a student of both learns from text that is more varied
+(Nguyen et al. 2020, arXiv 1911.01986). --closest then looks for the source.
+
 Pairs with an empty side are left out, and so are translations that are empty or were cut off at the
 length limit. Unknown words are forbidden unless --unknown says otherwise, since a model would learn
 [UNK] as a word. An interrupted run starts over, so translate a large text in parts and join the
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +55,10 @@ class _Files(OptionGroup):
 
 @dataclass(frozen=True)
 class _Distillation(OptionGroup):
+    backward_model_dir: tuple[str, ...] | None = option(
+        "folder of a model that translates the targets back; several, separated by commas, are an "
+        "ensemble; adds each target with its translation as the source"
+    )
     beside: bool = option("whether to write the pairs of the training text as well", True)
     closest: bool = option("whether to take the hypothesis that is closest to the reference", False)
 
@@ -66,6 +75,9 @@ GROUPS = (
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     common.check_model(flags)
+    if flags.backward_model_dir is not None:
+        common.require(flags, "backward_model_dir")
+        common.check_folders("backward_model_dir", flags.backward_model_dir)
     if flags.closest:
         common.refuse(flags, ["mbr"], "with --closest")
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
@@ -85,39 +97,62 @@ def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     # Checks encoding and numbers of lines before hours of translation.
     total = ParallelCorpus(flags.train_source, flags.train_target).lines
-    translator = files.load_translator(flags)
+    teachers = [files.load_translator(flags)]
+    if flags.backward_model_dir:
+        teachers.append(files.load_translator(flags, flags.backward_model_dir))
+        first, second = (teacher.habits.languages for teacher in teachers)
+        if any(first) and [*first] == [*second]:
+            name, direction = flags.backward_model_dir[0], " to ".join(second)
+            raise ValueError(
+                f"--backward_model_dir: {name} translates {direction}, as --model_dir does, wanted "
+                "the other direction"
+            )
     if flags.closest:
-        decoding = translator.decoding
-        translator.decoding = dataclasses.replace(decoding, n_best=decoding.beam_size)
+        for teacher in teachers:
+            decoding = teacher.decoding
+            teacher.decoding = dataclasses.replace(decoding, n_best=decoding.beam_size)
     folder = Path(flags.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     lines = files.line_pairs(flags, "train_source", "train_target")
     line = ProgressLine(total)
-    done = kept = 0
+    done, kept = 0, Counter[str]()
     with written_together([folder / name for name in OUTPUTS]) as outputs:
         for window in files.windows(lines, flags.window):
             pairs = [pair for pair in window if all(map(str.strip, pair))]
-            sources = [source for source, _ in pairs]
-            translations = translator.translate(sources, batch_size=flags.batch_size, mbr=flags.mbr)
-            for pair in _pairs(pairs, translations, flags.beside, flags.closest):
+            options = {"batch_size": flags.batch_size, "mbr": flags.mbr}
+            sides = [
+                teacher.translate([pair[side] for pair in pairs], **options)
+                for side, teacher in enumerate(teachers)
+            ]
+            for part, pair in _parts(pairs, sides, flags.beside, flags.closest):
                 for output, text in zip(outputs, pair, strict=True):
                     output.write(f"{text}\n")
-                kept += 1
+                kept[part] += 1
             done += len(window)
             line.update(done, "lines")
-    line.note(f"{amount(kept, 'pair')} written to {folder}")
+    parts = ", ".join(f"{count:,} {part}" for part, count in kept.items())
+    line.note(f"{amount(kept.total(), 'pair')} written to {folder}: {parts}")
 
 
-def _pairs(
-    pairs: Sequence[Pair], translations: Sequence[Translation], beside: bool, closest: bool
-) -> Iterator[Pair]:
-    """Yields each pair, if `beside`, and its source with the translation."""
-    for (source, reference), best in zip(pairs, translations, strict=True):
+def _parts(
+    pairs: Sequence[Pair], sides: Sequence[Sequence[Translation]], beside: bool, closest: bool
+) -> Iterator[tuple[str, Pair]]:
+    """Yields each pair, if `beside`, its source with the translation, and perhaps its target.
+
+    `sides` are the translations of the sources and, if there is a backward model, of the targets.
+    """
+    for (source, target), *translations in zip(pairs, *sides, strict=True):
         if beside:
-            yield source, reference
-        hypotheses = [best, *best.alternatives]
-        texts = [x.line for x in hypotheses if x.finished and x.text.strip()]
-        if texts and closest:
-            texts.sort(key=lambda text: -chrf([text], [reference]).score)
-        if texts:
-            yield source, texts[0]
+            yield "of the training text", (source, target)
+        if text := _chosen(translations[0], target if closest else None):
+            yield "translated", (source, text)
+        if translations[1:] and (text := _chosen(translations[1], source if closest else None)):
+            yield "translated back", (text, target)
+
+
+def _chosen(best: Translation, wanted: str | None) -> str:
+    """The best text that is whole, or the closest to what is wanted; "" if there is none."""
+    texts = [x.line for x in (best, *best.alternatives) if x.finished and x.text.strip()]
+    if wanted is not None:
+        texts.sort(key=lambda text: -chrf([text], [wanted]).score)
+    return next(iter(texts), "")

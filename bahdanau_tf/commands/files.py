@@ -117,14 +117,19 @@ def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
     return translator
 
 
-def load_translator(flags: absl_flags.FlagValues) -> Translator:
-    """Loads the best model of --model_dir, for --threads, with the search flags if any."""
+def load_translator(
+    flags: absl_flags.FlagValues, folders: Sequence[str] | None = None
+) -> Translator:
+    """Loads the best model of --model_dir, for --threads, with the search flags if any.
+
+    `folders` are others than those of --model_dir.
+    """
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.text import Dictionary
     from bahdanau_tf.translator import Translator
 
     use_threads(flags.threads)
-    translators = [Translator.load(folder) for folder in flags.model_dir]
+    translators = [Translator.load(folder) for folder in folders or flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)

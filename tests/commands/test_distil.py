@@ -10,6 +10,7 @@ from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translator
 from bahdanau_tf.commands.main import main
+from bahdanau_tf.translation.doubts import Habits
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -75,6 +76,23 @@ def test_translations_stand_beside_the_references(folder, hypotheses):
     assert distilled(folder) == wanted
 
 
+def test_a_backward_model_adds_sources_of_the_targets(folder, hypotheses, capsys):
+    backward = toy_translator(french(), english(), SEARCH, seed=28)
+    backward.save(folder / "backward")
+    sources = backward.translate([target for _, target in REAL])
+    wanted = []
+    for pair, texts, source in zip(REAL, hypotheses, sources, strict=True):
+        wanted += [pair, *((pair[0], text) for text in texts[:1])]
+        if source.finished and source.text:
+            wanted.append((source.text, pair[1]))
+    assert distilled(folder, f"--backward_model_dir={folder / 'backward'}") == wanted
+    back = len(wanted) - len(distilled(folder))
+    assert back > 0
+    assert (
+        f"3 of the training text, 3 translated, {back} translated back" in capsys.readouterr().err
+    )
+
+
 def test_the_closest_hypothesis_is_the_best_by_chrf(folder, hypotheses):
     first, closest = [], []
     for (source, reference), texts in zip(REAL, hypotheses, strict=True):
@@ -100,6 +118,15 @@ def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, mon
             assert any("[UNK]" in target for _, target in written) == wanted
     finally:
         translator.save(folder / "model")
+
+
+def test_a_backward_model_of_the_same_direction_is_refused(folder, translator, capsys):
+    habits, translator.habits = translator.habits, Habits(languages=("en", "fr"))
+    for name in ("model", "same"):
+        translator.save(folder / name)
+    translator.habits = habits
+    assert distil(folder, f"--backward_model_dir={folder / 'same'}", out="none") == 2
+    assert "same translates en to fr, as --model_dir does" in capsys.readouterr().err
 
 
 def test_it_refuses_files_of_different_length_before_it_writes(folder, tmp_path, capsys):
