@@ -103,8 +103,12 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
 
 
 def _letters(word: str) -> int:
-    """The number of letters, without signs of length and stress such as ː; a number is all."""
-    return sum(unicodedata.category(x) in ("Ll", "Lo", "Lt", "Lu") for x in word) or len(word)
+    """The number of letters, without signs of length and stress such as ː, or else of signs.
+
+    A number counts as more, since text with numbers is no sequence of phones.
+    """
+    letters = sum(unicodedata.category(x) in ("Ll", "Lo", "Lt", "Lu") for x in word)
+    return letters or len(word) + word.isdecimal()
 
 
 def _most(lengths: list[int]) -> int:
