@@ -192,6 +192,8 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     model = f"--model_dir={exported / '2'}"
     compare = ["evaluate", f"--source={text}", f"--reference={reference}", "--beam_size=1"]
     translate = ["translate", f"--input={text}", "--n_best=2"]
+    for words in (compare, translate):
+        words.append("--max_length=9")
     program = (
         "import sys; from bahdanau_tf.commands import main\n"
         f"for words in ({translate!r}, {compare!r}):\n"
@@ -203,7 +205,7 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
     assert cli.main([*compare, flags[0]]) == 0
     scores = capsys.readouterr().out
     assert done.stdout.endswith(scores)
-    wanted = own.translate(SENTENCES, Decoding(beam_size=5, n_best=2))
+    wanted = own.translate(SENTENCES, Decoding(beam_size=5, n_best=2, max_length=9))
     texts = [x.line for translation in wanted for x in with_alternatives(translation)]
     lines = done.stdout.removesuffix(scores).split("\n")[:-1]
     assert [line.split(" ||| ")[1] for line in lines] == texts
