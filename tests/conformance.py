@@ -144,7 +144,11 @@ def call_decoder(decoder: Any, *inputs: Any) -> Any:
 def call_copying(layer: Any, features: Any, energies: Any, source: Any, target: Any) -> Any:
     """Energies are [B, T_x, 8], since the last axis of vectors has a fixed size."""
     energies = tf.transpose(energies, [0, 2, 1])[:, : tf.shape(features)[1]]
-    return layer(features, tf.nn.softmax(tf.cast(energies, tf.float32)), source, target)
+    alignment = tf.nn.softmax(tf.cast(energies, tf.float32))
+    if not layer.built:
+        layer.build(features.shape)
+    hinted = layer.hinted(features, layer.of_sentences(source, target, alignment))
+    return layer(hinted, alignment, source, target)
 
 
 MODEL = {"units": N, "embedding_dim": M}
@@ -178,7 +182,7 @@ CASES: dict[str, Case] = {
     ),
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
     "Copying": Case(
-        lambda: layers.Copying(K, kernel_initializer="glorot_uniform"),
+        lambda: layers.Copying(K, N, kernel_initializer="glorot_uniform"),
         lambda size: (
             unmasked(size, N),
             vectors(size, LONGEST),

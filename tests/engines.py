@@ -67,7 +67,7 @@ def words(**options: Any) -> Translator:
     """It knows few words, and copies others or looks them up in a dictionary."""
     decoding = Decoding(beam_size=4, n_best=4, max_length=9, unknown="replace")
     lexicon = Lexicon(np.full((11, 1), -1), 6)
-    model = toy_model(english(), french(), seed=28, copying="follow", **options)
+    model = toy_model(english(), french(), seed=28, copying="hint", **options)
     copied(model, english(), french())
     own = Translator(model, english(), french(), decoding, lexicon=lexicon)
     own.model.readout.output_bias.assign_add(2.0 * np.eye(12, dtype="float32")[1])  # [UNK]
@@ -91,7 +91,7 @@ MODELS: dict[str, Callable[[], Translator]] = {
     "original": lambda: subwords(factored_output=True, embedding_bias=True),
     "characters": lambda: subwords(CHARACTERS, SYMBOLS, None),
     "appendix": lambda: subwords(
-        REVERSED, step_order="appendix", factored_output=False, copying="follow"
+        REVERSED, step_order="appendix", factored_output=False, copying="hint"
     ),
     "main-text": lambda: subwords(
         target=REVERSED, step_order="main-text", attention=BahdanauAttention(7, normalize=True)

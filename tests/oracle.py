@@ -202,9 +202,9 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         "readout": readout_parameters(model.readout, widths, model.target_embedding.embeddings),
     }
     if (copying := model.copying) is not None:
-        names = {"codes": "copies", "W": "kernel", "M": "mark_kernel", "b": "bias"}
-        names |= {"H": "hint_kernel"} if copying.hint_units else {}
-        p["copying"] = {letter: np.array(getattr(copying, name)) for letter, name in names.items()}
+        names = {"codes": "copies", "W": "kernel", "M": "mark_kernel", "H": "hint_kernel"}
+        own = {letter: np.array(getattr(copying, name)) for letter, name in names.items()}
+        p["copying"] = own | {"b": np.array(copying.bias)}
     for letter, embedding in (("x", model.source_embedding), ("y", model.target_embedding)):
         p[f"E_{letter}"] = array(embedding.embeddings)
         if embedding.bias is not None:

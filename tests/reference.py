@@ -414,7 +414,7 @@ def copies(p: Params, x: Array, y: Array, i: int, before: Array, alpha: Array) -
                     odds[row, abs(word)] += share
         return np.log(np.exp(logits) + np.exp(logits).sum(-1, keepdims=True) * odds)
 
-    return lambda: (marks @ p["H"] if "H" in p else 0.0, mixed)
+    return lambda: (marks @ p["H"], mixed)
 
 
 # Whole models.

@@ -76,7 +76,8 @@ class Copying(weights.ConfiguredLayer):
     goes on behind the words that are the last of the translation. The shares of the vocabulary,
     whose logits are l_i, of the pointer and of the follower are the softmax of (0, v_i, u_i). The
     marks m_i are six: for k = 1, 2, 3 whether the last k words occur in the source before a piece
-    that continues a word, and before another one. There is no gradient through f and m.
+    that continues a word, and before another one. They tell the readout where a copied word ends:
+    H m_i is a term of its hidden layer. There is no gradient through f and m.
 
     All this is kept as logits, which change for the source's words alone:
 
@@ -84,7 +85,7 @@ class Copying(weights.ConfiguredLayer):
 
     Args:
         source_vocabulary_size: K_x.
-        hint_units: Width of H m_i, a term of the readout's hidden layer; 0 for none.
+        hint_units: Width of H m_i.
         kernel_initializer: Initializer of W, M and H.
 
     Attributes:
@@ -109,7 +110,7 @@ class Copying(weights.ConfiguredLayer):
     def __init__(
         self,
         source_vocabulary_size: int,
-        hint_units: int = 0,
+        hint_units: int,
         kernel_initializer: weights.Initializer = None,
         **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
@@ -117,7 +118,7 @@ class Copying(weights.ConfiguredLayer):
         self.source_vocabulary_size = size(
             "Copying", "source_vocabulary_size", source_vocabulary_size
         )
-        self.hint_units = hint_units
+        self.hint_units = size("Copying", "hint_units", hint_units)
         self.kernel_initializer = weights.for_kernel(kernel_initializer)
 
     def build(self, features_shape: Shape, *others: Shape) -> None:
@@ -130,10 +131,12 @@ class Copying(weights.ConfiguredLayer):
             aggregation="only_first_replica",
             name="copies",
         )
-        widths = {"kernel": (features_shape[-1], 2), "mark_kernel": (MARKS, 2)}
-        if self.hint_units:
-            widths["hint_kernel"] = MARKS, self.hint_units
-        for name, shape in widths.items():
+        shapes = {
+            "kernel": (features_shape[-1], 2),
+            "mark_kernel": (MARKS, 2),
+            "hint_kernel": (MARKS, self.hint_units),
+        }
+        for name, shape in shapes.items():
             setattr(
                 self, name, self.new_weight(name, shape, weights.fresh(self.kernel_initializer))
             )
@@ -196,9 +199,7 @@ class Copying(weights.ConfiguredLayer):
         return self.match(memory, runs, before, alignment)
 
     def hinted(self, term: tf.Tensor, match: Match) -> tf.Tensor:
-        """A term of the readout plus H m_i, if there are hints: float [..., h]."""
-        if not self.hint_units:
-            return term
+        """A term of the readout plus H m_i, float [..., h]."""
         hint = weights.linear(tf.cast(match.marks, term.dtype), self.hint_kernel)
         return term + tf.reshape(hint, tf.shape(term))
 

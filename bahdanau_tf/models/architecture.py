@@ -51,8 +51,8 @@ class Architecture:
         share_embeddings: Whether both sides share their embeddings; needs one vocabulary for both.
             With `tie_embeddings` the three matrices are one (Press and Wolf 2017, arXiv
             1608.05859).
-        copying: "off"; "follow" for words of the source as next words, see `Copying`; "hint" if its
-            marks are also a term of the readout, which then needs a hidden layer.
+        copying: "off", or "hint" for words of the source as next words, see `Copying`; the readout
+            needs a hidden layer.
         embedding_bias: Whether embeddings have a bias, as in the original code, unlike the paper.
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations, before keys, contexts and s_0 are
@@ -81,7 +81,7 @@ class Architecture:
     factored_output: bool = True
     tie_embeddings: bool = False
     share_embeddings: bool = False
-    copying: Literal["off", "follow", "hint"] = "off"
+    copying: Literal["off", "hint"] = "off"
     embedding_bias: bool = True
     embedding_dropout: float = 0.0
     annotation_dropout: float = 0.0
@@ -113,8 +113,8 @@ class Architecture:
                 f"{sizes[1]}, wanted the same for share_embeddings",
             )
         has_hidden = self.readout is None or self.readout.units is not None
-        if self.copying not in ("off", "follow", *["hint"] * has_hidden):
-            wanted = "'off', 'follow' or, for a readout with a hidden layer, 'hint'"
+        if self.copying not in ("off", *["hint"] * has_hidden):
+            wanted = "'off' or, for a readout with a hidden layer, 'hint'"
             raise Refusal(owner, f"copying is {self.copying!r}, wanted {wanted}")
         is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)

@@ -100,7 +100,6 @@ class EncoderDecoder(StepwiseModel):
         self.copying: Any = None  # or `Copying`
         if arguments.copying != "off":
             hints = self.readout.pieces * (self.readout.units or 0)
-            hints = hints if arguments.copying == "hint" else 0
             self.copying = Copying(arguments.source_vocabulary_size, hints, **start)
         for name in ("embedding_dropout", "annotation_dropout", "readout_dropout"):
             rate = getattr(arguments, name)

@@ -19,7 +19,7 @@ class PartOptions(KerasOptions, total=False):
     factored_output: bool
     tie_embeddings: bool
     share_embeddings: bool
-    copying: Literal["off", "follow", "hint"]
+    copying: Literal["off", "hint"]
     embedding_bias: bool
     embedding_dropout: float
     annotation_dropout: float
@@ -60,7 +60,7 @@ class FitOptions(TypedDict, total=False):
     readout_dropout: float
     initialization: Literal["paper", "glorot"]
     share_embeddings: bool
-    copying: Literal["off", "follow", "hint"]
+    copying: Literal["off", "hint"]
     embedding_bias: bool
     optimizer: Literal["adadelta", "adam", "sgd"]
     learning_rate: float | None

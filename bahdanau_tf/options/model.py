@@ -142,8 +142,8 @@ class ModelOptions(OptionGroup):
             seq2seq-lstm); applies to an `attention` or `cell` that takes kernel_initializer.
         share_embeddings: Whether both sides share their embeddings; needs --joint (not for
             seq2seq-lstm).
-        copying: "off"; "follow" for words of the source as next words, which carries over names and
-            numbers; "hint" if the readout also knows where copied words end (rnnsearch).
+        copying: "off", or "hint" for words of the source as next words, which carries over names
+            and numbers (rnnsearch).
         embedding_bias: Whether embeddings have a bias, as in the original code but not in the paper
             (not for seq2seq-lstm).
 
@@ -170,7 +170,7 @@ class ModelOptions(OptionGroup):
     readout_dropout: float = setting(0.0, _SHARE)
     initialization: Literal["paper", "glorot"] = setting("paper", used_if=_RNN)
     share_embeddings: bool = setting(False, used_if=_RNN)
-    copying: Literal["off", "follow", "hint"] = setting("off", used_if=_SEARCH)
+    copying: Literal["off", "hint"] = setting("off", used_if=_SEARCH)
     embedding_bias: bool = setting(True, used_if=_RNN)
 
     def __post_init__(self) -> None:

@@ -426,7 +426,7 @@ def _read_out(
 ) -> Value:
     """The features, from the state and other terms."""
     readout, layer = model.readout, model.copying
-    if match is not None and layer.hint_units:
+    if match is not None:
         kernel = graph.constant(halves(values_of(layer.hint_kernel)))
         terms.append(graph.add("MatMul", match[0], kernel))
     hidden = graph.product(state, halves(values_of(readout.state_kernel)))

@@ -164,8 +164,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         arrays.add("copies", copying.copies.numpy())
         arrays.add("copying.kernel", np.concatenate(kernels))
         arrays.add("copying.bias", values_of(copying.bias))
-        if copying.hint_units:
-            arrays.add("hints", halves(values_of(copying.hint_kernel)))
+        arrays.add("hints", halves(values_of(copying.hint_kernel)))
     texts = {"source": graph.source_texts[0], "target": graph.target_text}
     beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}

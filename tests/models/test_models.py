@@ -116,8 +116,10 @@ VARIANTS = {
     ),
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
     "linear-readout": lambda: search(readout=layers.LinearReadout(K_Y, factor_units=3)),
-    "copying": lambda: copying(copying="follow"),
-    "copying-hints": lambda: copying(copying="hint", factored_output=False, step_order="appendix"),
+    "copying": lambda: copying(copying="hint"),
+    "copying-appendix": lambda: copying(
+        copying="hint", factored_output=False, step_order="appendix"
+    ),
     "forward-encoder": lambda: search(
         encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)), bridge=layers.ForwardBridge(N, M)
     ),

@@ -199,11 +199,9 @@ export class Model {
     const half = this.state.outputs / 2, start = this.cell.input.outputs - 2 * half;
     const { hints } = this.arrays;
     const features = product(states, this.state).map((hidden, k) => {
-      if (hints) {
-        matches[k].marks.forEach((mark, m) => {
-          if (mark) for (let i = 0; i < 2 * half; i++) hidden[i] += hints[2 * half * m + i];
-        });
-      }
+      matches?.[k].marks.forEach((mark, m) => {
+        if (mark) for (let i = 0; i < 2 * half; i++) hidden[i] += hints[2 * half * m + i];
+      });
       const term = terms[k], value = (i) => hidden[i] + term[start + i];
       return vector(half, (i) => Math.max(value(i), value(half + i)));
     });
