@@ -46,13 +46,12 @@ hypothesis.settings.load_profile("bahdanau_tf")
 # The slowest files start first, so that no worker of pytest-xdist runs one of
 # them alone at the end.
 LONGEST_FIRST = (
-    *("models", "engines", "chosen", "training", "distribution", "translator", "conformance"),
-    *("tokenizer", "fit", "cli", "serving", "dataset", "named_parts"),
-    *("products", "groundhog", "lexicon", "rate", "loading"),
-    *("search", "align", "layers", "fine_tuning", "export_nodes", "ensemble"),
-    *("notebooks", "callbacks", "minimal_model", "compiled_step", "prefixes", "replicas"),
-    *("threads", "minimum_risk", "flags", "learning", "survival", "fast_training"),
-    *("choices", "kills", "old_files", "subword"),
+    *("engines", "conformance", "models", "training", "distribution", "fit", "runtime"),
+    *("named_parts", "chosen", "rate", "translator", "tokenizer", "cli", "lexicon", "dataset"),
+    *("tracing", "products", "serving", "old_files", "notebooks", "callbacks", "page"),
+    *("fine_tuning", "loading", "survival", "export_kit", "minimal_model", "layers", "threads"),
+    *("search", "fast_training", "minimum_risk", "learning", "ensemble", "groundhog", "kills"),
+    *("flags", "prefixes", "export_nodes", "replicas", "subword", "report", "align", "choices"),
 )
 
 
