@@ -38,6 +38,7 @@ TOGETHER = 3
 OWN = 0.2  # and these are by so much a larger share of those with it than of all pairs
 EXCEPTIONS = 1 / 15  # of the pairs that have the word, at most, have no counterpart,
 RARELY = 3e-5  # nor more of all pairs
+COMMON = 20  # pairs of a training that have a word, at least, so that it is known to be a word
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
@@ -78,6 +79,8 @@ class Habits:
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
             target; None if this is the rule, or unknown.
+        replaced: The words that at least `COMMON` sources of the training have in lower case, and
+            no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
             of the training has one, with spaces between them.
         languages: The codes of the source's language and the target's, such as en; "" if unknown.
@@ -90,6 +93,7 @@ class Habits:
     split: float | None = None
     kept: str | None = None
     translated: str | None = None
+    replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
     languages: Sequence[str] = ()
 
@@ -126,6 +130,7 @@ class Habits:
             words,
             kept=kept,
             translated=translated,
+            replaced=first.replaced,
             counterparts=counterparts,
             languages=first.languages,
         )
@@ -134,8 +139,12 @@ class Habits:
     def of_pairs(cls, pairs: Sequence[tuple[str, str]]) -> Habits:
         """What pairs of a training keep and translate."""
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
+        read, stay = Counter[str](), set[str]()
         for source, target in pairs:
             kept.update(same_words(source, target))
+            words = {*plain_words(source)}
+            read.update(words)
+            stay.update(word.lower() for word in words.intersection(plain_words(target)))
             if own := {*names_of(source)}:
                 names.update(own)
                 lost.update(missing_names(source, target))
@@ -144,6 +153,9 @@ class Habits:
         return cls(
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=" ".join(sorted(lost)) if is_rule else None,
+            replaced=" ".join(
+                sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
+            ),
             counterparts=counterparts_of(pairs),
         )
 
@@ -203,6 +215,7 @@ class Habits:
         yield from (Doubt("name", name) for name in names)
         yield from (Doubt("dropped", word) for word in lost if word not in (*missing, *names))
         words = new_in(same_words(*sides), self.kept)
+        words += [y for y in first_kept(*sides) if f" {y.lower()} " in f" {self.replaced} "]
         yield from (Doubt("untranslated", word) for word in words)
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
@@ -353,6 +366,12 @@ def same_words(source: str, text: str) -> list[str]:
     """The words in lower case that stand in a source and in its translation, each once."""
     before, after = (dict.fromkeys(plain_words(x)) for x in (source, text))
     return [word for word in before if word in after and word == word.lower() != word.upper()]
+
+
+def first_kept(source: str, text: str) -> list[str]:
+    """The first word of a source, if it has a capital and the translation has it, too."""
+    first, after = plain_words(source)[:1], plain_words(text)
+    return [word for word in first if word in after and word != word.lower()]
 
 
 def missing_names(source: str, text: str) -> list[str]:

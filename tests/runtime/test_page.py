@@ -209,7 +209,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
     counterparts = {"March": "mars", "6": "6 six", "very": "tr\u00e8s", "Tom": "x"}
     own.habits = Habits(
-        9, kept="bus table", translated="London", counterparts=counterparts
+        9, kept="bus table", translated="London", replaced="visit hello", counterparts=counterparts
     ).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4])
     texts = [
         "I am happy.",
@@ -227,6 +227,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     texts += ["He said “Stop” to Zsófia’s dog in London. Well, the bus, the xylograph."]
     texts += ["The Lord Of The Rings", "I saw the Xylograph in Rene\u0301’s hotel, OK?"]
     texts += ["I am Barbara Schmidt.", "It is 6 in March.", "3 of 10 on the 4th", "2 p.m. 3\u65e5"]
+    texts += ["Visit https://a.org for more.", "Visit Visit Oslo", "Hello Visit"]
     texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]
     texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}

@@ -154,12 +154,19 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         translation("a table, the cat and Bo in London", "Table, cat"), USUAL | {*"BL,"}
     )
     assert [*map(tuple, told.doubts)] == [("name", "Bo"), ("untranslated", "cat")]
+    pairs = [("it may rain", "pluie")] * 20 + [("a will", "un")] * 20
+    replaced = Habits.of_pairs([*pairs, ("go on", "ici"), ("Will", "Will")]).replaced
+    assert replaced == "a it may rain"
+    for source, text, told in (("May I", "May Je", ["May"]), ("I May", "Je May", [])):
+        x = Habits(replaced=replaced).judged(translation(source, text), USUAL | {*"IMJ"})
+        assert [doubt.detail for doubt in x.doubts] == told
     for spelled in ("a_b.pdf", "me@firm.org", "https://www.cat.org", "{name}", "%(dog)s"):
         told = habits.judged(translation(spelled, spelled), USUAL | {*spelled})
         assert told.doubts == (), spelled
     german = [("der Hund im Garten", "the dog"), ("die Katze im Haus", "the cat")] * 9
     pairs = [*german, ("der Wert von Anna", "the value"), ("es war", "it was")]
-    assert Habits.of_pairs(pairs) == Habits(kept="", translated=None)
+    habits = Habits.of_pairs(pairs)
+    assert (habits.kept, habits.translated) == ("", None)
     copies = [(word, word) for word in ("ab", "cd")]
     assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
 
@@ -231,8 +238,10 @@ def test_each_doubt_has_its_cause() -> None:
 
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
-    members = [Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None, {"x": y, y: y}) for n, y in rows]
-    joined = Habits(3, 5, kept="None 4 3 9", counterparts={"x": "a b ab abc"})
+    members = [
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None, "r", {"x": y, y: y}) for n, y in rows
+    ]
+    joined = Habits(3, 5, kept="None 4 3 9", replaced="r", counterparts={"x": "a b ab abc"})
     assert Habits.joined(members) == joined
 
 

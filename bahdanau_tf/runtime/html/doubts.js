@@ -39,8 +39,8 @@ export class Doubts {
     const names = this.newIn(this.missingNames(source, text), this.translated);
     for (const name of names) add("name", name);
     for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
-    const same = this.sameWords(source, text);
-    for (const word of this.newIn(same, this.kept)) add("untranslated", word);
+    const same = this.newIn(this.sameWords(source, text), this.kept);
+    for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
@@ -135,6 +135,13 @@ export class Doubts {
     const [before, after] = [source, text].map((side) => this.plainWords(side));
     const isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
     return [...new Set(before)].filter((x) => after.includes(x) && isLower(x));
+  }
+
+  // A first word that training translates.
+  firstKept(source, text) {
+    const first = this.plainWords(source).slice(0, 1), after = this.plainWords(text);
+    const isReplaced = (x) => ` ${this.replaced} `.includes(` ${x.toLowerCase()} `);
+    return first.filter((x) => after.includes(x) && x !== x.toLowerCase() && isReplaced(x));
   }
 
   missingNames(source, text) {
