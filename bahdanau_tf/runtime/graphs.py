@@ -26,6 +26,7 @@ MICROSOFT = "com.microsoft"  # the domain of MatMulIntegerToFloat
 SMALLEST = 1e-9  # in place of 0 if all features of a row are 0
 ZERO = np.uint8(128)  # the byte of 0
 LARGEST = 60.0  # of log odds, whose exponential is computed
+FEW = 512  # words, such as characters: what is computed for all of them takes less time
 Array: TypeAlias = Any  # of NumPy
 Value: TypeAlias = Any  # the name of a value in a graph, or a list of names
 
@@ -133,7 +134,12 @@ class _Graph:
         )
 
     def product_of_rows(self, table: Array, ids: str, kernel: Array, bias: Array) -> Value:
-        """x W + b for rows x of a matrix; with `int8` they are stored as they are multiplied."""
+        """x W + b for rows x of a matrix; with `int8` they are stored as they are multiplied.
+
+        Those of few rows are stored instead.
+        """
+        if len(table) <= FEW:
+            return self.add("Gather", self.constant(table @ kernel + bias), ids)
         if not self.int8:
             return self.product(self.add("Gather", self.constant(table), ids), kernel, bias)
         step = np.float32(max(np.abs(table).max(), SMALLEST) / 127)
@@ -397,8 +403,8 @@ def write_step(model: Any, path: Path, int8: bool, first: int | None = None) -> 
     if match is not None:
         odds, beside = _odds(graph, model.copying, features, match[:2], weights)
         states += [("runs", match[2], FLOAT, "T"), ("beside", beside, FLOAT, "T")]
-    logits = _logits(graph, model, features, first)
-    _go_on(graph, *_choose(graph, logits, so_far, odds, first is not None), done)
+    logits, few = _logits(graph, model, features, first)
+    _go_on(graph, *_choose(graph, logits, so_far, odds, first is not None, few), done)
     for each in states:
         graph.next_state(*each)
     graph.output("weights", weights, FLOAT, "B", "K", "T")
@@ -451,29 +457,32 @@ def _gru_step(graph: _Graph, cell: Any, projected: str, state: str) -> Value:
     return graph.add("Add", state, change)
 
 
-def _logits(graph: _Graph, model: Any, features: str, first: int | None) -> Value:
-    """The last product."""
+def _logits(graph: _Graph, model: Any, features: str, first: int | None) -> tuple[str, int]:
+    """The last product; and its width if it has few columns, else 0."""
     output = model.output_weights()
     kernel, bias = values_of(output.kernel, output.bias)
     if first is None:  # whole chunks
         missing = -len(bias) % CHUNK
         kernel = np.pad(kernel, [[0, missing], [0, 0]])
         bias = np.pad(bias, [0, missing], constant_values=-np.inf)
+        if len(bias) <= FEW:
+            logits = graph.add("MatMul", features, graph.constant(kernel.T))
+            return graph.add("Add", logits, graph.constant(bias)), len(bias)
     logits = graph.product(features, kernel[:first].T, bias[:first], largest=None)
     if first is None:
-        return logits
+        return logits, 0
     columns = graph.input("columns", FLOAT, "B", kernel.shape[1], "M")
     biases = graph.input("biases", FLOAT, "B", 1, "M")
     own = graph.add("Add", graph.add("MatMul", features, columns), biases)
-    return graph.add("Concat", logits, own, axis=-1)
+    return graph.add("Concat", logits, own, axis=-1), 0
 
 
 def _choose(
-    graph: _Graph, logits: str, so_far: str, odds: str | None, is_short: bool
+    graph: _Graph, logits: str, so_far: str, odds: str | None, is_short: bool, few: int
 ) -> tuple[str, str, str]:
     """The words, parents and log-probabilities of the best continuations of each row.
 
-    The probabilities of `asked` words are an output.
+    `few` is the number of logits, or 0 for many. The probabilities of `asked` words are an output.
     """
     count = graph.input("count", INT64, 1)
     barred, asked = (graph.input(x, INT64, "B", "K", x) for x in ("barred", "asked"))
@@ -485,33 +494,35 @@ def _choose(
         total = graph.add("ReduceSum", odds, graph.whole(-1), keepdims=1)
         total = graph.add("Add", total, graph.constant(np.float32(1)))
     shares = graph.add("ScatterElements", shares, barred, nothing, axis=-1)
-    # The best words of a hypothesis are in as many chunks, those with the largest maxima.
-    chunks = graph.add("Reshape", shares, graph.whole(0, 0, -1, CHUNK))
-    maxima = graph.add("ReduceMax", chunks, axes=[-1], keepdims=0)
-    each = graph.add("Min", count, graph.add("Shape", maxima, start=2))
-    _, best = graph.add("TopK", maxima, each, outputs=2, axis=-1)
-    among = graph.add(
-        "GatherND", chunks, graph.add("Unsqueeze", best, graph.whole(3)), batch_dims=2
-    )
     asked = graph.add("GatherElements", shares, asked, axis=-1)
+    among, length, flat = shares, graph.whole(few or CHUNK), graph.whole(0, -1)
+    if not few:
+        # The best words of a hypothesis are in as many chunks, those with the largest maxima.
+        chunks = graph.add("Reshape", shares, graph.whole(0, 0, -1, CHUNK))
+        maxima = graph.add("ReduceMax", chunks, axes=[-1], keepdims=0)
+        each = graph.add("Min", count, graph.add("Shape", maxima, start=2))
+        _, best = graph.add("TopK", maxima, each, outputs=2, axis=-1)
+        places = graph.add("Unsqueeze", best, graph.whole(3))
+        among = graph.add("GatherND", chunks, places, batch_dims=2)
     if odds is not None:
-        among = graph.add("Div", among, graph.add("Unsqueeze", total, graph.whole(3)))
         asked = graph.add("Div", asked, total)
-    log_probs = graph.add("Unsqueeze", so_far, graph.whole(2, 3))
-    log_probs = graph.add("Add", graph.add("Log", among), log_probs)
-    flat, length = graph.whole(0, -1), graph.whole(CHUNK)
-    log_probs = graph.add("Reshape", log_probs, flat)
+        among = graph.add(
+            "Div", among, total if few else graph.add("Unsqueeze", total, graph.whole(3))
+        )
+    log_probs = graph.add("Unsqueeze", so_far, graph.whole(2) if few else graph.whole(2, 3))
+    log_probs = graph.add("Reshape", graph.add("Add", graph.add("Log", among), log_probs), flat)
     log_probs, order = graph.add("TopK", log_probs, count, outputs=2, axis=-1)
-    chunk = graph.add("Div", order, length)
-    words = graph.add("GatherElements", graph.add("Reshape", best, flat), chunk, axis=-1)
-    words = graph.add("Mul", words, length)
-    words = graph.add("Add", words, graph.add("Mod", order, length))
+    parents, words = (graph.add(kind, order, length) for kind in ("Div", "Mod"))
+    if not few:
+        chunk = graph.add("GatherElements", graph.add("Reshape", best, flat), parents, axis=-1)
+        words = graph.add("Add", graph.add("Mul", chunk, length), words)
+        parents = graph.add("Div", parents, each)
     if is_short:  # places in the shortlist
         words = graph.add(
             "GatherElements", graph.input("shortlist", INT64, "B", "V"), words, axis=-1
         )
     graph.output("probabilities", asked, FLOAT, "B", "K", "A")
-    return words, graph.add("Div", chunk, each), log_probs
+    return words, parents, log_probs
 
 
 def _go_on(graph: _Graph, words: str, parents: str, log_probs: str, done: str) -> None:

@@ -200,9 +200,10 @@ class _Beam:
     def add(self, new: Continuations) -> None:
         """Adds the steps, whose last one has the hypotheses; those that ended are done."""
         k, beta, first = self.decoding.beam_size, self.decoding.beta, len(self.steps) + 1
+        every = np.broadcast_to(np.arange(k), new.ids.shape[1:])
         for step in zip(new.ids, new.parents, new.weights, strict=True):
             self.steps.append(_Step(self.places, *step, self.slots))
-            self.slots = np.broadcast_to(np.arange(k), step[0].shape)
+            self.slots = every
             if beta:
                 read = self.coverage + self.steps[-1].weights
                 self.coverage = _taken(read, self.steps[-1].parents)
