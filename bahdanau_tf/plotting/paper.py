@@ -50,8 +50,14 @@ def new_figure(function: str, width: float, height: float) -> Figure:
 
 
 def labels(tokens: Iterable[str]) -> list[str]:
-    """Tokens as labels: spaces, as before sub-words, would move them away."""
-    return [token.strip() for token in tokens]
+    """Tokens as labels: spaces, as before sub-words, would move them away; marks get a circle."""
+    stripped = map(str.strip, tokens)
+    return ["\N{DOTTED CIRCLE}" * begins_with_mark(token) + token for token in stripped]
+
+
+def begins_with_mark(text: str) -> bool:
+    """Whether the first character stands on the letter before it, as accents and some vowels do."""
+    return unicodedata.category(text[:1] or " ").startswith("M")
 
 
 def set_fonts(axes: Axes) -> None:

@@ -154,8 +154,10 @@ class Selection(RunCallback):
     def _save(self) -> None:
         """Saves the model with its habits, of the last translations of the dev text, and a card."""
         run = self._run
+        # A word that is read letter by letter is always several tokens.
+        is_spelled = getattr(run.translator.source_text, "kind", "") == "char"
         rows = [
-            (x.log_prob, len(x.tokens) + x.finished, new_words(x)[1])
+            (x.log_prob, len(x.tokens) + x.finished, 1.0 if is_spelled else new_words(x)[1])
             for x in run.translations
             if x.tokens
         ]

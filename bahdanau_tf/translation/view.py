@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END
+from bahdanau_tf.plotting.paper import END, begins_with_mark
 from bahdanau_tf.plotting.steps import Drawn
 from bahdanau_tf.system.language import said
 
@@ -123,9 +123,9 @@ def _marks(doubts: Sequence[object]) -> str:
 def parts_of(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[Part]:
     """Divides a text into the parts that can be pointed at, from left to right.
 
-    Tokens are one part if they share characters, as sub-words may; a space alone is joined to what
-    follows. Of `count` rows or columns of the weights, those beyond the tokens are end symbols,
-    without characters, after the text.
+    Tokens are one part if they share characters, as sub-words may, or if one begins with a mark on
+    the letter before it; a space alone is joined to what follows. Of `count` rows or columns of the
+    weights, those beyond the tokens are end symbols, without characters, after the text.
     """
     ends = [(len(text), len(text))] * (count - len(spans))
     places = [_without_spaces(text, *span) for span in [*spans, *ends]]
@@ -134,7 +134,8 @@ def parts_of(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[Pa
         start, end = places[token]
         last = parts[-1] if parts else Part(-1, -1, ())
         begins_here = start == last.start and token < len(spans)
-        if start < last.end or begins_here:
+        is_mark = start == last.end and begins_with_mark(text[start:])
+        if start < last.end or begins_here or is_mark:
             end = max(end, last.end)
             parts[-1] = Part(last.start, end, (*last.tokens, token))
         else:

@@ -66,9 +66,9 @@ def test_blanks_of_sub_words_do_not_move_their_labels(tmp_path):
 
 def test_weights_of_the_end_symbols_are_labelled():
     assert paper.END == vocabulary.END
-    figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)
+    figure = plotting.plot_alignment(["e", "\u0330"], ["le"], WEIGHTS)
     (axes,) = figure.axes
-    assert labels(axes.xaxis) == ["the", "cat", "[END]"]
+    assert labels(axes.xaxis) == ["e", "\u25cc\u0330", "[END]"]
     assert labels(axes.yaxis) == ["le", "[END]"]
     plotting.plot_alignment([], [], [[1.0]])
 

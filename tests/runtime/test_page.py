@@ -380,6 +380,15 @@ def test_a_page_translates_what_is_typed_and_its_address_has(page, toy):
     open_anew()  # ends that translation
 
 
+def test_letters_are_pointed_at_one_by_one_with_their_marks(page, tmp_path):
+    lines = ["각 e\u0330 ab"] * 9
+    source = SubwordTokenizer.train([lines], 290, "char", normalization="nfd")
+    own = translator(source, TEXT, None)
+    page.open(f"{own.page(tmp_path / 'page.html').as_uri()}#ab 각e%CC%B0")
+    page.wait_for("document.querySelector('.source')")
+    assert texts_of(page, ".source .word") == ["a", "b", "각", "e\u0330", "[END]"]
+
+
 def test_a_sentence_is_one_stop_of_the_tab_key(page, toy):
     page.open(f"{toy[1]}#the%20red%20cat.%20A%20red%20dog.")
     page.wait_for("document.querySelectorAll('.sentence').length == 2")

@@ -30,12 +30,12 @@ export function positions(text) {
 }
 
 // The parts of a text that the user can point at: `{start, end, tokens}`, in order, of the offsets
-// of `count` tokens in bytes: words with the marks beside them. Tokens that share a word, as
-// sub-words do, form one part. A token without a whole character (a space, or a byte that is not
-// the last of its character) belongs to the next part. If `ended`, the last token is the end
+// of `count` tokens in bytes: words with the marks beside them, or letters. Tokens that share a
+// word, as sub-words do, form one part. A token without a whole character (a space, or a byte that
+// is not the last of its character) belongs to the next part. If `ended`, the last token is the end
 // symbol, without characters.
-export function partsOf(text, offsets, count, ended) {
-  const at = positions(text), words = wordNumbers(text);
+export function partsOf(text, offsets, count, ended, areLetters = false) {
+  const at = positions(text), words = wordNumbers(text, areLetters);
   const last = ended ? count - 1 : count;
   const places = offsets.slice(0, last).map((offset, token) => {
     const [start, end] = offset.map((byte) => at[Math.min(byte, at.length - 1)]);
@@ -64,13 +64,13 @@ export function partsOf(text, offsets, count, ended) {
   return parts;
 }
 
-// For each unit of a text the number of its word; marks belong to the word beside them.
-function wordNumbers(text) {
+// For each unit of a text the number of its word or letter; marks belong to the word beside them.
+function wordNumbers(text, areLetters) {
   const numbers = [];
   let number = 0, joins = false;
-  for (const { segment, isWordLike } of segmentsOf(text)) {
+  for (const { segment, isWordLike } of segmentsOf(text, areLetters)) {
     const isBlank = !segment.trim(), isOpening = /^[\p{Ps}\p{Pi}¿¡]/u.test(segment);
-    if (isBlank || isOpening || (isWordLike && !joins)) number += 1;
+    if (areLetters || isBlank || isOpening || (isWordLike && !joins)) number += 1;
     joins = isOpening;
     for (let i = 0; i < segment.length; i++) numbers.push(number);
     if (isBlank) number += 1;
@@ -216,8 +216,8 @@ function show(sentence) {
   places.source.lang = options.languages[0] ?? "";
   if (isAligned) {
     sentence.parts = [
-      partsOf(text, offsets, weights.length, finished),
-      partsOf(read, reply.offsets, weights[0].length, true),
+      partsOf(text, offsets, weights.length, finished, options.letters[1]),
+      partsOf(read, reply.offsets, weights[0].length, true, options.letters[0]),
     ];
     sentence.shares = sharesOf(weights, ...sentence.parts);
     sentence.words = ["translation", "source"].map((side, i) =>
@@ -392,9 +392,11 @@ function stored(value) {
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
 // user chooses, a text is translated as it is written; `card` is a text; `texts` has, by language,
 // those of drawings and of a reply's `doubts`; `languages` are the codes of source and target, if
-// they are known; `inside` is that of `Panel`.
+// they are known; `letters` says of each whether its letters are pointed at, not its words; `inside`
+// is that of `Panel`.
 export function start(translate, given = {}) {
-  options = { translate, searches: [], card: "", texts: {}, languages: [], ...given };
+  const none = { searches: [], card: "", texts: {}, languages: [], letters: [] };
+  options = { translate, ...none, ...given };
   panel = new Panel({
     ...options,
     show: (sentence) => {

@@ -65,10 +65,11 @@ export const said = (name, values = {}) =>
 // One of the texts that are given by language, such as the reasons of doubts.
 export const told = (texts, name) => texts[words.code]?.[name] ?? name;
 
-const segmenter = new Intl.Segmenter("en", { granularity: "word" });
+const segmenters = ["word", "grapheme"].map((granularity) =>
+  new Intl.Segmenter("en", { granularity }));
 
-// The words of a text, and what is between them.
-export const segmentsOf = (text) => [...segmenter.segment(text)];
+// The words of a text, and what is between them; or its letters, each with its marks.
+export const segmentsOf = (text, areLetters = false) => [...segmenters[+areLetters].segment(text)];
 
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
