@@ -31,9 +31,10 @@ from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model
 from bahdanau_tf.translation.doubts import Habits
 
-# The largest difference of α after a hundred words, and of log-probabilities as a share of the
-# largest one, which is small if there are few symbols.
-_TOLERANCE = 5e-5
+# The largest difference of α, and of log-probabilities as a share of the largest one, of nearly all
+# words; that of others, since a trained model enlarges rounding on random words.
+_TOLERANCES = np.array([5e-5, 5e-3])
+_NEARLY_ALL = 0.98
 # Numbers of words of the sources of each batch, and of its longest target.
 _CHECKED = [([1], 1), ([7], 7), ([20, 3], 20), ([100, 40, 9], 100), ([*range(1, 101)], 8)]
 _PROGRAM = """
@@ -132,7 +133,7 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
                 "Translator.export", f"ONNX Runtime cannot run what was written: {reason}"
             )
         results = files.read_arrays(outputs)
-    worst, equal, total = np.zeros(2), 0, 0
+    differences, equal, total = [np.zeros([0, 2])], 0, 0
     for number in range(len(_CHECKED)):
         source, target = rows[f"source-{number}"], rows[f"target-{number}"]
         features, weights = model.features({"source": source, "target": target})
@@ -140,20 +141,21 @@ def _compared(model: Any, folder: Path, int8: bool) -> str:
         is_word = target != 0
         log_probs = results[f"log_probs-{number}"][is_word]
         wanted = np.maximum(wanted[is_word], np.log(LEAST))
-        share = np.abs(log_probs - wanted).max() / np.abs(wanted).max()
-        alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max()
-        worst = np.maximum(worst, [share, alpha])  # NaN if one is
+        share = np.abs(log_probs - wanted).max(-1) / np.abs(wanted).max()
+        alpha = np.abs(results[f"weights-{number}"] - weights.numpy())[is_word].max(-1)
+        differences.append(np.stack([share, alpha], 1))
         equal += int((log_probs.argmax(-1) == wanted.argmax(-1)).sum())
         total += int(is_word.sum())
     if int8:
         return f"int8: the most probable next word is the model's for {equal} of {total} words"
-    if not (worst <= _TOLERANCE).all():
-        share, alpha = worst
+    worst = np.quantile(np.concatenate(differences), [_NEARLY_ALL, 1], 0)  # NaN if one is
+    if not (worst <= _TOLERANCES[:, None]).all():
+        (share, alpha), most = worst.tolist()[0], _TOLERANCES[0]
         raise Refusal(
             "Translator.export",
-            "what was written for ONNX Runtime differs from the model by more than rounding: "
-            f"log-probabilities by {share:.2g}, attention by {alpha:.2g}, wanted at most "
-            f"{_TOLERANCE:g}; nothing was exported",
+            "what was written for ONNX Runtime differs from the model by more than rounding: for "
+            f"{_NEARLY_ALL:.0%} of the words log-probabilities by {share:.2g}, attention by "
+            f"{alpha:.2g}, wanted at most {most:g}; nothing was exported",
         )
     return (
         f"ONNX Runtime's log-probabilities and attention equal the model's within {worst.max():.1g}"
