@@ -91,6 +91,7 @@ def test_a_new_process_translates_at_once(tmp_path):
     assert "0-0" in links.split()
 
 
+@pytest.mark.slow
 def test_the_card_has_what_its_command_prints(shared, monkeypatch, capsys):
     monkeypatch.chdir(shared("data/tatoeba-en-fr"))
     card = Translator.from_preset("tatoeba-en-fr").card
@@ -143,5 +144,5 @@ def test_what_people_type_first_arrives():
 def test_what_a_translator_cannot_know_is_doubted():
     typed = ["very " * 300, "\ub098\ub294 \uc790\ub2e4.", "Wir gehen morgen ins Kino."]
     typed += ["He said \u201cno\u201d.", "My birthday is March 9."]  # no stays, the month does not
-    for x in Translator.from_preset("tatoeba-en-fr").translate(typed):
+    for x in Translator.from_preset("tatoeba-en-fr").translate(typed, max_length=30):
         assert x.doubts, x
