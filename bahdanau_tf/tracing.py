@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,10 @@ def trace(
     if candidates < 1:
         raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
     reading = translator.source_text.read([text])
-    words = [piece.decode("utf-8", "replace") for piece in reading.words[0].numpy()]
+    # Letters are as they are read, since those of a syllable of Hangul share a character.
+    is_spelled = getattr(translator.source_text, "kind", "") == "char"
+    read = _shown(translator.source_text, reading.ids[0])[:-1] if is_spelled else reading.words[0]
+    words = [piece.decode("utf-8", "replace") for piece in read.numpy()]
     source = reading.ids.to_tensor()
     columns = [*range(len(words))]  # of the source tokens, in the order of the text
     if translator.source_text.reverse:
@@ -117,7 +121,7 @@ def trace(
         ids = result.tokens[0, 0, : int(result.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
-    walk, tokens_of = _walk(model, source, ids, forced), translator.target_text.ids_to_tokens
+    walk, tokens_of = _walk(model, source, ids, forced), partial(_shown, translator.target_text)
     return Trace(
         source=text,
         source_tokens=[words[column] for column in columns],
@@ -126,6 +130,14 @@ def trace(
         steps=_steps(model, tokens_of, walk, source, ids, places, candidates),
         opens_at=min(forced, default=0),
     )
+
+
+def _shown(text: Any, ids: tf.Tensor) -> tf.Tensor:
+    """The tokens of ids; letters, and symbols between spaces, without the sign of a space."""
+    tokens = text.ids_to_tokens(ids)
+    if getattr(text, "kind", "") not in ("char", "space"):
+        return tokens
+    return tf.strings.regex_replace(tokens, "^\N{LOWER ONE EIGHTH BLOCK}", "")
 
 
 def _own_model(owner: str, translator: Translator) -> EncoderDecoder:
@@ -490,7 +502,7 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
         }
         cut = np.select([*reasons.values()], [*reasons], "")
         width -= decoding.shrink * len(done)
-        names = target.ids_to_tokens(step.tokens[None])[0].numpy()
+        names = _shown(target, step.tokens[None])[0].numpy()
         levels.append(
             [
                 Continuation(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from engines import subwords
 from oracle import array, cell_parameters, model_parameters, randomized
 from refusals import refused
 from test_models import oracle_parts, reference_forward
@@ -22,6 +24,7 @@ from bahdanau_tf import (
     RNNEncDec,
     RNNSearch,
     Seq2SeqLSTM,
+    SubwordTokenizer,
     TanhReadout,
     Translator,
     Vocabulary,
@@ -622,3 +625,11 @@ def test_attention_is_refused_where_it_has_no_meaning(translator):
         "wanted no prefixes and no attention",
     )
     assert trace(backward, TEXT, GIVEN, attention=row).steps[0].weights == row[0]
+
+
+def test_letters_and_symbols_are_shown_as_they_are_read():
+    source = SubwordTokenizer.train([["각 ab"] * 9], 290, "char", normalization="nfd")
+    symbols = SubwordTokenizer.train([["t͡ɕ a"] * 9], 290, "space")
+    traced = trace(subwords(source, symbols, None), "각 a", target="t͡ɕ a")
+    assert traced.source_tokens == [*unicodedata.normalize("NFD", "각"), "", "a"]
+    assert [step.token for step in traced.steps] == ["t͡ɕ", "a", "[END]"]
