@@ -461,12 +461,13 @@ def _low_rate(_: Facts, options: Options) -> Choice:
     if options.get("risk_samples"):
         values, reasons, share = {}, ["minimum risk"], RISK_SHARE
     elif options.get("is_other_language"):
-        share = 1
+        share = 1.0
     optimizer = options.get("optimizer", "adam")
     rate = _rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate
     if "learning_rate" not in options:
-        reasons.append(f"{share:g} times the learning rate of a new model")
+        times = f"{share:g} times " if share < 1 else ""
+        reasons.append(f"{times}the learning rate of a new model")
     return Choice(values, ", ".join(reasons))
 
 

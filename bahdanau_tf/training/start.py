@@ -150,13 +150,11 @@ def _renewed(
                 "embeddings are new; all other weights are kept"
             )
             old = sides[place]
-            options: dict[str, Any] = {
-                "tokenizer": old.kind,
-                f"{side}_vocabulary_size": sizes[side],
-            }
+            text: dict[str, Any] = {"tokenizer": old.kind, f"{side}_vocabulary_size": sizes[side]}
             if old.kind == "word":
-                options[f"{side}_language"] = guess_language(lines)
-            sides[place] = learn_side(TextOptions(**options), side, path, reverse=old.reverse)
+                text[f"{side}_language"] = guess_language(lines)
+            options = {name: getattr(old, name) for name in ("reverse", "true_case")}
+            sides[place] = learn_side(TextOptions(**text), side, path, **options)
     source, target = sides
     actual = dict(zip(SIDES, (source.vocabulary_size, target.vocabulary_size), strict=True))
     model = with_new_vocabularies(trained.model, {side: actual[side] for side in sizes})

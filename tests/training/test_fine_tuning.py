@@ -151,6 +151,7 @@ def test_a_text_of_other_letters_gets_a_vocabulary_of_its_own(files, trained, tm
     assert main([*words, start, "--updates=3"]) == 0
     err = capsys.readouterr().err
     assert "cannot read the letters of the target" in err
+    assert "smoothing 0.1, the learning rate of a new model" in err
     assert "learning rate 0.002" in err
     old, new = Translator.load(trained), Translator.load(folder / "start")
     assert new.source_text.vocabulary.tokens == old.source_text.vocabulary.tokens
