@@ -141,6 +141,7 @@ PART_ROWS = 8  # of a core's part of a batch; with fewer, each row is slower
 MOST_PARTS = 16  # each delays the start of a training by a second or two
 BATCH_TOKENS = 1450  # of the target, in a batch
 MINUTES = 60  # of a training without another limit
+SHORT_EPOCHS, MANY_WORDS = 14, 5_000  # 38 epochs of 8,000 words learned them by heart
 ANY = 1e6  # epochs, more than any training has
 _LETTERS = 3.9  # of an alphabet, spaces included, in a sub-word or short word
 _HANGUL = 2.4  # letters of a syllable
@@ -202,7 +203,8 @@ def limits(facts: Facts, options: Options) -> tuple[float, float]:
     updates = options.get("updates")
     is_free = "epochs" in options or updates or options.get("deterministic")
     fewer = math.sqrt(MEASURED / facts.pairs)
-    epochs = float(round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100)))
+    most = SHORT_EPOCHS if facts.is_short and facts.different >= MANY_WORDS else 100
+    epochs = float(round(between(3, 20 * max(fewer, math.sqrt(fewer)), most)))
     minutes = 0.0 if is_free else float(MINUTES)
     return options.get("epochs", ANY if updates else epochs), options.get("minutes", minutes)
 
