@@ -10,7 +10,7 @@ from typing import Any
 Options = Mapping[str, Any]
 
 # What makes a text one of short strings, such as words and their phones.
-MOST_SINGLE = 0.9  # lines of one word
+FEWEST_SINGLE, MOST_SINGLE = 0.5, 0.1  # lines of one word: in a text of words, in one of phones
 LONGEST_WORD = 30  # characters; half as many in Chinese, Japanese and Korean
 MOST_SYMBOLS, MOST_LETTERS = 500, 1.9  # different phones, and letters of one
 
@@ -34,9 +34,9 @@ class Side:
     @property
     def short_kind(self) -> str:
         """The tokenizer for short strings: "char" for single words, "space" for phones, or ""."""
-        if self.single >= MOST_SINGLE and self.is_brief:
+        if self.single >= FEWEST_SINGLE and self.is_brief:
             return "char"
-        is_spaced = self.single <= 1 - MOST_SINGLE and self.symbols <= MOST_SYMBOLS
+        is_spaced = self.single <= MOST_SINGLE and self.symbols <= MOST_SYMBOLS
         return "space" if is_spaced and self.symbol_letters <= MOST_LETTERS else ""
 
     @property

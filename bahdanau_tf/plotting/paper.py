@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,9 +51,33 @@ def new_figure(function: str, width: float, height: float) -> Figure:
 
 
 def labels(tokens: Iterable[str]) -> list[str]:
-    """Tokens as labels: spaces, as before sub-words, would move them away; marks get a circle."""
-    stripped = map(str.strip, tokens)
-    return ["\N{DOTTED CIRCLE}" * begins_with_mark(token) + token for token in stripped]
+    """Tokens as labels: spaces, as before sub-words, would move them away; marks get a circle.
+
+    A syllable of Hangul that was read as its letters stands at the last: each gets its own.
+    """
+    stripped = [*map(str.strip, tokens)]
+    for last, token in enumerate(stripped):
+        letters = unicodedata.normalize("NFD", token)
+        first = last + 1 - len(letters)
+        if len(token) == 1 and 0 <= first < last and not any(stripped[first:last]):
+            stripped[first : last + 1] = letters
+    return ["\N{DOTTED CIRCLE}" * begins_with_mark(token) + _alone(token) for token in stripped]
+
+
+def _alone(token: str) -> str:
+    """A letter of Hangul as it is written by itself, not as a part of a syllable."""
+    name = unicodedata.name(token, "") if len(token) == 1 else ""
+    with suppress(KeyError):
+        return unicodedata.lookup(re.sub("(CHO|JUNG|JONG)SEONG", "LETTER", name))
+    return token
+
+
+def write_columns(axes: Axes, columns: Sequence[str]) -> None:
+    """Writes labels along the top: letters upright, words turned, since they are longer."""
+    axes.set_xticks(range(len(columns)), columns)
+    are_letters = all(len(column) < 3 for column in columns if column != END)
+    for label in axes.get_xticklabels():
+        label.set_rotation(0 if are_letters and label.get_text() != END else 90)
 
 
 def begins_with_mark(text: str) -> bool:
@@ -235,7 +260,7 @@ def plot_alignment(
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     columns = [*labels(source_tokens), *[END] * more[1]]
-    axes.set_xticks(range(weights.shape[1]), columns, rotation=90)
+    write_columns(axes, columns)
     rows = [*labels(target_tokens), *[END] * more[0]]
     axes.set_yticks(range(weights.shape[0]), rows)
     set_fonts(axes)

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END, STYLES, heading, labels, new_figure, save, set_fonts
+from bahdanau_tf.plotting.paper import (
+    END,
+    STYLES,
+    heading,
+    labels,
+    new_figure,
+    save,
+    set_fonts,
+    write_columns,
+)
 from bahdanau_tf.system.language import in_language, said
 
 if TYPE_CHECKING:
@@ -287,7 +296,7 @@ def _draw_source(name: str, trace: Trace, axes: Axes) -> None:
     axes.imshow(values, cmap="gray", aspect="auto", vmin=least, vmax=largest)
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0)
-    axes.set_xticks(range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90)
+    write_columns(axes, [*labels(trace.source_tokens), END])
     weights = "Weights α of the source\n(black 0, white 1)"
     energies = "Energies e, less the largest\nof the step (black {:.1f}, white 0)"
     _title(axes, heading(weights if name == "weights" else energies).format(least))

@@ -467,7 +467,7 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
 
 
 def test_many_words_are_not_learned_by_heart():
-    words = replace(TYPICAL.source, single=1.0, length=10)
+    words = replace(TYPICAL.source, single=0.6, length=10)
     short = replace(TYPICAL, pairs=8_000, different=8_000, source=words, target=words)
     assert of(short, {})["epochs"] == 14
     assert of(replace(short, different=4_000), {})["epochs"] == 38

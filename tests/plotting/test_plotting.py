@@ -153,6 +153,18 @@ def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(monke
     assert paper._fonts("a\u1d84") == ([*matplotlib.rcParams["font.family"], "STIXGeneral"], "")
 
 
+def test_letters_of_a_syllable_have_labels():
+    figure = plotting.plot_alignment(["a", "", "", "각"], ["b"], np.full([1, 4], 0.5))
+    assert labels(figure.axes[0].xaxis) == ["a", "ㄱ", "ㅏ", "ㄱ"]
+
+
+@pytest.mark.parametrize(("tokens", "turned"), [(["ㅜ", "á"], 0), (["a", "dog"], 90)])
+def test_letters_stand_upright_along_the_top(tokens, turned):
+    figure = plotting.plot_alignment(tokens, ["b"], np.full([2, 3], 0.5))
+    columns = figure.axes[0].get_xticklabels()
+    assert [column.get_rotation() for column in columns] == [turned, turned, 90]
+
+
 @pytest.mark.parametrize(("lacks", "label"), [("", "문장 길이"), ("문", "Sentence length")])
 def test_a_heading_is_in_the_language_that_a_font_can_draw(monkeypatch, lacks, label):
     """Without a Korean font, as in Colab, boxes would say less than English; a warning says it."""
