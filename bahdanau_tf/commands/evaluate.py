@@ -168,8 +168,9 @@ def _references(
 ) -> References:
     """The references, with those of the same source for metrics that take any of them."""
     answers = evaluation.right_answers(sources, references) if sources else None
-    if count := sum(len(each) > 1 for each in answers or []):
-        titles = [kind.title for kind in METRICS.values() if kind.takes_any]
+    count = sum(len(each) > 1 for each in answers or [])
+    kinds = [METRICS[name] for name in flags.metrics if name in METRICS]
+    if count and (titles := [kind.title for kind in kinds if kind.takes_any]):
         StatusLine().note(
             f"{count:,} of {amount(len(references), 'line')}: other references for the same "
             f"source; {', '.join(titles)} take the nearest"

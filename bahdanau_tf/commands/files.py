@@ -186,7 +186,7 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 def tokenizer_for(
     flags: absl_flags.FlagValues, translator: StringTranslator | None, references: Sequence[str]
 ) -> str:
-    """--tokenize, or the tokenizer that fits the references; prints it on standard error.
+    """--tokenize, or the tokenizer that fits the references, which BLEU's users are told.
 
     The target tokenizer of the model, if there is one, may know the language.
     """
@@ -196,7 +196,8 @@ def tokenizer_for(
         return str(flags.tokenize)
     text = None if translator is None else translator.target_text
     chosen = default_tokenizer(text, references)
-    StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
+    if "metrics" not in flags or "bleu" in flags.metrics:
+        StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
     return chosen
 
 

@@ -329,6 +329,10 @@ def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
     assert f" = {errors}\n" in told.out
     assert "BLEU|nrefs:1|" in told.out
     assert ("2 of 4 lines: other references" in told.err) == ("var" in count)
+    assert "--tokenize=13a" in told.err
+    assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", "--metrics=exact"]) == 0
+    told = capsys.readouterr().err
+    assert not [name for name in ("WER", "--tokenize") if name in told]
 
 
 def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
