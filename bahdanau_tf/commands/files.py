@@ -186,7 +186,7 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 def tokenizer_for(
     flags: absl_flags.FlagValues, translator: StringTranslator | None, references: Sequence[str]
 ) -> str:
-    """--tokenize, or the tokenizer that fits the references, which BLEU's users are told.
+    """--tokenize, or the tokenizer that fits the references; if BLEU is computed, it is printed.
 
     The target tokenizer of the model, if there is one, may know the language.
     """

@@ -18,7 +18,7 @@ from engines import LINES, MODELS, TEXT, in_node, on_node, subwords as translato
 from refusals import refused
 from toys import english, french, toy_translator
 
-from bahdanau_tf import SubwordTokenizer, Translator, beam_tree, trace
+from bahdanau_tf import SubwordTokenizer, Translation, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import ENGINE, HTML, joined, page_of, read
 from bahdanau_tf.translation.doubts import Habits
@@ -417,75 +417,94 @@ def real(tmp_path_factory) -> tuple[Translator, str]:
     return own, own.page(tmp_path_factory.mktemp("real") / "page.html").as_uri()
 
 
-def test_what_if_a_sentence_is_translated_otherwise(page, real):
-    """Another word, α, fewer words, a wider beam: as Python translates it then."""
-    own, url = real
+def open_panel(page, url: str) -> None:
+    """Opens a page with a sentence, and shows how the first word of its translation came about."""
     page.open(f"{url}#The%20red%20cat%20sleeps.")
     page.wait_for("document.querySelector('.sentence')")
     page.evaluate("document.querySelector('.translation .word').focus()")
     page.press("Enter", 13)
     page.wait_for("document.querySelector('.steps label')")
+
+
+def wait_for_translation(page, wanted: Translation) -> None:
+    shown = json.dumps([wanted.text + end for end in ("", "[END]")])
+    page.wait_for(f"{shown}.includes(document.querySelector('.translation').textContent)")
+
+
+def click(page, selector: str, place: int = 0) -> None:
+    """Clicks one of the elements, which gets the focus."""
+    element = f"document.querySelectorAll({json.dumps(selector)})[{place}]"
+    page.evaluate(f"(() => {{ const x = {element}; x.focus(); x.click() }})()")
+
+
+def enter(page, selector: str, value: object, event: str) -> None:
+    """Sets the value of an element, as a user does."""
+    page.evaluate(
+        f"(() => {{ const x = document.querySelector({json.dumps(selector)});"
+        f"x.value = {json.dumps(value)}; x.{event}({{ target: x }}) }})()"
+    )
+
+
+FOCUSED = "document.activeElement.dataset.control"
+
+
+def test_what_if_a_sentence_is_translated_otherwise(page, real):
+    """Another word, other α, a word left out, and back: as Python translates it then."""
+    own, url = real
+    open_panel(page, url)
     assert texts_of(page, ".word.chosen") == texts_of(page, ".word:focus") == ["Le"]
-
-    def shows(wanted: str) -> None:
-        shown = json.dumps([x + end for x in (wanted,) for end in ("", "[END]")])
-        page.wait_for(f"{shown}.includes(document.querySelector('.translation').textContent)")
-
     text = "The red cat sleeps."
     word = page.evaluate("document.querySelectorAll('.panel li button bdi')[1].textContent")
-    page.evaluate("document.querySelector('[data-control=word1]').click()")
-    shows(own.translate(text, beam_size=5, prefixes=word).text)
+    click(page, "[data-control=word1]")
+    wait_for_translation(page, own.translate(text, beam_size=5, prefixes=word))
     assert word in texts_of(page, ".changes ins")
-    page.evaluate("document.querySelector('.changes button').click()")
-    shows(own.translate(text, beam_size=5).text)
-    slide = (
-        "(() => {{ const x = document.querySelector('{}');"
-        "x.value = {}; x.oninput({{ target: x }}) }})()"
-    )
-    page.evaluate("document.querySelector('[data-control=step1]').click()")  # Le "chat"
-    page.evaluate(slide.format("[data-control=weight3]", 100))  # on "sleeps."
+    click(page, ".changes button")
+    wait_for_translation(page, own.translate(text, beam_size=5))
+    click(page, "[data-control=step1]")  # Le "chat"
+    enter(page, "[data-control=weight3]", 100, "oninput")  # on "sleeps."
     first = own.translate(text)
     is_last = np.array([start >= 11 for start, _ in first.source_offsets] + [False])
     row = first.weights[1] * is_last / first.weights[1][is_last].sum()
-    changed = own.translate(text, beam_size=5, prefixes="Le", attention={1: row}).text
-    assert changed != first.text
-    shows(changed)
-    page.evaluate("document.querySelectorAll('.weights button')[1].click()")
-    shows(own.translate("The cat sleeps.", beam_size=5).text)
+    changed = own.translate(text, beam_size=5, prefixes="Le", attention={1: row})
+    assert changed.text != first.text
+    wait_for_translation(page, changed)
+    click(page, ".weights button", 1)
+    wait_for_translation(page, own.translate("The cat sleeps.", beam_size=5))
     (changes,) = texts_of(page, ".changes")
     assert "left out: red" in changes
-    focused = "document.activeElement.dataset.control"
-    pressed = "(() => {{ const x = document.querySelector('[data-control={}]'); {} }})()"
-    undo, first_cut, second_cut = (
-        pressed.format(x, "x.focus(); x.click()") for x in ("undo", "cut0", "cut1")
-    )
-    page.evaluate(undo)  # the last change alone
-    shows(changed)
-    page.wait_for(f"{focused} == 'undo'")
-    page.evaluate(undo)
-    shows(own.translate(text, beam_size=5).text)
-    page.wait_for(f"{focused} == 'step1' && document.querySelector('.changes').hidden")
-    page.evaluate("document.querySelector('#search').value = 'greedy'")
-    page.evaluate("document.querySelector('#search').onchange()")
+    click(page, "[data-control=undo]")  # the last change alone
+    wait_for_translation(page, changed)
+    page.wait_for(f"{FOCUSED} == 'undo'")
+    click(page, "[data-control=undo]")
+    wait_for_translation(page, own.translate(text, beam_size=5))
+    page.wait_for(f"{FOCUSED} == 'step1' && document.querySelector('.changes').hidden")
+    assert page.problems == []
+
+
+def test_what_if_words_are_left_out_in_another_search_and_language(page, real):
+    """Greedy and with beams, as Python translates it then; Esc leaves the word, then the panel."""
+    own, url = real
+    open_panel(page, url)
+    enter(page, "#search", "greedy", "onchange")
     page.wait_for("document.querySelector('#width').value == 1")
-    page.evaluate(second_cut)
-    shows(own.translate("The cat sleeps.", beam_size=1).text)
-    page.wait_for(f"{focused} == 'cut1'")
+    click(page, "[data-control=cut1]")
+    text = "The cat sleeps."
+    wait_for_translation(page, own.translate(text, beam_size=1))
+    page.wait_for(f"{FOCUSED} == 'cut1'")
     for width in (1, 12):
-        page.evaluate(slide.format("#width", width))
-        shows(own.translate("The cat sleeps.", beam_size=width, n_best=min(width, 3)).text)
-    page.evaluate("document.querySelector('#language').value = 'ko'")
-    page.evaluate("document.querySelector('#language').onchange()")
+        enter(page, "#width", width, "oninput")
+        wait_for_translation(page, own.translate(text, beam_size=width, n_best=min(width, 3)))
+    enter(page, "#language", "ko", "onchange")
     assert page.evaluate("document.querySelector('[data-control=cut0]').ariaLabel") == "The 빼기"
     for left in ("cat sleeps.", "sleeps."):
-        page.evaluate(first_cut)
+        click(page, "[data-control=cut0]")
         page.wait_for(f"document.querySelector('.source').textContent == '{left}[END]'")
     page.wait_for("![...document.querySelectorAll('.weights button')].some((x) => !x.disabled)")
     page.evaluate("localStorage.clear()")
     page.evaluate("document.querySelector('.translation .word').focus()")
     boxes = "['#open', '#detail'].map((x) => document.querySelector(x).getBoundingClientRect())"
     assert page.evaluate(f"(([a, b]) => b.top >= a.bottom || b.left >= a.right)({boxes})")
-    for is_open in ("true", "false"):  # Esc leaves the word, then the panel
+    for is_open in ("true", "false"):
         assert page.evaluate("document.querySelector('#open').ariaExpanded") == is_open
         page.press("Escape", 27)
         page.press("Escape", 27)
