@@ -24,6 +24,7 @@ from bahdanau_tf.text.tokenizer import Tokenizer
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
 CURRENCIES = ("$", "€", "£")
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
@@ -49,7 +50,7 @@ class SyntheticPairs:
         rows = corpus.spread(LOOKED_AT)
         self._rows, self._names = [rows], set[str]()
         if not self._are_spelled:
-            words, self._names = kept_by_pairs(corpus.pairs(rows))
+            words, self._names = kept_by_pairs(map(_half_width, corpus.pairs(rows)))
             some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
             self._rows = [rows[has] for has in some if has.any()]
 
@@ -92,7 +93,7 @@ class SyntheticPairs:
         if self._are_spelled:
             signs = self._signs(random).encode()
             return signs, signs
-        x, y = source.decode(), target.decode()
+        x, y = _half_width((source.decode(), target.decode()))
         new = {
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
             "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
@@ -173,6 +174,11 @@ def careless(source: bytes, target: bytes, loses: int) -> bytes:
     if loses & 1 and word and word[0] not in _WORD.findall(target.decode()):
         text = text[0].lower() + text[1:]
     return text.encode()
+
+
+def _half_width(pair: tuple[str, str]) -> tuple[str, str]:
+    source, target = pair
+    return source.translate(HALF_WIDTH), target.translate(HALF_WIDTH)
 
 
 def _syllables(text: Tokenizer) -> set[str]:

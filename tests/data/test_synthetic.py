@@ -99,6 +99,16 @@ def test_many_new_numbers_are_like_the_old_ones(text):
     assert 0.3 < len(alike) / len(numbers) < 0.7
 
 
+def test_digits_of_full_width_are_those_of_half_width(text):
+    corpus = ParallelCorpus(["I saw 1600 cats."] * 40, ["猫を１６００匹見た。"] * 40)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, sources, targets = pairs.read(0, np.arange(40), corpus.rows)
+    numbers = [re.findall("[0-9]+", x.decode()) for x in sources]
+    assert len({*map(tuple, numbers)}) > 20
+    for number, y in zip(numbers, targets, strict=True):
+        assert number == re.findall("[0-9]+", y.decode()) or number == ["1600"]
+
+
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
     plain = [(row % 8, SOURCE[row % 8], TARGET[row % 8]) for row in range(160)]
     assert pairs_of(text, 0, share=1e-9) == plain
