@@ -2,8 +2,9 @@
 
 A text has most numbers and names a few times, so that a model learns these by heart, and not to
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
-by others, drawn anew in each epoch. Where both sides are read by characters, a synthetic pair is a
-number or some signs, the same on both sides.
+by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
+for an unknown name nobody knows: it keeps its letters. Where both sides are read by characters, a
+synthetic pair is a number or some signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import numpy as np
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.text.copied import PATTERNS, kept, kept_by_pairs
+from bahdanau_tf.text.copied import (
+    PATTERNS,
+    kept,
+    kept_by_pairs,
+    spelled_names,
+    spellings,
+    with_names,
+)
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -48,9 +56,13 @@ class SyntheticPairs:
         self._are_spelled = {text.kind for text in texts} == {"char"}
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
         rows = corpus.spread(LOOKED_AT)
-        self._rows, self._names = [rows], set[str]()
+        self._rows, self._names, self._spellings = [rows], set[str](), dict[str, str]()
         if not self._are_spelled:
-            words, self._names = kept_by_pairs(map(_half_width, corpus.pairs(rows)))
+            pairs = [*map(_half_width, corpus.pairs(rows))]
+            words, self._names = kept_by_pairs(pairs)
+            self._spellings = spellings(pairs)
+            for names, pair in zip(words["names"], pairs, strict=True):
+                names += spelled_names(*pair, self._spellings)
             some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
             self._rows = [rows[has] for has in some if has.any()]
 
@@ -98,6 +110,9 @@ class SyntheticPairs:
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
             "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
         }
+        spelled = {old: self._name(random) for old in spelled_names(x, y, self._spellings)}
+        new["names"] |= spelled
+        y = with_names(y, {self._spellings[old]: name for old, name in spelled.items()})
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
         if random.randint(8) == 0 or not any(new.values()):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 
 # Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
 # with a capital, and may be joined, as O'Neil and Jean-Luc.
@@ -31,7 +32,11 @@ DIGIT = re.compile(rf"(?<!{_LETTER})[0-9](?!{_LETTER})")  # by itself, not as in
 # Digits with single separators between them; the groups of a thousand are one number.
 DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
+# Words that can be the sound of a name: トム, 톰. In Korean a particle may follow in the same word.
+_SPELLED = re.compile("[ァ-ヴー]+|[가-힣]+")
 _BEFORE_FIRST = re.compile(r"\W*")
+MOSTLY = 0.8  # of the pairs that have a name must have its spelling
+OWN = 0.5  # of the pairs that have a spelling must have its name
 
 
 def kept(kind: str, source: str, target: str, names: Collection[str] = ()) -> list[str]:
@@ -79,6 +84,54 @@ def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
     is_first = start is not None and matches[0].start() == start.end()
     words = [match[0] for match in matches]
     return words, words[: int(is_first)]
+
+
+def spellings(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The names of the sources that the targets spell in Katakana or Hangul: Tom is トム.
+
+    A spelling is how words begin in nearly all pairs that have the name, and mostly in these.
+    """
+    seen, inner, spelled = Counter[str](), set[str](), Counter[str]()
+    together: dict[str, Counter[str]] = defaultdict(Counter)
+    for source, target in pairs:
+        if runs := _SPELLED.findall(target):
+            starts = {run[:end] for run in runs for end in range(1, len(run) + 1)}
+            spelled.update(starts)
+            words, first = _words("names", source)
+            inner.update(words[len(first) :])
+            for name in {*words}:
+                seen[name] += 1
+                together[name].update(starts)
+    table = {
+        name: [x for x, n in starts.items() if n >= max(MOSTLY * seen[name], OWN * spelled[x])]
+        for name, starts in together.items()
+        if seen[name] > 1 and name in inner and name.isalpha()  # neither Why nor Tom's
+    }
+    return {name: max(starts, key=len) for name, starts in table.items() if starts}
+
+
+def spelled_names(source: str, target: str, table: Mapping[str, str]) -> list[str]:
+    """The names of a source whose spelling, by a table, begins a word of its target.
+
+    If it is that of two of them, as of Panama Canal, it is not known whose it is.
+    """
+    names = [name for name in dict.fromkeys(PATTERNS["names"].findall(source)) if name in table]
+    count = Counter(table[name] for name in names)
+    starts = {x for x in count if any(run.startswith(x) for run in _SPELLED.findall(target))}
+    return [name for name in names if table[name] in starts and count[table[name]] == 1]
+
+
+def with_names(target: str, names: Mapping[str, str]) -> str:
+    """A target with other names in place of spellings, each behind a space; particles stay."""
+
+    def renamed(match: re.Match[str]) -> str:
+        run = match[0].lstrip("・ ")
+        start = max((x for x in names if run.startswith(x)), key=len, default=None)
+        if start is None:
+            return match[0]
+        return f" {names[start]}" + (run[len(start) :] if "가" <= run[0] <= "힣" else "")
+
+    return re.sub(f"[・ ]?(?:{_SPELLED.pattern})", renamed, target).strip()
 
 
 def numbers(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from bahdanau_tf import ParallelCorpus, SubwordTokenizer, Vocabulary, WordTokeni
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.text.copied import kept
+from bahdanau_tf.text.copied import kept, spelled_names, spellings, with_names
 
 SOURCE = [
     "Yesterday Tom saw 12 cats.", "The cat sleeps.", "Tom eats.", "At 9:45 it rains.",
@@ -107,6 +107,45 @@ def test_digits_of_full_width_are_those_of_half_width(text):
     assert len({*map(tuple, numbers)}) > 20
     for number, y in zip(numbers, targets, strict=True):
         assert number == re.findall("[0-9]+", y.decode()) or number == ["1600"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "table", "source", "target", "renamed"),
+    [
+        (
+            [("I saw Tom.", "トムを見た。"), ("Tom ran.", "トムは走った。"), ("He ran.", "彼は")],
+            {"Tom": "トム"},
+            "Ask Tom Li.", "トム・リーに聞いて。", "Bo・リーに聞いて。",
+        ),
+        (
+            [("I saw Mary.", "메리를 봤다."), ("Why, Mary?", "왜 메리야?"), ("Why?", "왜?")],
+            {"Mary": "메리"},
+            "So Mary ran.", "그래서 메리는 뛰었다.", "그래서 Bo는 뛰었다.",
+        ),
+        (
+            [("The Panama Canal.", "パナマ運河"), ("A Panama Canal!", "パナマの運河")],
+            {"Panama": "パナマ", "Canal": "パナマ"},
+            "The Panama Canal.", "パナマ運河", "パナマ運河",
+        ),
+        ([("I saw Tom.", "J'ai vu Tom.")] * 2, {}, "Tom.", "Tom.", "Tom."),
+    ],
+)  # fmt: skip
+def test_names_that_the_other_side_spells_in_its_own_script(pairs, table, source, target, renamed):
+    assert spellings(pairs) == table
+    names = spelled_names(source, target, table)
+    assert with_names(target, {table[name]: "Bo" for name in names}) == renamed
+
+
+def test_a_name_in_another_script_becomes_a_new_one_that_keeps_its_letters(text):
+    corpus = ParallelCorpus(["I saw Tom.", "A cat."] * 20, ["トムを見た。", "猫だ。"] * 20)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, sources, targets = pairs.read(0, np.arange(40), corpus.rows)
+    names = [
+        (x.decode(), y.decode().split("を見た")[0]) for x, y in zip(sources, targets, strict=True)
+    ]
+    names = [(x, name) for x, name in names if x.startswith("I saw") and name != "トム"]
+    assert len({*names}) > 10
+    assert all(f"I saw {name}" in x for x, name in names)
 
 
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
