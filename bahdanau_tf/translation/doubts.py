@@ -42,7 +42,9 @@ COMMON = 20  # pairs of a training that have a word, at least, so that it is kno
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
-LETTERS = re.compile(r"[^\W\d_]+")
+# Words without spaces between them end where the script changes; a Han character is one by itself.
+RUNS = "[々㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]|[ぁ-ゖゝ-ゟ]+|[ァ-ヺー-ヿｦ-ﾟ]+|[가-힣]+"
+LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
 SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters are no words
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
@@ -51,7 +53,7 @@ PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『
 RULES = {
     **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
     **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
-    **{"word": WORD.pattern, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
+    **{"word": WORD.pattern, "letters": RUNS, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
     **{
         "new_words": NEW_WORDS,
         "unsure": UNSURE,

@@ -145,6 +145,23 @@ def test_names_are_capitalized_within_a_sentence(source: str, names: str) -> Non
     assert doubts.names_of(source) == names.split()
 
 
+def test_words_end_where_the_script_changes() -> None:
+    """Japanese and Korean join particles to names, and Japanese all its words."""
+    text = "Annaは本を読みカフェーへTom은 \u00e9t\u00e9"
+    words = " ".join(doubts.words_of(text))
+    assert words == "Anna は 本 を 読 み カフェー へ Tom 은 \u00e9t\u00e9"
+    habits = Habits.of_pairs([("it is March", "3月だ")] * 5 + [("it is Bo", "Boだ")] * 1000)
+    assert habits.counterparts == {"March": "月"}
+    for source, text, told in (
+        ("I saw Bo", "Boを見た", []),
+        ("I saw Bo", "を見た", ["name"]),
+        ("in March", "三月に", []),
+        ("in March", "春に", ["dropped"]),
+    ):
+        x = replace(habits, translated="March").judged(translation(source, text), USUAL | {*"IBM"})
+        assert [doubt.kind for doubt in x.doubts] == told, text
+
+
 def test_words_and_names_that_the_training_never_had_so() -> None:
     pairs = [("the table of Jim", "la table de Jim"), ("the cat of Anna in London", "")]
     pairs += [("the dogs of Bo", "les chiens de Bo")] * 200

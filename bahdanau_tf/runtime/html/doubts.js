@@ -3,9 +3,6 @@
 
 import { sentencesOf } from "./sentences.js";
 
-const LETTERS = /\p{L}+/gu;
-const wordsOf = (text) => text.normalize("NFC").match(LETTERS) ?? [];
-
 export class Doubts {
   constructor(rules) {
     Object.assign(this, rules);
@@ -14,6 +11,7 @@ export class Doubts {
     this.codes = RegExp(rules.code, "g");
     this.spelled = RegExp(rules.spelled, "g");
     this.words = RegExp(rules.word, "gu");
+    this.letters = RegExp(`${rules.letters}|(?:(?!${rules.letters})\\p{L})+`, "gu");
     this.runs = RegExp(rules.run, "u");
     this.lone = RegExp(rules.lone, "gu");
     this.usual = new Set(rules.usual);
@@ -114,14 +112,18 @@ export class Doubts {
   lost(words, text) {
     const numbers = this.numbersOf(text);
     const hours = numbers.map((x) => this.half_a_day[x]);
-    const after = new Set([...wordsOf(text.toLowerCase()), ...numbers, ...hours]);
+    const after = new Set([...this.wordsOf(text.toLowerCase()), ...numbers, ...hours]);
     const isLost = (x) => Object.hasOwn(this.counterparts, x)
       && !this.counterparts[x].split(" ").some((y) => after.has(y));
     return [...new Set(words)].filter(isLost);
   }
 
+  wordsOf(text) {
+    return text.normalize("NFC").match(this.letters) ?? [];
+  }
+
   plainWords(text) {
-    return wordsOf(text.replace(this.spelled, " "));
+    return this.wordsOf(text.replace(this.spelled, " "));
   }
 
   doubledNames(source, text) {
@@ -145,13 +147,13 @@ export class Doubts {
   }
 
   missingNames(source, text) {
-    const after = wordsOf(text).map((word) => word.toLowerCase());
+    const after = this.wordsOf(text).map((word) => word.toLowerCase());
     return [...new Set(this.namesOf(source))].filter((name) => !after.includes(name.toLowerCase()));
   }
 
   // Not words that begin a sentence or follow a quotation mark, and none of a title.
   namesOf(text) {
-    const words = sentencesOf(text.normalize("NFC")).map((x) => [...x.matchAll(LETTERS)]);
+    const words = sentencesOf(text.normalize("NFC")).map((x) => [...x.matchAll(this.letters)]);
     const names = words.flatMap((row) => row.slice(1)).filter(({ 0: word, index, input }) =>
       /^\p{Lu}\p{Ll}+$/u.test(word) && !`${this.quotes}«`.includes(input[index - 1]));
     return 2 * names.length <= words.flat().length ? names.map(([name]) => name) : [];
