@@ -152,6 +152,13 @@ def _doubts_of(name: str, corpus: ParallelCorpus) -> Iterator[str]:
             "the source and target lines of the training text match no better than shuffled "
             f"ones: is each line of {target} the translation of the same line of {source}?"
         )
+    elif lag := slip(corpus):
+        first, count = lag
+        where = f"{amount(abs(count), 'line')} {'below' if count > 0 else 'above'}"
+        yield (
+            f"from about line {first:,} of the {name} text on, the lines of {target} match those "
+            f"of {source} that are {where}: does one side lack a line there, or have one too many?"
+        )
     sides = first_lines(corpus, FIRST_PAIRS)
     is_name = [all(map(_NAME.fullmatch, pair)) for pair in zip(*sides, strict=True)]
     if len(is_name) > 1 and is_name[0] and not any(is_name[1:]):
@@ -186,6 +193,8 @@ FEWEST_MATCHED, MOST_MATCHED = 500, 1000  # pairs of a sample
 SHUFFLES = 20
 CLEAR = 8  # standard deviations
 KINDS = 509  # of two letters in a row; a prime, as pairs of letters are hashed
+SLIPS = (1, -1, 2, -2, 3, -3)  # lines by which a side may be behind the other
+NEAR = 100  # lines
 
 
 def match(corpus: ParallelCorpus) -> bool:
@@ -199,12 +208,47 @@ def match(corpus: ParallelCorpus) -> bool:
     source, target = map(_letter_pairs, corpus.read(corpus.rows[np.unique(places)]))
     if len(source) < FEWEST_MATCHED:
         return True
+    return _is_clear(source, target)
+
+
+def slip(corpus: ParallelCorpus) -> tuple[int, int] | None:
+    """From which line on, about, a target is that of a source so many lines below; None if its own.
+
+    If one side lacks a line, all that follow it belong to others, so the last lines tell.
+    """
+
+    def moved(start: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+        """By how many lines the sources are below, 0 if none, and these sides."""
+        source, target = map(_letter_pairs, corpus.read(corpus.rows[start:][:MOST_MATCHED]))
+        sides = {
+            n: (source[n:], target[:-n]) if n > 0 else (source[:n], target[-n:]) for n in SLIPS
+        }
+        best = max(SLIPS, key=lambda n: _dependence(*sides[n]))
+        is_own = _dependence(*sides[best]) < 2 * _dependence(source, target)
+        return 0 if is_own else best, sides[best]
+
+    start, end = 0, max(len(corpus) - MOST_MATCHED, 0)
+    lines, sides = moved(end) if len(corpus) >= FEWEST_MATCHED else (0, ())
+    if not lines or not _is_clear(*sides):
+        return None
+    if moved(start)[0]:
+        return 1, lines
+    while end - start > NEAR:
+        middle = (start + end) // 2
+        start, end = (start, middle) if moved(middle)[0] else (middle, end)
+    return int(corpus.rows[end]) + FEWEST_MATCHED, lines
+
+
+def _dependence(source: np.ndarray, target: np.ndarray) -> float:
+    """The criterion above that of pairs drawn by chance."""
+    chance = np.square(source).sum() * np.square(target).sum() / (len(source) - 1)
+    return float(np.square(source.T @ target).sum() - chance) / len(source) ** 2
+
+
+def _is_clear(source: np.ndarray, target: np.ndarray) -> bool:
     random = np.random.RandomState(1)
-    criterion, *shuffled = (
-        np.square(source.T @ rows).sum()
-        for rows in (target, *(random.permutation(target) for _ in range(SHUFFLES)))
-    )
-    return bool(criterion > np.mean(shuffled) + CLEAR * np.std(shuffled))
+    chance = [_dependence(source, random.permutation(target)) for _ in range(SHUFFLES)]
+    return _dependence(source, target) > float(np.mean(chance) + CLEAR * np.std(chance))
 
 
 def _letter_pairs(lines: list[bytes]) -> np.ndarray:

@@ -12,7 +12,7 @@ from refusals import refused
 
 from bahdanau_tf.corpora import generate
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.training.text import held_out_rows, hold_out, match, measure
+from bahdanau_tf.training.text import held_out_rows, hold_out, match, measure, slip
 
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")
 
@@ -126,3 +126,23 @@ def test_pairs_match_and_shuffled_ones_do_not(language):
     draw.shuffle(target)
     assert not match(ParallelCorpus(source, target))
     assert match(ParallelCorpus(source[:400], target[:400]))  # too few to know
+
+
+@pytest.mark.parametrize(("at", "lines"), [(None, 0), (0, 1), (900, -2)])
+def test_where_a_side_has_slipped(at, lines):
+    """One side lacks lines from `at` on and has others at its end; both have equal many."""
+    pairs = [(x.source, x.target) for x in generate(2400, max_words=9)]
+    sides = [*map(list, zip(*pairs, strict=True))]
+    if at is not None:
+        lacking = sides[lines > 0]
+        del lacking[at : at + abs(lines)]
+        lacking += ["End."] * abs(lines)
+    where = slip(ParallelCorpus(*sides))
+    assert (where or (0, 0))[1] == lines
+    if where is not None:
+        assert abs(where[0] - at) < 300
+
+
+def test_several_translations_of_each_line_have_not_slipped():
+    pairs = [(x.source, x.target) for x in generate(300, max_words=9) for _ in range(5)]
+    assert slip(ParallelCorpus(*map(list, zip(*pairs, strict=True)))) is None
