@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,16 +35,20 @@ from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.lines import written_together
-from bahdanau_tf.system.terminal import ProgressLine, amount
+from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translator import Translator
 
 OUTPUTS = ("source.txt", "target.txt")
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Files(OptionGroup):
+class Files(OptionGroup):
+    """The training text, and the text that is made of it."""
+
     train_source: str | None = option("training text, source side; may be .gz", required=True)
     train_target: str | None = option("training text, target side; may be .gz", required=True)
     out_dir: str | None = option(
@@ -66,7 +70,7 @@ class _Distillation(OptionGroup):
 GROUPS = (
     common.MODEL,
     common.Group(common.Search, without=("n_best",), defaults={"unknown": "forbid"}),
-    common.Group(_Files),
+    common.Group(Files),
     common.Group(_Distillation),
     common.Group(common.Batches, "Lines"),
 )
@@ -82,15 +86,17 @@ def check(flags: absl_flags.FlagValues) -> None:
         common.refuse(flags, ["mbr"], "with --closest")
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
         raise ValueError("--closest: --beam_size is 1, wanted more to choose from")
-    read = common.check_files(flags, "train_source", "train_target", "dictionary")
+    check_text(flags)
+
+
+def check_text(flags: absl_flags.FlagValues, *others: str) -> None:
+    """Checks the files of `Files`, and others that are read; none is replaced."""
+    read = common.check_files(flags, "train_source", "train_target", "dictionary", *others)
     check_folder("out_dir", flags.out_dir)
     common.check_apart_from_models("out_dir", flags.out_dir)
     for name in OUTPUTS:
         path = os.path.join(flags.out_dir, name)
         common.check_apart(f"--out_dir: {path}", path, read)
-
-
-Pair = tuple[str, str]
 
 
 def run(flags: absl_flags.FlagValues) -> None:
@@ -111,46 +117,63 @@ def run(flags: absl_flags.FlagValues) -> None:
         for teacher in teachers:
             decoding = teacher.decoding
             teacher.decoding = dataclasses.replace(decoding, n_best=decoding.beam_size)
-    folder = Path(flags.out_dir)
+    write(flags.out_dir, _parts(flags, total, teachers))
+
+
+def write(out_dir: str, parts: Iterable[tuple[str, Pair]]) -> None:
+    """Writes pairs to a folder; each comes with the part of the text that it belongs to."""
+    folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    lines = files.line_pairs(flags, "train_source", "train_target")
-    line = ProgressLine(total)
-    done, kept = 0, Counter[str]()
+    kept = Counter[str]()
     with written_together([folder / name for name in OUTPUTS]) as outputs:
-        for window in files.windows(lines, flags.window):
-            pairs = [pair for pair in window if all(map(str.strip, pair))]
-            options = {"batch_size": flags.batch_size, "mbr": flags.mbr}
-            sides = [
-                teacher.translate([pair[side] for pair in pairs], **options)
-                for side, teacher in enumerate(teachers)
-            ]
-            for part, pair in _parts(pairs, sides, flags.beside, flags.closest):
-                for output, text in zip(outputs, pair, strict=True):
-                    output.write(f"{text}\n")
-                kept[part] += 1
-            done += len(window)
-            line.update(done, "lines")
-    parts = ", ".join(f"{count:,} {part}" for part, count in kept.items())
-    line.note(f"{amount(kept.total(), 'pair')} written to {folder}: {parts}")
+        for part, pair in parts:
+            for output, text in zip(outputs, pair, strict=True):
+                output.write(f"{text}\n")
+            kept[part] += 1
+    counts = ", ".join(f"{count:,} {part}" for part, count in kept.items())
+    StatusLine().note(f"{amount(kept.total(), 'pair')} written to {folder}: {counts}")
 
 
 def _parts(
-    pairs: Sequence[Pair], sides: Sequence[Sequence[Translation]], beside: bool, closest: bool
+    flags: absl_flags.FlagValues, total: int, teachers: Sequence[Translator]
 ) -> Iterator[tuple[str, Pair]]:
-    """Yields each pair, if `beside`, its source with the translation, and perhaps its target.
+    """Yields pairs of the text, if --beside, each source with its translation, perhaps each target.
 
-    `sides` are the translations of the sources and, if there is a backward model, of the targets.
+    The teachers are the forward and perhaps the backward model.
     """
-    for (source, target), *translations in zip(pairs, *sides, strict=True):
-        if beside:
-            yield "of the training text", (source, target)
-        if text := _chosen(translations[0], target if closest else None):
-            yield "translated", (source, text)
-        if translations[1:] and (text := _chosen(translations[1], source if closest else None)):
-            yield "translated back", (text, target)
+    lines = files.line_pairs(flags, "train_source", "train_target")
+    for pairs in windows(flags, lines, total):
+        texts = zip(*pairs, strict=True)
+        sides = [translated(flags, *x) for x in zip(teachers, texts, strict=False)]
+        for (source, target), *translations in zip(pairs, *sides, strict=True):
+            if flags.beside:
+                yield "of the training text", (source, target)
+            if text := chosen(translations[0], target if flags.closest else None):
+                yield "translated", (source, text)
+            back = translations[1:]
+            if back and (text := chosen(back[0], source if flags.closest else None)):
+                yield "translated back", (text, target)
 
 
-def _chosen(best: Translation, wanted: str | None) -> str:
+def windows(
+    flags: absl_flags.FlagValues, lines: Iterable[files.Lines], total: int
+) -> Iterator[list[files.Lines]]:
+    """Yields `total` lines, --window at a time, without blank ones, and shows how many are done."""
+    progress, done = ProgressLine(total), 0
+    for window in files.windows(lines, flags.window):
+        yield [line for line in window if all(map(str.strip, line))]
+        done += len(window)
+        progress.update(done, "lines")
+
+
+def translated(
+    flags: absl_flags.FlagValues, translator: Translator, texts: Sequence[str]
+) -> Sequence[Translation]:
+    """Translations as the flags ask for them."""
+    return translator.translate(texts, batch_size=flags.batch_size, mbr=flags.mbr)
+
+
+def chosen(best: Translation, wanted: str | None = None) -> str:
     """The best text that is whole, or the closest to what is wanted; "" if there is none."""
     texts = [x.line for x in (best, *best.alternatives) if x.finished and x.text.strip()]
     if wanted is not None:

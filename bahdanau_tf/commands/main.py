@@ -44,6 +44,7 @@ COMMANDS = {
     "rescore": "re-rank n-best lists with a model",
     "lexicon": "learn target words for each source word, for --shortlist",
     "distil": "write training text with a model's or ensemble's translations",
+    "backtranslate": "write training text from text of one language",
     "export": "write a SavedModel, or for ONNX Runtime: strings in, strings out",
     "page": "write one HTML page that translates in the browser",
     "data": "list public corpora, or download one",

@@ -375,6 +375,13 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("select", ["--order=1000"], "--order 1000"),
         ("demo", ["--epochs=inf"], "--epochs inf"),
         ("demo", ["--language=de"], "fr ko ja"),
+        ("backtranslate", DISTIL, "--target_text --source_text missing"),
+        (
+            "backtranslate",
+            [*DISTIL, "--target_text={text}", "--source_text={text}"],
+            "--target_text --source_text not both",
+        ),
+        ("backtranslate", ["--share=1", *DISTIL], "--share 1.0 more than 0"),
         ("distil", ["--closest", "--beam_size=1", *DISTIL], "--closest --beam_size 1"),
         ("distil", ["--closest", "--mbr=chrf", *DISTIL], "--mbr --closest"),
         ("translate", ["--mbr=chrf", "--beam_size=1"], "--mbr one --beam_size=16"),
@@ -434,6 +441,12 @@ SELECT = [
             "distil",
             ["--train_source={text}", "--train_target={tmp}/source.txt"] + ["--out_dir={tmp}"],
             "train_target",
+        ),
+        (
+            "backtranslate",
+            ["--train_source={text}", "--train_target={text}", "--out_dir={tmp}"]
+            + ["--model_dir=x", "--target_text={tmp}/source.txt"],
+            "target_text",
         ),
         ("select", [*SELECT, "--output_source={text}", "--output_target=x"], "source"),
         (

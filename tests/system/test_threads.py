@@ -36,6 +36,7 @@ VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     ("command", "files"),
     [
         ("align", ["source", "target"]),
+        ("backtranslate", ["train_source", "train_target", "target_text"]),
         ("distil", ["train_source", "train_target"]),
         ("evaluate", ["source", "reference"]),
         ("export", []),
@@ -51,7 +52,7 @@ def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypa
     monkeypatch.setattr("bahdanau_tf.system.device.use_threads", use_threads)
     for name in files:
         (tmp_path / name).write_text("a\n")
-    folders = {"export": "export_dir", "distil": "out_dir"}
+    folders = {"export": "export_dir", "distil": "out_dir", "backtranslate": "out_dir"}
     flags = [f"--{name}={tmp_path / name}" for name in files]
     if command in folders:
         flags.append(f"--{folders[command]}={tmp_path / 'out'}")

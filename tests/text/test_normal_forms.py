@@ -11,7 +11,7 @@ import sacrebleu
 from comparisons import write_lines
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.distil import _chosen
+from bahdanau_tf.commands.distil import chosen
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.report.results import Corpus, Results, Scoring
@@ -121,7 +121,7 @@ def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(texts):
     assert choice.score.score == pytest.approx(100)
     other = Translation("s", right)
     best = Translation("s", f"{come[:3]}?", alternatives=[other])
-    assert _chosen(best, come) == right
+    assert chosen(best, come) == right
 
 
 @pytest.mark.parametrize("nfc", [True, False])

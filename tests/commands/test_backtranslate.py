@@ -1,0 +1,91 @@
+"""`bahdanau-tf backtranslate`: training text from text of one language."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import refusals
+from comparisons import write_lines
+
+from bahdanau_tf import SubwordTokenizer
+from bahdanau_tf.commands import files
+from bahdanau_tf.commands.backtranslate import SIGN
+from bahdanau_tf.commands.main import main
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.doubts import Habits
+
+REAL = [("a cat", "un chat"), ("", "vide"), ("a dog", "un chien"), ("red", "rouge")]
+WHOLE = [pair for pair in REAL if all(pair)]
+MONO = ["chat", " ", "lost", "chien", "cut", "chat"]
+
+
+class Capitals:
+    """A translator that writes capitals, nothing for "lost", and no end for "cut"."""
+
+    habits = Habits()
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
+        made = ("" if text == "lost" else text.upper() for text in texts)
+        return [Translation(t, m, finished=t != "cut") for t, m in zip(texts, made, strict=True)]
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Runs the command; the lines of both texts, side by side."""
+    monkeypatch.setattr(files, "load_translator", lambda flags: Capitals())
+    for side, name in enumerate(("train_source", "train_target")):
+        write_lines(tmp_path / name, (pair[side] for pair in REAL))
+    write_lines(tmp_path / "mono", MONO)
+
+    def run(*flags: str, side: str = "target") -> list[tuple[str, ...]]:
+        texts = [f"--{name}={tmp_path / name}" for name in ("train_source", "train_target")]
+        flags = (f"--{side}_text={tmp_path / 'mono'}", f"--out_dir={tmp_path / 'out'}", *flags)
+        assert main(["backtranslate", "--model_dir=x", *texts, *flags]) == 0
+        sides = (_lines(tmp_path / "out" / name) for name in ("source.txt", "target.txt"))
+        return list(zip(*sides, strict=True))
+
+    return run
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("flags", "real"),
+    [
+        ([], WHOLE),  # each once, though they are more than half
+        (["--share=0.3"], [*WHOLE, *WHOLE, WHOLE[0]]),  # 3 of 10
+        (["--share=0.25", "--window=1"], WHOLE * 3),
+    ],
+)
+def test_real_pairs_are_repeated_to_their_share(written, capsys, flags, real):
+    """Blank lines and translations that are empty or cut are in neither share."""
+    made = [(f"{SIGN} {text.upper()}", text) for text in ("chat", "chien", "chat")]
+    assert written(*flags) == made + real
+    said = capsys.readouterr().err
+    assert f"3 translated back, {len(real)} of the training text" in said
+
+
+def test_source_text_is_written_without_a_sign(written):
+    made = [("chat", "CHAT"), ("chien", "CHIEN"), ("chat", "CHAT")]
+    assert written(side="source") == made + WHOLE
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char"])
+def test_the_sign_is_one_token_of_sub_words_learned_from_the_result(written, kind):
+    lines = [source for source, _ in written() * 20]
+    text = SubwordTokenizer.train([lines], 300, model_type=kind, true_case=True)
+    plain, signed = (text.encode(f"{sign}CHAT CHIEN") for sign in ("", f"{SIGN} "))
+    assert len(signed) == len(plain) + (1 if kind == "bpe" else 2)  # a space is a character
+    assert signed[-len(plain) :] == plain
+
+
+def test_a_real_source_with_the_sign_is_refused(tmp_path, capsys):
+    write_lines(tmp_path / "text", ["a", f" {SIGN} b"])
+    names = ("train_source", "train_target", "target_text")
+    flags = [f"--{name}={tmp_path / 'text'}" for name in names]
+    assert main(["backtranslate", "--model_dir=x", f"--out_dir={tmp_path / 'out'}", *flags]) == 2
+    refusals.says(capsys.readouterr().err, f"--train_source: line 2 {SIGN}")
+    assert not (tmp_path / "out").exists()
