@@ -34,6 +34,7 @@ from bahdanau_tf.system.ranges import Range
 if TYPE_CHECKING:
     from bahdanau_tf.translator import Translator
 
+SAMPLE = 256  # lines whose language is guessed
 # Words and BPE read it as one token; they would split a tag such as <BT>.
 SIGN = "\N{LEFTWARDS ARROW WITH HOOK}"
 
@@ -79,8 +80,11 @@ def run(flags: absl_flags.FlagValues) -> None:
                 f"--train_source: line {row + 1} begins with {SIGN}, the sign of synthetic ones, "
                 "wanted real sources"
             )
-    total = len(TextFile(flags.target_text or flags.source_text))  # checks its encoding, too
-    distil.write(flags.out_dir, _parts(flags, total, files.load_translator(flags), corpus))
+    path = flags.target_text or flags.source_text
+    total = len(TextFile(path))  # checks its encoding, too
+    translator = files.load_translator(flags)
+    files.warn_of_sides([*read_lines(path, 0, SAMPLE)], translator.habits.languages)
+    distil.write(flags.out_dir, _parts(flags, total, translator, corpus))
 
 
 def _parts(

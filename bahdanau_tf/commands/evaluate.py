@@ -36,7 +36,6 @@ from bahdanau_tf.options.fields import option
 from bahdanau_tf.system.files import check_file
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printable
-from bahdanau_tf.text.script import guess_language
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
@@ -147,7 +146,7 @@ def run(flags: absl_flags.FlagValues) -> None:
         return
     tokenize = files.tokenizer_for(flags, translator, references)
     if translator is not None:
-        _warn_of_sides(sources, translator.habits.languages)
+        files.warn_of_sides(sources[:WINDOW], translator.habits.languages)
         translations = _translate(translator, sources, flags)
         _warn_of_long(translations, translator.habits.longest)
         systems = {OWN: [translation.text for translation in translations], **systems}
@@ -226,15 +225,6 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
         systems[name] = list(read_lines(path))
         files.check_count(f"--hypotheses={value}", systems[name], references)
     return systems
-
-
-def _warn_of_sides(sources: Sequence[str], languages: Sequence[str]) -> None:
-    """Reports a source that is in the language that the model translates into."""
-    if len({*languages} - {""}) == 2 and guess_language(sources[:WINDOW]) == languages[1]:
-        StatusLine().note(
-            "the source's language is {1}, and the model translates from {0} to {1}; are the sides "
-            "swapped?".format(*languages)
-        )
 
 
 def _warn_of_long(translations: Sequence[Translation], limit: int | None) -> None:

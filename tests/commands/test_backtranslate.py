@@ -36,9 +36,9 @@ def written(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "load_translator", lambda flags: Capitals())
     for side, name in enumerate(("train_source", "train_target")):
         write_lines(tmp_path / name, (pair[side] for pair in REAL))
-    write_lines(tmp_path / "mono", MONO)
 
-    def run(*flags: str, side: str = "target") -> list[tuple[str, ...]]:
+    def run(*flags: str, side: str = "target", mono: Sequence[str] = MONO) -> list[tuple[str, ...]]:
+        write_lines(tmp_path / "mono", mono)
         texts = [f"--{name}={tmp_path / name}" for name in ("train_source", "train_target")]
         flags = (f"--{side}_text={tmp_path / 'mono'}", f"--out_dir={tmp_path / 'out'}", *flags)
         assert main(["backtranslate", "--model_dir=x", *texts, *flags]) == 0
@@ -71,6 +71,12 @@ def test_real_pairs_are_repeated_to_their_share(written, capsys, flags, real):
 def test_source_text_is_written_without_a_sign(written):
     made = [("chat", "CHAT"), ("chien", "CHIEN"), ("chat", "CHAT")]
     assert written(side="source") == made + WHOLE
+
+
+def test_a_model_of_the_wrong_direction_is_said(written, capsys, monkeypatch):
+    monkeypatch.setattr(Capitals, "habits", Habits(languages=("en", "fr")))
+    written(mono=["le chat est dans la maison"] * 50)
+    assert "source's language is fr, and the model translates from en" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["bpe", "char"])
