@@ -21,12 +21,12 @@ MONO = ["chat", " ", "lost", "chien", "cut", "chat"]
 
 
 class Capitals:
-    """A translator that writes capitals, nothing for "lost", and no end for "cut"."""
+    """A translator that writes capitals, a space for "lost", and no end for "cut"."""
 
     habits = Habits()
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
-        made = ("" if text == "lost" else text.upper() for text in texts)
+        made = (" " if text == "lost" else text.upper() for text in texts)
         return [Translation(t, m, finished=t != "cut") for t, m in zip(texts, made, strict=True)]
 
 
@@ -55,7 +55,8 @@ def _lines(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("flags", "real"),
     [
-        ([], WHOLE),  # each once, though they are more than half
+        ([], WHOLE),
+        (["--share=0.75"], WHOLE),  # each once, though 1 of 4 is asked for
         (["--share=0.3"], [*WHOLE, *WHOLE, WHOLE[0]]),  # 3 of 10
         (["--share=0.25", "--window=1"], WHOLE * 3),
     ],
