@@ -19,6 +19,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands import teachers
 from bahdanau_tf.commands.flags import Group, Modules, Threads, is_given, require
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, choices
 from bahdanau_tf.options.fields import OptionGroup, option
@@ -71,6 +72,7 @@ GROUPS = (
     Group(ModelOptions, "Model"),
     Group(Modules, "Model"),
     Group(Recipe, "Training"),
+    Group(teachers.Distillation, "Training"),
     Group(Threads, "Training"),
 )
 
@@ -80,7 +82,10 @@ def check(flags: absl_flags.FlagValues) -> None:
     for name in ("train_source", "train_target"):
         if flags[name].value is not None:
             require(flags, name)  # not empty
-    asked(flags).check()
+    training = asked(flags)
+    training.check()
+    if flags.distil:
+        teachers.check(training)
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -88,7 +93,14 @@ def run(flags: absl_flags.FlagValues) -> int:
     from bahdanau_tf.training.cluster import is_chief
     from bahdanau_tf.training.loop import run as train
 
-    result = train(asked(flags))
+    training = asked(flags)
+    if flags.distil:
+        try:
+            training = teachers.with_teachers(training, flags.distil)
+        except KeyboardInterrupt:
+            StatusLine().note("the same command continues where it was stopped")
+            raise
+    result = train(training)
     if is_chief():
         print(result)
         if result.stopped_by == "minutes":

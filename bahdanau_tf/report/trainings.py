@@ -28,10 +28,11 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.system.terminal import ProgressLine
 
-# The command `train`, which stops, as after SIGTERM, when its standard input, a pipe
-# that `train_all` holds open, is closed: even if the process of `train_all` is killed.
+# A command, such as `train`, which stops, as after SIGTERM, when its standard input, a pipe that
+# its parent holds open, is closed: even if the parent is killed.
 _STOPS_WITH_PARENT = """
 import os, runpy, signal, sys, threading
 
@@ -42,7 +43,7 @@ def stop_with_parent():
 threading.Thread(target=stop_with_parent, daemon=True).start()
 runpy.run_module("bahdanau_tf", run_name="__main__", alter_sys=True)
 """
-COMMAND = (sys.executable, "-c", _STOPS_WITH_PARENT, "train")
+COMMAND = (sys.executable, "-c", _STOPS_WITH_PARENT)
 # Exit codes of a training that was stopped.
 STOPPED = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 _RECORD = "trained.json"
@@ -129,10 +130,29 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
                 free.append(training.cores)
                 line.note(training.conclude())
                 done += 100
-            percent = done + sum(training.percent() for training in running)
+            percents, rates = zip((0, 0), *(each.progress() for each in running), strict=True)
             names = " and ".join(training.plan.name for training in running)
-            line.update(min(percent, total - 1), f"% trained, now {names}")
+            rate = f", {sum(rates):,} words/s" * any(rates)
+            line.update(min(done + sum(percents), total - 1), f"% trained, now {names}{rate}")
     return {name: path for name, path in folders.items() if (path / "best").is_dir()}
+
+
+def progress(log: str, seconds: float) -> tuple[int, int]:
+    """How far a training of so many seconds is, in percent, and its target words a second.
+
+    They are read from the last line of its log such as "40/120 loss 1.500, 3000 words/s" or, if the
+    time limit comes first, "40, loss 1.500, 3000 words/s, 12:30 left".
+    """
+    lines = re.findall(r"^\d+(?:/\d+|,) loss .*", log, re.MULTILINE)
+    last = lines[-1] if lines else ""
+    rate = re.search(r"(\d+) words/s", last)
+    done, total = 0.0, 1.0
+    if steps := re.match(r"(\d+)/(\d+)", last):
+        done, total = map(float, steps.groups())
+    elif clock := re.search(r"([\d:]+) left", last):
+        parts = reversed(clock[1].split(":"))
+        done, total = seconds, seconds + sum(int(x) * 60**n for n, x in enumerate(parts))
+    return int(100 * done / total), int(rate[1]) if rate else 0
 
 
 class _Training:
@@ -146,7 +166,7 @@ class _Training:
         self.is_stopping = False
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*COMMAND, *plan.flags, f"--model_dir={model_dir}"],
+                [*COMMAND, "train", *plan.flags, f"--model_dir={model_dir}"],
                 stdin=subprocess.PIPE,  # it stops when this is closed
                 stdout=log,
                 stderr=log,
@@ -156,12 +176,10 @@ class _Training:
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(self.process.pid, cores)
 
-    def percent(self) -> int:
-        """Progress, from lines such as "40/120 loss ..." of its log."""
-        log = self.log.read_bytes()[-2000:]
-        steps = re.findall(rb"^(\d+)/(\d+) ", log, re.MULTILINE)
-        done, total = map(int, steps[-1]) if steps else (0, 1)
-        return 100 * done // total
+    def progress(self) -> tuple[int, int]:
+        """How far it is, in percent, and its target words a second."""
+        log = self.log.read_bytes()[-2000:].decode("utf-8", "replace")
+        return progress(log, time.monotonic() - self.start)
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it has ended; stops it after `seconds`."""
@@ -176,8 +194,8 @@ class _Training:
         status = self.process.returncode
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
-            raise ValueError(
-                f"train_all: the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
+            raise Refusal(
+                "train_all", f"the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
             )
         seconds = Record.read(self.model_dir).seconds + time.monotonic() - self.start
         device = describe_device(len(self.cores))

@@ -343,6 +343,8 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
             [*RISK, "--init_from=a", "--label_smoothing=.1"],
             "--label_smoothing --risk_samples",
         ),
+        ("train", [*RISK[:3], "--distil=2", "--init_from=a"], "--init_from --distil"),
+        ("train", [*RISK[:3], "--distil=101"], "--distil 101 100"),
         ("translate", ["--no_repeated_ngrams=1000000"], "--no_repeated_ngrams"),
         ("translate", [f"--window={10**20}"], "--window 1"),
         ("ensembles", ["--forward=m,", *PAIR], "--forward empty"),

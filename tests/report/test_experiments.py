@@ -17,7 +17,7 @@ from bahdanau_tf.commands.report import write_corpus
 from bahdanau_tf.commands.train import asked
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import results, trainings
-from bahdanau_tf.report.trainings import COMMAND as TRAIN, Plan, Record, train_all
+from bahdanau_tf.report.trainings import COMMAND, Plan, Record, train_all
 from bahdanau_tf.translation import Translation
 
 FILES = trainings.Files(*(f"/somewhere/{name}" for name in trainings.Files._fields))
@@ -133,7 +133,7 @@ def test_a_training_stops_if_its_parent_is_killed(tmp_path):
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(WAITING)
     with subprocess.Popen(
-        [*TRAIN, "--units=4"],
+        [*COMMAND, "train", "--units=4"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         stdin=subprocess.PIPE,
@@ -146,6 +146,19 @@ def test_a_training_stops_if_its_parent_is_killed(tmp_path):
         process.stdin.close()
         assert process.wait() == 130
     assert (tmp_path / "stopped").read_text() == "train --units=4"
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        ("building the graph\n", (0, 0)),
+        ("1/8 loss 2.1, 7 words/s\n4/8 loss 2.0, 900 words/s, 3:00 left\n  update\n", (50, 900)),
+        ("7, loss 2.1, 700 words/s, best BLEU 3.10, at most 1:05:00 left\n", (25, 700)),
+    ],
+)
+def test_the_progress_of_a_training_is_read_from_its_log(log, wanted):
+    """After 1300 seconds; 3900 are left in the last case."""
+    assert trainings.progress(log, 1300.0) == wanted
 
 
 def test_a_failed_training_is_reported_and_stops_the_others(tmp_path):

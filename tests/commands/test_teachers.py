@@ -1,0 +1,113 @@
+"""`bahdanau-tf train --distil`: teachers, their translations, and a model that learns from both."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from comparisons import write_lines
+from letters import stand_in_for_learning
+from processes import run_python
+
+from bahdanau_tf.commands import teachers
+from bahdanau_tf.commands.main import main
+from bahdanau_tf.corpora import grammar
+from bahdanau_tf.options.training import TEXTS, read_options
+from bahdanau_tf.report import trainings
+
+SMALL = [
+    *("--recipe=paper", "--units=8", "--embedding_dim=8", "--attention_units=8"),
+    *("--maxout_units=4", "--epochs=1", "--batch_size=40", "--optimizer=adam", "--seed=5"),
+    *("--source_vocabulary_size=90", "--target_vocabulary_size=80", "--dev_pairs=5"),
+]
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").split("\n")[:-1]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    grammar.write_corpus(tmp_path, train=60, dev=0, test=0, max_words=8)
+    rows = zip(lines(tmp_path / "train.en"), lines(tmp_path / "train.fr"), strict=True)
+    return write_lines(tmp_path / "pairs.tsv", map("\t".join, rows))
+
+
+@pytest.mark.usefixtures("eager_search")
+def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
+    table, tmp_path, monkeypatch, capsys
+):
+    """Ctrl-C comes after the first teacher; nothing that is complete is made again."""
+    stand_in_for_learning(monkeypatch)
+    model, made = tmp_path / "model", []
+
+    def train_all(plans: list[trainings.Plan], folder: Path, *_: object) -> None:
+        for plan in plans:
+            if (folder / plan.folder / "best").is_dir():
+                continue
+            made.append(plan.name)
+            assert main(["train", *plan.flags, f"--model_dir={folder / plan.folder}"]) == 0
+            record = json.dumps({"is_over": True})
+            (folder / plan.folder / "trained.json").write_text(record)
+            if len(made) == 1:
+                raise KeyboardInterrupt
+
+    class InProcess:
+        def __init__(self, command: list[str], **_: object) -> None:
+            made.append("translations")
+            self.words = command[len(trainings.COMMAND) :]
+
+        def __enter__(self) -> SimpleNamespace:
+            return SimpleNamespace(wait=lambda: main([*self.words, "--beam_size=1"]))
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(trainings, "train_all", train_all)
+    monkeypatch.setattr(teachers.subprocess, "Popen", InProcess)
+    command = ["train", "--distil=2", f"--train_source={table}", f"--model_dir={model}", *SMALL]
+    assert main(command) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    for _ in range(2):
+        assert main(command) == 0
+    assert made == ["forward 1", "backward 2", "translations"]
+    assert main(["train", "--distil=2", f"--model_dir={model}"]) == 0  # texts are recalled
+
+    text, distilled = model / "teachers" / "text", model / "distilled"
+    folders = [model / "teachers" / "forward-1", model / "teachers" / "backward-2", model]
+    options = [read_options(folder / "train.flags") for folder in folders]
+    assert [x["seed"] for x in options] == [6, 7, 5]
+    assert [x["source_vocabulary_size"] for x in options] == [90, 80, 90]
+    texts = [read_options(folder / "texts.flags", TEXTS) for folder in folders]
+    sides = "source", "target"
+    assert [[texts[n][f"dev_{side}"] for side in sides] for n in (0, 2, 1)] == [
+        *[[str(text / f"dev.{side}") for side in sides]] * 2,
+        [str(text / f"dev.{side}") for side in reversed(sides)],
+    ]
+    pairs = {*zip(*(lines(text / f"train.{side}") for side in sides), strict=True)}
+    learned = [lines(distilled / f"{side}.txt") for side in sides]
+    assert texts[2]["train_source"] == str(distilled / "source.txt")
+    assert pairs <= {*zip(*learned, strict=True)}
+    assert not {*lines(text / "dev.source")} & {*learned[0]}
+
+    write_lines(Path(table), lines(Path(table))[1:])
+    assert main(command) == 2
+    assert "the training text has changed" in capsys.readouterr().err
+
+
+def test_a_model_without_teachers_gets_none(table, tmp_path, capsys):
+    (tmp_path / "training.json").touch()
+    assert main(["train", "--distil=2", f"--train_source={table}", f"--model_dir={tmp_path}"]) == 2
+    assert "--distil: " in (said := capsys.readouterr().err)
+    assert "without teachers" in said
+
+
+@pytest.mark.slow
+def test_teachers_are_trained_in_processes_of_their_own(table, tmp_path):
+    model = tmp_path / "model"
+    files = [f"--train_source={table}", f"--model_dir={model}"]
+    said = run_python("-m", "bahdanau_tf", "train", "--distil=2", *files, *SMALL).stderr
+    for line in ("2 teachers, ", "forward 1: trained", "backward 2: trained", "60 pairs written"):
+        assert line in said
+    assert "1/2 loss" in (model / "teachers" / "backward-2" / "train.log").read_text()
+    assert (model / "best").is_dir()
