@@ -191,9 +191,9 @@ class _Training:
     def conclude(self) -> str:
         """Writes the record, and returns a message about the training."""
         self.process.communicate()  # closes the pipe
-        status = self.process.returncode
+        status, log = self.process.returncode, self.log.read_text("utf-8", "replace")
         if status not in (0, *STOPPED):
-            last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
+            last = log.rstrip().split("\n")
             raise Refusal(
                 "train_all", f"the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
             )
@@ -202,7 +202,8 @@ class _Training:
         record = Record(seconds, device, not status, self.plan.flags)
         write_atomically(self.model_dir / _RECORD, json.dumps(asdict(record)).encode())
         how = "stopped when its time ran out" if status else "trained"
-        return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
+        best = re.findall(r"best model: (.+?);", log)[-1:]
+        return f"{self.plan.name}: {', '.join([how, *best])}, {seconds / 60:.1f} minutes in all"
 
 
 @contextlib.contextmanager
