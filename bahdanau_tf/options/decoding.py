@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from bahdanau_tf.options.fields import OptionGroup, setting
@@ -109,7 +110,7 @@ class Decoding(OptionGroup):
             )
         if not options:
             return decoding
-        names = [field.name for field in fields(Decoding)]
+        names = [*vars(decoding)]
         for name in options.keys() - {*names}:
             raise Refusal(
                 "Translator.translate",
@@ -117,13 +118,7 @@ class Decoding(OptionGroup):
                 f"{did_you_mean(name, names)}, wanted one of {', '.join(names)}",
             )
         Decoding.check(options)
-        values = {**vars(decoding), **options}
-        for name in Decoding(sampling=values["sampling"]).unused().keys() - options.keys():
-            del values[name]
-        for name, most in (("n_best", "beam_size"), ("min_length_ratio", "max_length_ratio")):
-            if name not in options and most in values:
-                values[name] = min(values[name], values[most])
-        return Decoding(**values)
+        return _changed(decoding, **options)
 
     def check_without_tensorflow(self, place: str = "ONNX Runtime") -> None:
         """Raises a ValueError for an option that `bahdanau_tf.runtime` and pages do not have."""
@@ -136,3 +131,15 @@ class Decoding(OptionGroup):
         """These options with greedy search and one translation."""
         plain = {name: getattr(Decoding, name) for name in SAMPLING}
         return replace(self, beam_size=1, n_best=1, **plain)
+
+
+@lru_cache(typed=True)  # since a call for one word takes less time than these checks
+def _changed(decoding: Decoding, **options: Any) -> Decoding:
+    """A decoding with other values of some fields, see `Decoding.with_options`."""
+    values = {**vars(decoding), **options}
+    for name in Decoding(sampling=values["sampling"]).unused().keys() - options.keys():
+        del values[name]
+    for name, most in (("n_best", "beam_size"), ("min_length_ratio", "max_length_ratio")):
+        if name not in options and most in values:
+            values[name] = min(values[name], values[most])
+    return Decoding(**values)

@@ -102,7 +102,7 @@ class _Step(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """Hypotheses by their last token, [B, N]; the score of an empty place is -inf."""
+    """Hypotheses by their last token, [B, N] or [N]; the score of an empty place is -inf."""
 
     scores: Array
     log_probs: Array
@@ -118,8 +118,8 @@ class _Ends(NamedTuple):
     @classmethod
     def at(cls, times: Array, scores: Array, log_probs: Array) -> _Ends:
         """Hypotheses [S, B, C] that have so many tokens [S]."""
-        slots = np.broadcast_to(np.arange(scores.shape[2]), scores.shape)
-        all_ = scores, log_probs, np.broadcast_to(times[:, None, None], scores.shape), slots
+        zeros = np.zeros(scores.shape, np.int64)
+        all_ = scores, log_probs, zeros + times[:, None, None], zeros + np.arange(scores.shape[2])
         return cls(*(x.swapaxes(0, 1).reshape(len(x[0]), -1) for x in all_))
 
     def of(self, rows: Array) -> _Ends:
@@ -145,13 +145,14 @@ def search(
     `forbidden` are the ids of one or more words, such as padding.
     """
     beam = _Beam(sentences, decoding, eos_id)
-    while len(beam.places):
+    while True:
         beam.add(beam.advanced(model, forbidden))
         rows = beam.finish()
+        if not len(rows):
+            return beam.results
         if len(rows) < len(beam.places):
             model.keep(rows)
         beam.keep(rows)
-    return beam.results
 
 
 class _Beam:
@@ -162,7 +163,6 @@ class _Beam:
         count, k = len(sentences), decoding.beam_size
         self.limits, self.shortest = _limits(sentences, decoding)
         self.divisors = _penalties(np.arange(self.limits.max() + 1), decoding)
-        self.masks = np.stack([sentence.mask for sentence in sentences])
         self.places: Array = np.arange(count)
         width = k if count == 1 else 1  # a wider first step costs less than another call
         self.slots = self.ids = np.zeros([count, width], np.int64)
@@ -200,7 +200,7 @@ class _Beam:
     def add(self, new: Continuations) -> None:
         """Adds the steps, whose last one has the hypotheses; those that ended are done."""
         k, beta, first = self.decoding.beam_size, self.decoding.beta, len(self.steps) + 1
-        every = np.broadcast_to(np.arange(k), new.ids.shape[1:])
+        every = np.arange(k)[None].repeat(len(self.places), 0)
         for step in zip(new.ids, new.parents, new.weights, strict=True):
             self.steps.append(_Step(self.places, *step, self.slots))
             self.slots = every
@@ -212,7 +212,8 @@ class _Beam:
             log_probs = np.where(self.slots + self.ended[:, None] < k, log_probs, NEVER)
         scores = log_probs / self.divisors[times][:, None, None]
         if beta:  # a step with an end is the last one
-            scores = scores + _coverage_penalty(self.coverage, self.masks[self.places], beta)
+            masks = np.stack([self.sentences[place].mask for place in self.places])
+            scores = scores + _coverage_penalty(self.coverage, masks, beta)
         ends = (new.ids == self.eos_id) & (log_probs > NEVER)
         scores_of_ends = np.where(ends, scores, NEVER)
         self.done = self.done.best_with(_Ends.at(times, scores_of_ends, log_probs))
@@ -227,10 +228,11 @@ class _Beam:
         if not self.decoding.shrink:
             self.log_probs = np.where(hopeful, self.log_probs, NEVER)
         goes_on = hopeful.any(1) & (time < self.limits[places])
-        scores = np.where(self.log_probs > NEVER, self.scores, NEVER)
-        live = _Ends.at(np.array([time]), scores[None], self.log_probs[None])
         for row in np.flatnonzero(~goes_on):
-            ends = self.done.of([row]), live.of([row])
+            done, live = self.done.of(row), self.log_probs[row]
+            slots = np.arange(len(live))
+            scores = np.where(live > NEVER, self.scores[row], NEVER)
+            ends = done, _Ends(scores, live, np.full_like(slots, time), slots)
             place = places[row]
             self.results[place] = _ranked(self.steps, place, *ends, self.decoding.n_best)
         return np.flatnonzero(goes_on)
@@ -310,11 +312,11 @@ def _ranked(
     """The N best hypotheses of a sentence: the finished before the unfinished."""
     hypotheses: list[Hypothesis] = []
     for ends, is_done in ((done, True), (live, False)):
-        for j in np.argsort(-ends.scores[0], kind="stable"):
-            score, log_prob = float(ends.scores[0, j]), float(ends.log_probs[0, j])
+        for j in np.argsort(-ends.scores, kind="stable"):
+            score, log_prob = float(ends.scores[j]), float(ends.log_probs[j])
             if score == NEVER or len(hypotheses) == n:
                 break
-            ids, weights = _followed(steps, place, int(ends.times[0, j]), int(ends.slots[0, j]))
+            ids, weights = _followed(steps, place, int(ends.times[j]), int(ends.slots[j]))
             hypotheses.append(Hypothesis(ids, log_prob, score, is_done, weights))
     return hypotheses
 
@@ -322,8 +324,10 @@ def _ranked(
 def _followed(steps: Sequence[_Step], place: int, time: int, slot: int) -> tuple[list[int], Array]:
     """The ids of a hypothesis, and their α."""
     ids, weights = [], []
+    places = None
     for step in reversed(steps[:time]):
-        row = int(np.searchsorted(step.places, place))
+        if step.places is not places:  # those of many steps are one array
+            places, row = step.places, int(np.searchsorted(step.places, place))
         ids.append(int(step.ids[row, slot]))
         parent = step.parents[row, slot]
         weights.append(step.weights[row, parent])

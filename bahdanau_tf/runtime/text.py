@@ -83,6 +83,8 @@ class Subwords:
 
         Bytes are cut first, so that a line of megabytes costs little.
         """
+        if not text:
+            return Reading([self.eos_id], [])
         data = text.encode()
         start = data[: BYTES_PER_TOKEN * longest].decode("utf-8", "ignore")
         pieces = self._model.encode(
@@ -161,6 +163,8 @@ def _kinds(text: str) -> str:
 
 def true_cased(text: str) -> str:
     """Does what `bahdanau_tf.text.words.true_cased` does: A BIG DOG. becomes A big dog."""
+    if text.islower():  # nearly all single words; kinds take longer
+        return text
     kinds = _kinds(text)
     words = [word for word in kinds.split("_") if _CAPITALS.search(word)]
     if len(words) < 2 or "l" in kinds or "\0" in text:

@@ -292,7 +292,7 @@ class Translator(StringTranslator):
             )
             for x in hypotheses
         )
-        return replace(first, alternatives=others)
+        return replace(first, alternatives=others) if others else first
 
 
 def _session(path: Path) -> Any:

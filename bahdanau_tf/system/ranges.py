@@ -162,9 +162,10 @@ def check_values(owner: type, values: Mapping[str, object], ranges: Mapping[str,
     `Literal` must have one of its values. None passes where the annotation allows it: it stands
     for "not given". Names of no field are ignored.
     """
-    for name, hint in _hints(owner).items():
-        if name in values and (wanted := _wanted(values[name], hint, ranges.get(name))):
-            raise OptionError(owner.__name__, name, values[name], wanted)
+    hints = _hints(owner)
+    for name, value in values.items():
+        if name in hints and (wanted := _wanted(value, hints[name], ranges.get(name))):
+            raise OptionError(owner.__name__, name, value, wanted)
 
 
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from bahdanau_tf.translation.result import Doubt, Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
 
 QUANTILES = 21  # of the scores of translations of similar lengths
+SHARES = np.linspace(0, 1, QUANTILES)
 GROUPS, MEMBERS = 4, 50  # at most so many groups of lengths, with at least so many translations
 UNLIKELY = 0.03  # below this confidence a translation is doubted
 REPEATS = 3  # of a phrase of 1 to `PHRASE` words
@@ -143,10 +145,10 @@ class Habits:
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
         read, stay = Counter[str](), set[str]()
         for source, target in pairs:
-            kept.update(same_words(source, target))
-            words = {*plain_words(source)}
-            read.update(words)
-            stay.update(word.lower() for word in words.intersection(plain_words(target)))
+            words, after = plain_words(source), plain_words(target)
+            kept.update(same_words(words, after))
+            read.update({*words})
+            stay.update(word.lower() for word in {*words}.intersection(after))
             if own := {*names_of(source)}:
                 names.update(own)
                 lost.update(missing_names(source, target))
@@ -172,8 +174,7 @@ class Habits:
         edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count).astype(int))
         groups = np.searchsorted(edges, lengths)
         means = np.array(log_probs) / np.array(lengths)
-        shares = np.linspace(0, 1, QUANTILES)
-        scores = [np.quantile(means[groups == i], shares).round(4) for i in range(len(edges))]
+        scores = [np.quantile(means[groups == i], SHARES).round(4) for i in range(len(edges))]
         return replace(
             self,
             lengths=edges.tolist(),
@@ -186,38 +187,45 @@ class Habits:
 
         `usual` are the characters of the source tokenizer's vocabulary.
         """
-        x = replace(translation, confidence=self._confidence(translation))
-        alternatives = [self.judged(other, usual) for other in x.alternatives]
-        doubts = (*x.doubts, *self._doubts(x, usual))
-        return replace(x, doubts=doubts, alternatives=alternatives)
+        confidence = self._confidence(translation)
+        return replace(
+            translation,
+            confidence=confidence,
+            alternatives=[self.judged(other, usual) for other in translation.alternatives],
+            doubts=(*translation.doubts, *self._doubts(translation, confidence, usual)),
+        )
 
     def _confidence(self, x: Translation) -> float | None:
         """The share of the dev text's translations that are less likely, of similar lengths."""
         if not (self.lengths and x.tokens):
             return None
         length = len(x.tokens) + x.finished
-        group = min(int(np.searchsorted(self.lengths, length)), len(self.lengths) - 1)
-        shares = np.linspace(0, 1, QUANTILES)
-        return float(np.interp(x.log_prob / length, self.scores[group], shares))
+        group = min(bisect_left(self.lengths, length), len(self.lengths) - 1)
+        return float(np.interp(x.log_prob / length, self.scores[group], SHARES))
 
-    def _doubts(self, x: Translation, usual: Collection[str]) -> Iterator[Doubt]:
+    def _doubts(
+        self, x: Translation, confidence: float | None, usual: Collection[str]
+    ) -> Iterator[Doubt]:
         sides = x.source, x.text
+        before, after = map(plain_words, sides)
         if strange := unread_characters(*sides, usual):
             yield Doubt("characters", strange[:SHOWN])
-        words, share = new_words(x)
-        is_sure = x.confidence is not None and x.confidence > UNSURE
-        if self.split is not None and share > self.split and not is_sure:
-            yield Doubt("words", ", ".join(words[:PHRASE]))
-        missing = missing_numbers(*sides)
-        lost = self._lost((*plain_words(x.source), *missing), x.text)
+        is_sure = confidence is not None and confidence > UNSURE
+        if self.split is not None and not is_sure:
+            words, share = new_words(x)
+            if share > self.split:
+                yield Doubt("words", ", ".join(words[:PHRASE]))
+        has_numbers = bool(numbers(x.source))
+        missing = missing_numbers(*sides) if has_numbers else []
+        lost = self._lost((*before, *missing), x.text)
         yield from (Doubt("number", y) for y in missing if len(y) > 1 or y in lost)
-        if numbers(x.source):
+        if has_numbers:
             yield from (Doubt("added", number) for number in missing_numbers(x.text, x.source))
         names = new_in(missing_names(*sides), self.translated)
         yield from (Doubt("name", name) for name in names)
         yield from (Doubt("dropped", word) for word in lost if word not in (*missing, *names))
-        words = new_in(same_words(*sides), self.kept)
-        words += [y for y in first_kept(*sides) if f" {y.lower()} " in f" {self.replaced} "]
+        words = new_in(same_words(before, after), self.kept)
+        words += [y for y in first_kept(before, after) if f" {y.lower()} " in f" {self.replaced} "]
         yield from (Doubt("untranslated", word) for word in words)
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
@@ -226,17 +234,19 @@ class Habits:
             yield Doubt("cut")
         if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
             yield Doubt("repeated", phrase)
-        yield from (Doubt("repeated", name) for name in doubled_names(*sides))
+        yield from (Doubt("repeated", name) for name in doubled_names(before, after))
         if self.longest is not None and len(x.source_tokens) > self.longest:
             yield Doubt("long", str(self.longest))
-        if x.confidence is not None and x.confidence < UNLIKELY:
+        if confidence is not None and confidence < UNLIKELY:
             yield Doubt("unlikely", f"{1 - UNLIKELY:.0%}")
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
         """The words of a source that have counterparts, none of which is in its translation."""
-        after = target_words(text)
         table = self.counterparts
-        return [x for x in dict.fromkeys(words) if x in table and not after & {*table[x].split()}]
+        if not (those := [x for x in dict.fromkeys(words) if x in table]):
+            return []
+        after = target_words(text)
+        return [x for x in those if not after & {*table[x].split()}]
 
 
 def counterparts_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -305,11 +315,12 @@ def strange_characters(text: str, usual: Collection[str]) -> str:
     Nor do those that are made of usual ones, such as the letters of Hangul.
     """
 
-    def is_usual(character: str) -> bool:
-        forms = (character, *(unicodedata.normalize(x, character) for x in ("NFKC", "NFKD")))
+    def is_made_of_usual(character: str) -> bool:
+        forms = (unicodedata.normalize(x, character) for x in ("NFKC", "NFKD"))
         return any(all(x in usual or x.isspace() for x in form) for form in forms)
 
-    return "".join(x for x in dict.fromkeys(text) if not is_usual(x))
+    strange = (x for x in dict.fromkeys(text) if not (x in usual or x.isspace()))
+    return "".join(x for x in strange if not is_made_of_usual(x))
 
 
 def unread_characters(source: str, text: str, usual: Collection[str]) -> str:
@@ -319,6 +330,8 @@ def unread_characters(source: str, text: str, usual: Collection[str]) -> str:
     characters.
     """
     source, text = (unicodedata.normalize("NFC", side) for side in (source, text))
+    if not strange_characters(source, usual):
+        return ""
 
     def without_name(word: re.Match[str]) -> str:
         is_name = unicodedata.category(word[0][0]) == "Lu" and word[0] in text
@@ -364,16 +377,16 @@ def new_in(words: Sequence[str], usual: str | None) -> list[str]:
     return [] if usual is None else [word for word in words if f" {word} " not in spaced]
 
 
-def same_words(source: str, text: str) -> list[str]:
+def same_words(source: Sequence[str], text: Sequence[str]) -> list[str]:
     """The words in lower case that stand in a source and in its translation, each once."""
-    before, after = (dict.fromkeys(plain_words(x)) for x in (source, text))
-    return [word for word in before if word in after and word == word.lower() != word.upper()]
+    after = {*text}
+    both = (word for word in dict.fromkeys(source) if word in after)
+    return [word for word in both if word == word.lower() != word.upper()]
 
 
-def first_kept(source: str, text: str) -> list[str]:
+def first_kept(source: Sequence[str], text: Sequence[str]) -> list[str]:
     """The first word of a source, if it has a capital and the translation has it, too."""
-    first, after = plain_words(source)[:1], plain_words(text)
-    return [word for word in first if word in after and word != word.lower()]
+    return [word for word in source[:1] if word in text and word != word.lower()]
 
 
 def missing_names(source: str, text: str) -> list[str]:
@@ -382,10 +395,12 @@ def missing_names(source: str, text: str) -> list[str]:
     return [name for name in dict.fromkeys(names_of(source)) if name.lower() not in after]
 
 
-def doubled_names(source: str, text: str) -> list[str]:
+def doubled_names(source: Sequence[str], text: Sequence[str]) -> list[str]:
     """The words with a capital that a source has, and its translation more often."""
-    before, after = (Counter(plain_words(side)) for side in (source, text))
-    return [x for x in after - before if x in before and x[0].isupper() and len(x) > 1]
+    if not (names := [x for x in text if x[0].isupper() and len(x) > 1]):
+        return []
+    before = Counter(source)
+    return [x for x in Counter(names) - before if x in before]
 
 
 def names_of(text: str) -> list[str]:

@@ -343,3 +343,10 @@ def test_only_options_of_the_call_are_refused(own, options, wanted):
     else:
         with pytest.raises(ValueError, match=wanted):
             Decoding.with_options(Decoding(**own), options)
+
+
+def test_options_are_checked_once_for_equal_calls():
+    first, second = (Decoding.with_options(Decoding(), {"beam_size": 1}) for _ in range(2))
+    assert first is second
+    with pytest.raises(ValueError, match="beam_size is True"):  # which equals 1
+        Decoding.with_options(Decoding(), {"beam_size": True})
