@@ -64,7 +64,7 @@ _LOWER = ", ".join(kind.title for kind in METRICS.values() if kind.lower_is_bett
 class _Scores(common.Scores):
     metrics: tuple[str, ...] = option(
         f"scores to compute, separated by commas: {', '.join(METRICS)}; for {_LOWER}, lower is "
-        "better",
+        "better. For a model that was chosen by the share of exact matches exact,cer,wer",
         ("bleu", "chrf"),
     )
 
@@ -139,10 +139,9 @@ def run(flags: absl_flags.FlagValues) -> None:
     sources, references = _texts(flags)
     systems = _read_hypotheses(flags, references)
     translator = files.load_either(flags) if _has_model(flags) else None
-    metrics = [metric for metric in flags.metrics if metric != PERPLEXITY]
-    if len(metrics) < len(flags.metrics):
+    if PERPLEXITY in flags.metrics:
         _print_perplexity(translator, sources, references)
-    if not metrics:
+    if not (metrics := _metrics(flags, translator)):
         return
     tokenize = files.tokenizer_for(flags, translator, references)
     if translator is not None:
@@ -153,7 +152,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     test = TestSet(
         metrics,
         systems,
-        _references(flags, sources, references, tokenize),
+        _references(flags, metrics, sources, references, tokenize),
         sources,
         *_facts(translator, sources, references),
     )
@@ -162,13 +161,29 @@ def run(flags: absl_flags.FlagValues) -> None:
     _print(test)
 
 
+def _metrics(flags: absl_flags.FlagValues, translator: StringTranslator | None) -> list[str]:
+    """The names of the scores to compute, without the perplexity.
+
+    By default those of short strings for a model whose training chose it by one of them.
+    """
+    short = [name for name, kind in METRICS.items() if kind.takes_any]
+    options = translator.card.split() if translator else []
+    if not common.is_given(flags, "metrics") and any(f"--monitor={x}" in options for x in short):
+        return short
+    return [metric for metric in flags.metrics if metric != PERPLEXITY]
+
+
 def _references(
-    flags: absl_flags.FlagValues, sources: list[str], references: list[str], tokenize: str
+    flags: absl_flags.FlagValues,
+    metrics: Sequence[str],
+    sources: list[str],
+    references: list[str],
+    tokenize: str,
 ) -> References:
     """The references, with those of the same source for metrics that take any of them."""
     answers = evaluation.right_answers(sources, references) if sources else None
     count = sum(len(each) > 1 for each in answers or [])
-    kinds = [METRICS[name] for name in flags.metrics if name in METRICS]
+    kinds = [METRICS[name] for name in metrics]
     if count and (titles := [kind.title for kind in kinds if kind.takes_any]):
         StatusLine().note(
             f"{count:,} of {amount(len(references), 'line')}: other references for the same "

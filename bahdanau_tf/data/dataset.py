@@ -63,7 +63,7 @@ def coverage(lengths: np.ndarray, pairs: int, max_length: int) -> str:
         count = f"about {100 * fit / len(lengths):.1f} %"
     verb = "has" if count == "1" else "have"
     return (
-        f"{count} of {amount(pairs, 'sentence pair')} {verb} 1 to "
+        f"{count} of {amount(pairs, 'pair')} {verb} 1 to "
         f"{max_length} tokens on both sides{advice(lengths, max_length)}"
     )
 
@@ -386,7 +386,7 @@ class _Stream:
         if longest is not None:
             other += advice(longer_sides(self.corpus, *self.texts), longest)
         raise ValueError(
-            f"Batching: none of the {len(self.corpus):,} sentence pairs has "
+            f"Batching: none of the {len(self.corpus):,} pairs has "
             f"1 to max_length={longest} tokens on both sides{other}"
         )
 

@@ -142,9 +142,9 @@ METRICS: Mapping[str, Kind] = {
     "chrf": Kind("chrF2", _chrf),
     "chrf++": Kind("chrF2++", partial(_chrf, word_order=2)),
     "ter": Kind("TER", _ter, lower_is_better=True),
+    "exact": Kind("exact match", _exact, takes_any=True),
     "cer": Kind("CER", partial(_errors, title="CER", units=list), True, takes_any=True),
     "wer": Kind("WER", partial(_errors, title="WER", units=str.split), True, takes_any=True),
-    "exact": Kind("exact match", _exact, takes_any=True),
 }
 
 

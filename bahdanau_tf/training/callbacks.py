@@ -66,7 +66,7 @@ class Divergence(RunCallback):
         if self._in_a_row == 1:
             run.line.note(
                 f"update {run.step} was skipped because its loss or gradient is "
-                f"not finite; its sentence pairs are in {self._path}"
+                f"not finite; its pairs are in {self._path}"
             )
         if self._in_a_row >= run.recipe.max_skipped:
             raise OptionError(
@@ -74,7 +74,7 @@ class Divergence(RunCallback):
                 "max_skipped",
                 self._in_a_row,
                 why=f"and the loss or gradient of that many "
-                f"updates in a row was not finite; their sentence pairs are in {self._path}. The "
+                f"updates in a row was not finite; their pairs are in {self._path}. The "
                 f"last checkpoint is kept: the same command with a lower {named('learning_rate')} "
                 "resumes from it. If its weights are already too large, start in another folder",
             )

@@ -277,7 +277,7 @@ def _texts(
             )
         rows = zip(*lists.values(), strict=True)
         if lists and not any(all(map(str.strip, map(str, row))) for row in rows):
-            pairs = amount(counts[0], "sentence pair")
+            pairs = amount(counts[0], "pair")
             raise ValueError(f"fit: {owner}: none of {pairs} has words on both sides")
         for side, sentences in lists.items():
             path = folder / GIVEN / f"{name}.{side}"

@@ -166,7 +166,7 @@ def _choose(
         others["dev_lines"] = dev.lines
     training = training.chosen(facts, {**others, **trained}, unused)
     if training.choices:
-        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
+        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'pair')}:")
     for choice in training.choices:
         StatusLine().note(f"  {choice.reason}")
     return training

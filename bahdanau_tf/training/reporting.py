@@ -32,12 +32,14 @@ class Status(RunCallback):
         weights = [weight.value for weight in self.model.weights]
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         note(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
-        text = amount(len(run.corpus), "sentence pair")
+        text = amount(len(run.corpus), "pair")
         if empty := run.corpus.blank:
             text += f", not counting {amount(empty, 'pair')} with a blank line"
         note(text)
         if run.dev is not None:
-            note(f"dev scores: greedy search, BLEU with {run.tokenize}")
+            metric = METRICS.get(run.recipe.monitor, METRICS["bleu"])
+            by = metric.title if metric.takes_any else f"BLEU with {run.tokenize}"
+            note(f"dev scores: greedy search, {by}")
         if run.step:
             limit = run.recipe.minutes
             used = f", {run.used['minutes']} of {limit:g} minutes used" if limit else ""
@@ -81,7 +83,7 @@ class DroppedPairs(RunCallback):
         ]
         if limits and dropped:
             self._run.line.note(
-                f"{amount(dropped, 'sentence pair')} left out: more than {' or '.join(limits)}"
+                f"{amount(dropped, 'pair')} left out: more than {' or '.join(limits)}"
             )
 
 
@@ -282,15 +284,20 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
     )
 
 
+UNITS = {"word": "words", "char": "characters", "space": "symbols"}  # of the kinds of tokenizers
+
+
 def card_of(run: Run) -> str:
     """What describes the model of a training, as Markdown: `Translator.card`."""
     languages = [x for x in run.translator.habits.languages if x]
     between = f"From {' to '.join(languages)}, trained" if len(languages) == 2 else "Trained"
     scores = ", ".join(as_score(name, score) for name, score in run.scores.items())
-    sizes = repr(run.translator)[1:-1].removeprefix("Translator: ")
+    texts = (*run.translator.source_texts, run.translator.target_text)
+    *sources, target = (f"{x.vocabulary_size:,} {UNITS.get(x.kind, 'sub-words')}" for x in texts)
+    model = repr(run.translator)[1:-1].removeprefix("Translator: ").partition(";")[0]
     rows = {
-        "model": sizes,
-        "text": f"{len(run.corpus):,} sentence pairs",
+        "model": f"{model}; source {' and '.join(sources)}; target {target}",
+        "text": f"{len(run.corpus):,} pairs",
         "training": f"{run.step:,} updates, {run.used['epochs']} epochs",
         "dev": scores and f"{scores} ({len(run.dev or ()):,} pairs, greedy)",
     }

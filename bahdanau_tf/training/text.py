@@ -164,7 +164,7 @@ def _doubts_of(name: str, corpus: ParallelCorpus) -> Iterator[str]:
     if len(is_name) > 1 and is_name[0] and not any(is_name[1:]):
         yield (
             f"the first {name} pair, {sides[0][0]!r} and {sides[1][0]!r}, looks like a header "
-            "and is read as a sentence pair; delete it if it is one"
+            "and is read as a pair; delete it if it is one"
         )
     for side, path, lines in zip(SIDES, corpus.names, sides, strict=True):
         if all("\t" in line for line in lines):
@@ -183,7 +183,7 @@ def few_pairs(keys: np.ndarray) -> Iterator[str]:
     different = len(np.unique(keys["pair"]))
     if different < FEW:
         yield (
-            f"only {amount(different, 'different sentence pair')}, fewer than {FEW:,}: expect "
+            f"only {amount(different, 'different pair')}, fewer than {FEW:,}: expect "
             "at best fair translations of sentences much like these, and bad ones of others; "
             "everyday language needs tens of thousands"
         )
@@ -296,7 +296,7 @@ def held_out_rows(
             "dev_pairs",
             pairs,
             "fewer, or a dev text of your own",
-            f"which is too many for {len(first)} different sentence pairs with {len(lines)} source "
+            f"which is too many for {len(first)} different pairs with {len(lines)} source "
             "lines to choose from",
         )
     others = np.arange(corpus.lines, dtype=np.uint32)
@@ -336,7 +336,7 @@ def write_tokenizers(training: Training, corpus: ParallelCorpus) -> None:
     """Learns the tokenizers of both sides from a text, and writes them and their settings."""
     text, folder = with_languages(training.text, corpus), training.model_dir
     check_words(text, corpus)
-    StatusLine().note(f"learning the tokenizers from {amount(len(corpus), 'sentence pair')}")
+    StatusLine().note(f"learning the tokenizers from {amount(len(corpus), 'pair')}")
     tokenizers = learn(text, *corpus.names)
     for side, tokenizer in zip(SIDES, tokenizers, strict=True):
         tokenizer.save(folder / side)

@@ -188,8 +188,8 @@ def test_the_same_command_resumes_training(awkward, capsys):
     assert main([*awkward.flags, "--epochs=2"]) == 0
     err = capsys.readouterr().err
     assert "resuming from update 10" in err
-    assert "1 sentence pair left out: more than " in err
-    assert "158 sentence pairs, not counting 2 pairs with a blank line" in err
+    assert "1 pair left out: more than " in err
+    assert "158 pairs, not counting 2 pairs with a blank line" in err
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ class Copier:
     source_texts = (Text(), Text())
     target_text = Text()
     habits = Habits(30)
+    card = ""
 
     def score(self, sources: list[str], targets: list[str]) -> list[Scored]:
         """Each word has the probability 1/2, the end 1."""
@@ -299,9 +300,16 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
     words = ["a", "b", "a", "c", "b", "d", "a", "e"]
     source, output = tmp_path / "words.tsv", tmp_path / "output"
     source.write_text("".join(f"{word}\t{word}\n" for word in words))
-    assert main(["evaluate", "--model_dir=m", f"--source={source}", f"--output={output}"]) == 0
+    flags = ["evaluate", "--model_dir=m", f"--source={source}", f"--output={output}"]
+    assert main(flags) == 0
     assert searched == [*"abcde"]
     assert output.read_text().split() == words
+    assert capsys.readouterr().out.startswith("BLEU|")
+    copier.card = "# m\n\n    --units=8\n    --monitor=exact\n"
+    for metrics, titles in (([], ["exact match", "CER", "WER"]), (["--metrics=ter"], ["TER"])):
+        assert main([*flags, *metrics]) == 0
+        rows = [row for row in capsys.readouterr().out.split("\n") if "|" in row]
+        assert [row.partition("|")[0] for row in rows] == titles
 
 
 @pytest.mark.parametrize(

@@ -499,7 +499,7 @@ def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_p
     lengths = longer_sides(corpus, Numbers(), Numbers())
     assert lengths.tolist() == [source for source, _ in sizes]
     said = coverage(lengths, len(corpus), 7)
-    assert said.startswith("13 of 100 sentence pairs have 1 to 7 tokens")
+    assert said.startswith("13 of 100 pairs have 1 to 7 tokens")
     (limit,) = re.findall(r"max_length=(\d+)", said)
     assert 90 <= np.count_nonzero(lengths <= int(limit)) < 100
     assert coverage(lengths, len(corpus), int(limit)).endswith("both sides")

@@ -111,10 +111,16 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("monitor", "best", "shown"),
-    [("wer", 20.0, "WER 20.00"), ("exact", 80.0, "exact match 80.00"), ("loss", 3.0, "loss 3.00")],
+    ("monitor", "best", "shown", "told"),
+    [
+        ("wer", 20.0, "WER 20.00", "WER"),
+        ("exact", 80.0, "exact match 80.00", "exact match"),
+        ("loss", 3.0, "loss 3.00", "BLEU with 13a"),
+    ],
 )
-def test_any_score_selects_the_best_model(files, tmp_path, monkeypatch, monitor, best, shown):
+def test_any_score_selects_the_best_model(
+    files, tmp_path, monkeypatch, capsys, monitor, best, shown, told
+):
     """The lowest or the highest; it is in the logs, the log and the result."""
     evaluations = iter([(80.0, 3.0), (20.0, 5.0), (50.0, 4.0)])
 
@@ -127,6 +133,7 @@ def test_any_score_selects_the_best_model(files, tmp_path, monkeypatch, monitor,
     result = train(restarted(), files, recipe, tmp_path, callbacks=[recorder])
     assert result.best[monitor] == best
     assert f"; best model: dev {shown}, dev BLEU 1.00; " in str(result)
+    assert f"dev scores: greedy search, {told}\n" in capsys.readouterr().err
     scores = [logs[f"val_{monitor}"] for what, _, logs in recorder.calls if what == "on_epoch_end"]
     assert scores == [record[f"dev_{monitor}"] for record in log_of(tmp_path)]
     refused(

@@ -322,7 +322,7 @@ def test_pairs_may_be_held_out_with_a_recipe(calls, tmp_path, capsys):
     assert main(["train", "--recipe=paper", *words]) == 0
     (call,) = calls
     assert [*map(len, call.lines)] == [33, 33, 7, 7]
-    assert "from 33 sentence pairs" in capsys.readouterr().err
+    assert "from 33 pairs" in capsys.readouterr().err
     assert "chosen" not in (tmp_path / "model" / "train.flags").read_text()
 
 
@@ -407,8 +407,8 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
 @pytest.mark.parametrize(
     ("lines", "count"),
     [
-        (["the same"] * 6000, "1 different sentence pair,"),
-        ([f"{n}" for n in range(4999)], "4,999 different sentence pairs,"),
+        (["the same"] * 6000, "1 different pair,"),
+        ([f"{n}" for n in range(4999)], "4,999 different pairs,"),
         ([f"{n}" for n in range(5000)], None),
     ],
 )
@@ -441,7 +441,7 @@ def test_a_table_is_read_as_two_texts(calls, tmp_path, ending, capsys):
     assert [*zip(train_source, train_target, strict=True)] == [*PAIRS, ("", "")]
     assert [*zip(*dev, strict=True)] == PAIRS[:7]
     said = capsys.readouterr().err
-    assert "only 40 different sentence pairs" in said
+    assert "only 40 different pairs" in said
     assert "have tabs" not in said
 
 

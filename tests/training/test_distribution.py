@@ -256,7 +256,7 @@ def test_the_command_trains_on_two_processes(folder):
     assert chief.status == 0, chief.errors
     assert other.status == 0, other.errors
     assert "3 updates, update limit reached" in chief.output
-    assert "chosen to fit 17 sentence pairs" in chief.errors
+    assert "chosen to fit 17 pairs" in chief.errors
     assert other.output == ""
     (message,) = other.errors.splitlines()
     assert message.startswith("worker 1 of 2 (127.0.0.1:")

@@ -167,7 +167,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert make_optimizer(recipe, Schedule(recipe, 4)).accumulation_steps == 3
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
-    message = f"{long} sentence pairs left out: more than 4 tokens\n"
+    message = f"{long} pairs left out: more than 4 tokens\n"
     assert capsys.readouterr().err.count(message) == 1
 
 
@@ -179,9 +179,9 @@ def test_pairs_that_fit_and_those_left_out_are_printed_once(files, tmp_path, cap
     for is_new in (True, False):
         train(restarted(), files, recipe, tmp_path)
         err = capsys.readouterr().err
-        place = err.find(f"{short} of {len(lengths)} sentence pairs have 1 to 4 tokens")
+        place = err.find(f"{short} of {len(lengths)} pairs have 1 to 4 tokens")
         assert (0 <= place < err.find("building the graph")) is is_new
-        assert err.count(f"{len(lengths) - short} sentence pairs left out: ") == is_new
+        assert err.count(f"{len(lengths) - short} pairs left out: ") == is_new
 
 
 @pytest.mark.parametrize(("accumulate", "epochs", "updates"), [(7, 3, 5), (40, 1, 1)])

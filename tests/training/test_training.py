@@ -49,7 +49,8 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     best = Translator.load(tmp_path / "model" / "best")
     assert best.habits.kept == ""  # no word of a source is in its target
     assert best.card.startswith("# model\n\nTrained on 2")  # letters are of no language
-    assert "| text | 80 sentence pairs |" in best.card
+    assert "| text | 80 pairs |" in best.card
+    assert f"; source {translator.source_text.vocabulary_size} words; target" in best.card
     assert f"BLEU {result.best_bleu:.2f} (10 pairs, greedy)" in best.card
     for weight, value in zip(translator.model.weights, best.model.weights, strict=True):
         weight.assign(value)
