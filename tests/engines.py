@@ -37,7 +37,8 @@ from bahdanau_tf.text.subwords import copies
 LINES = [
     *("the red cat sees a dog.", "le chat rouge dort.", "고양이가 잔다.", "猫が寝る。", "ÉTÉ été")
 ] * 9
-TEXT = SubwordTokenizer.train([LINES], 290)
+TEXT = SubwordTokenizer.train([LINES], 290, tight=False)
+TIGHT = SubwordTokenizer(TEXT.model_proto, tight=True)
 CHARACTERS = SubwordTokenizer.train([LINES], 290, "char")
 SYMBOLS = SubwordTokenizer.train([LINES], 290, "space")
 REVERSED = SubwordTokenizer(TEXT.model_proto, reverse=True)
@@ -97,7 +98,7 @@ MODELS: dict[str, Callable[[], Translator]] = {
         target=REVERSED, step_order="main-text", attention=BahdanauAttention(7, normalize=True)
     ),
     "conditional": lambda: subwords(
-        step_order="conditional", maxout_units=5, copying="hint", **TIED
+        target=TIGHT, step_order="conditional", maxout_units=5, copying="hint", **TIED
     ),
 }
 

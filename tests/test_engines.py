@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +31,17 @@ SENTENCES = [
     *("the red cat sleeps.", "", " \t\u3000", "dog", "a dog é猫 sleeps", "Zoé  the\u2009dog "),
     *("the cat sees a red dog. The red cat sleeps!", "e\u0301\u200b \u202e\U0001f600", "cat"),
 ]
-PREFIXES = ["Le chat", "le", "", "un chat", "l'Zyx", "", "猫", "a", "le " * 9 + "猫 rouge dort."]
+PREFIXES = [
+    "Le chat",
+    "le",
+    "",
+    "un chat",
+    "l'Zyx",
+    "",
+    "a 猫 le",
+    "a",
+    "le " * 9 + "猫 rouge dort.",
+]
 # Options of search, and the models that translate with them, in all engines that have both.
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "own": ({}, ("words", "original", "ensemble", "characters")),
@@ -145,6 +156,8 @@ def test_a_translation_is_what_its_options_say(model, case):
     translations = eager(model, case)
     assert [x.source for x in translations] == SENTENCES
     for x, prefix in zip(translations, CASES[case][0].get("prefixes", [""] * 9), strict=True):
+        if getattr(own(model).target_text, "tight", False):
+            prefix = re.sub(" ?猫 ?", "猫", prefix)
         if "split_sentences" not in CASES[case][0] or "." not in x.source[:-1]:
             check(x, decoding, prefix)
 

@@ -241,6 +241,6 @@ def _add_text(arrays: _Arrays, side: str, text: Any) -> dict[str, object]:
         "kind": text.kind,
         "byte_fallback": trainer.byte_fallback,
         **{name: getattr(normalizer, name) for name in names},
-        **{name: getattr(text, name) for name in ("reverse", "true_case")},
+        **{name: getattr(text, name) for name in ("reverse", "true_case", "tight")},
         **{name: getattr(text, f"{name}_id") for name in ("pad", "unk", "eos")},
     }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.system.files import checksum, read_object
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.text.script import INVISIBLE, SIGNS
+from bahdanau_tf.text.script import INVISIBLE, SIGNS, WIDE
 
 FILE = "sentencepiece.model"
 BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
@@ -59,6 +59,7 @@ class Subwords:
             raise Refusal("Translator.load", f"{folder} holds a damaged tokenizer")
         self.reverse = bool(config.get("reverse"))
         self.true_case = bool(config.get("true_case"))
+        self.tight = bool(config.get("tight"))
         self._model = sentencepiece.SentencePieceProcessor(model_proto=data)
         pieces = self._model.id_to_piece([*range(self._model.vocab_size())])
         self._surfaces = [_surface(piece) for piece in pieces]
@@ -102,16 +103,23 @@ class Subwords:
         pieces = [self._surfaces[i] for i in ids[:end] if i != self.pad_id]
         if self.reverse:
             pieces.reverse()
-        data, offsets = b"", []
-        for piece in pieces:
-            plain = piece.removeprefix(b" ")
-            if data:
-                data += piece[: len(piece) - len(plain)]
-            offsets.append((len(data), len(data) + len(plain)))
-            data += plain
+        data, offsets, before = b"", [], b""
+        plain = [piece.removeprefix(b" ") for piece in pieces]
+        for piece, own, after in zip(pieces, plain, [*plain[1:], b""], strict=False):
+            is_tight = self.tight and _has_wide(before[-3:], (own or after)[:3])
+            if data and not is_tight:
+                data += piece[: len(piece) - len(own)]
+            offsets.append((len(data), len(data) + len(own)))
+            data += own
+            before = own
         text, moved = _decoded(data)
         offsets = [(moved[start], moved[end]) for start, end in offsets]
         return Written(text, offsets[::-1] if self.reverse else offsets)
+
+
+def _has_wide(*parts: bytes) -> bool:
+    """Whether one of some parts of pieces is a wide letter."""
+    return any(re.fullmatch(WIDE, part.decode("utf-8", "ignore")) for part in parts)
 
 
 def _surface(piece: str) -> bytes:

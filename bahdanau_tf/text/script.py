@@ -33,6 +33,8 @@ ALIKE = (
     ("...", "\u2026"),
 )
 SIGNS = [x for row in ALIKE for x in row if len(x) == 1]
+# A Chinese or Japanese letter or sign, which has no space beside it.
+WIDE = "[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f]"
 # Characters without ink and width that only control line breaks and direction. The joiners U+200C
 # and U+200D are not among them: they make other words.
 INVISIBLE = (

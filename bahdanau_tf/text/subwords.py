@@ -23,7 +23,7 @@ from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
-from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS
+from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS, WIDE
 from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
 from bahdanau_tf.text.words import tensorflow_text, true_cased
 
@@ -33,7 +33,16 @@ if TYPE_CHECKING:
 
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
 FEW = 10  # occurrences of a sign
+# A space beside a wide letter, or none between one and one of ASCII.
+_GAP = re.compile(rf"(?<={WIDE})(?:\s|(?=[A-Za-z0-9]))|\s(?={WIDE})|(?<=[A-Za-z0-9])(?={WIDE})")
 _COUNTED = re.compile(rf"[\uff01-\uff5e{re.escape(''.join(SIGNS))}]|\.\.\.")
+
+
+def is_tight(lines: Iterable[str]) -> bool:
+    """Whether a text has wide letters, as a rule without spaces beside them."""
+    rows = [_GAP.findall(line) for line in lines if re.search(WIDE, line)]
+    gaps = Counter(itertools.chain.from_iterable(rows))
+    return bool(rows) and gaps.total() <= 2 * gaps[""]
 
 
 def _rare_forms(count: Counter[str]) -> dict[str, str]:
@@ -247,6 +256,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         reverse: Whether the last piece comes first (Sutskever et al. 2014, section 3.3). The end
             symbol stays last.
         true_case: Whether a line in all capitals is read as an ordinary sentence, see `true_cased`.
+        tight: Whether `detokenize` writes no space beside a Chinese or Japanese letter or sign.
 
     Raises:
         ValueError: The model lacks one of the three symbols, or padding is not 0.
@@ -258,14 +268,21 @@ class SubwordTokenizer(tokenizer.Tokenizer):
     """
 
     FILE = "sentencepiece.model"
-    OPTIONS = ("reverse", "true_case")
+    OPTIONS = ("reverse", "true_case", "tight")
 
-    def __init__(self, model_proto: bytes, reverse: bool = False, true_case: bool = False) -> None:
+    def __init__(
+        self,
+        model_proto: bytes,
+        reverse: bool = False,
+        true_case: bool = False,
+        tight: bool = False,
+    ) -> None:
         super().__init__()
         self.model_proto = model_proto
         self._checksum = checksum(model_proto)
         self.reverse = reverse
         self.true_case = true_case
+        self.tight = tight
         self.kind = KINDS[self.parsed().trainer_spec.model_type]
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
@@ -290,6 +307,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         true_case: bool = False,
         lowercase: bool = False,
         half_width: bool | None = None,
+        tight: bool | None = None,
         files_as_written: Iterable[Text] = (),
     ) -> SubwordTokenizer:
         """Learns the pieces from text files, from lines as they will be read.
@@ -315,6 +333,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             lowercase: With "nfc" or "nfd", whether capitals become lower case.
             half_width: With these, whether the full-width forms of ASCII become ASCII; with None,
                 they do if the text has none of them.
+            tight: As in the constructor; None: as in most such places of the text.
             files_as_written: More such files, for which `true_case` does not hold: of a joint
                 vocabulary, those of the target.
 
@@ -342,6 +361,10 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 "lowercase and half_width need normalization='nfc' or 'nfd', but it is "
                 f"{normalization!r}.",
             )
+        if tight is None:
+            tight = is_tight(
+                itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
+            )
         options = {
             "vocab_size": vocabulary_size,
             "model_type": {"space": "word"}.get(model_type, model_type),
@@ -353,7 +376,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         if not true_case:
             texts, as_written = [], texts + as_written
         model_proto = learned(as_written, texts, rule | options)
-        return cls(model_proto, reverse, true_case)
+        return cls(model_proto, reverse, true_case, tight)
 
     def tokenize(
         self, strings: tf.Tensor, sample: bool = False, alpha: float = 0.1, nbest: int = -1
@@ -392,6 +415,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         space = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
         starts, _ = spans(lengths, tf.zeros_like(lengths))
         space = tf.where(starts.values == 0, 0, space)
+        if self.tight:
+            space = tf.where(_beside_wide(pieces.with_values(plain)), 0, space)
         texts = tf.strings.unsorted_segment_join(
             tf.where(space == 1, " ", "") + plain, row_ids(pieces), pieces.nrows()
         )
@@ -446,6 +471,17 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             if name.encode() in tokens:
                 return tokens.index(name.encode())
         raise Refusal("SubwordTokenizer", f"the model has no piece {' or '.join(names)}.")
+
+
+def _beside_wide(pieces: tf.RaggedTensor) -> tf.Tensor:
+    """Whether a wide letter is beside the space before each piece, bool [N]."""
+    values, rows = pieces.values, row_ids(pieces)
+    first, last = (
+        tf.strings.regex_full_match(values, x) for x in (f"(?s){WIDE}.*", f"(?s).*{WIDE}")
+    )
+    is_next = tf.concat([rows[1:] == rows[:-1], [False]], 0)[: tf.size(rows)]
+    first |= (values == "") & is_next & tf.roll(first, -1, 0)  # a space is a piece by itself
+    return first | tf.roll(last, 1, 0)  # no space is before the first piece of a row
 
 
 def _surface(token: bytes) -> bytes:

@@ -429,7 +429,7 @@ def learn(
     of_source |= {"lowercase": text.lowercase, "files_as_written": [target_path]}
     with _size_named("source"):
         source = SubwordTokenizer.train([source_path], *sizes, **of_source)
-    return source, SubwordTokenizer(source.model_proto)
+    return source, SubwordTokenizer(source.model_proto, tight=source.tight)
 
 
 def learn_side(

@@ -252,6 +252,32 @@ def test_signs_that_the_text_rarely_has_are_read_as_those_that_it_has():
     assert characters.decode(characters.encode(written)) == written
 
 
+@pytest.mark.parametrize(
+    ("line", "tight"),
+    [
+        ("私の猫はCDを3枚。", True),
+        ("猫が寝る。 そうか。", False),  # more spaces than letters of another script
+        ("猫が寝る。", True),
+        ("猫は CD を 3 枚。", False),
+        ("the cat", False),
+    ],
+)
+def test_no_space_is_written_beside_japanese_if_the_text_has_none(line, tight):
+    text = SubwordTokenizer.train([[line] * 20], 300)
+    assert text.tight is tight
+    ids = text.encode("猫 ab c 猫 。d é")
+    own, again = (SubwordTokenizer(text.model_proto, tight=x) for x in (True, text.tight))
+    if "猫" in line:  # or its bytes are no letter
+        first = text.encode("c 猫")[:-2]  # the last piece is a space
+        texts, starts, ends = own.detokenize_with_offsets(tf.ragged.constant([first, ids]))
+        before, data = texts.numpy().tolist()
+        assert before.decode() == own.decode(first)
+        assert data.decode() == "猫ab c猫。d é"
+        places = zip(starts[1].numpy(), ends[1].numpy(), strict=True)
+        assert b"".join(data[i:j] for i, j in places) == data.replace(b" ", b"")
+    assert again.decode(ids) == ("猫ab c猫。d é" if tight else "猫 ab c 猫 。d é")
+
+
 def test_lowercase_and_case_folding(corpus):
     text = "ÉTÉ E\u0301te\u0301 Ｆull\u3000ẞ Ǆ Σ"
     small = "été été full ß ǆ σ"

@@ -6,6 +6,7 @@ const PENALTY = 10; // of a character that no piece of a unigram model has
 const LEAF = 1 << 8; // flags of a unit of the trie
 const LABEL = 0x800000ff;
 const CAPITALS = /\p{Lu}\p{M}*\p{Lu}/u;
+const WIDE = /^[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f]$/;
 const START = /^[^\p{L}\p{N}]*\p{L}?/u; // up to the first letter
 
 const lengthOf = (text) => new TextEncoder().encode(text).length;
@@ -114,10 +115,13 @@ export class Subwords {
     const end = ids.indexOf(this.eos);
     const pieces = (end < 0 ? ids : ids.slice(0, end)).map((id) => this.surfaces[id]);
     if (this.reverse) pieces.reverse();
+    const isWide = (part) => WIDE.test(decoded(part).text);
+    const plains = pieces.map((piece) => piece.replace(/^ /, ""));
     let data = "";
-    const offsets = pieces.map((piece) => {
-      const plain = piece.replace(/^ /, "");
-      if (data && plain !== piece) data += " ";
+    const offsets = plains.map((plain, i) => {
+      const before = plains[i - 1] ?? "", after = plain || (plains[i + 1] ?? "");
+      const isTight = this.tight && (isWide(before.slice(-3)) || isWide(after.slice(0, 3)));
+      if (data && plain !== pieces[i] && !isTight) data += " ";
       data += plain;
       return [data.length - plain.length, data.length];
     });
