@@ -48,6 +48,7 @@ WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
 RUNS = "[々㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]|[ぁ-ゖゝ-ゟ]+|[ァ-ヺー-ヿｦ-ﾟ]+|[가-힣]+"
 LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
 SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters are no words
+MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
@@ -60,6 +61,7 @@ RULES = {
         "new_words": NEW_WORDS,
         "unsure": UNSURE,
         "lone": DIGIT.pattern,
+        "month": MONTH.pattern,
         "half_a_day": HALF_A_DAY,
         "spelled": SPELLED.pattern,
     },
@@ -305,7 +307,7 @@ def plain_words(text: str) -> list[str]:
 
 def lone_digits(text: str) -> list[str]:
     """The numbers of a single digit, but not those that are joined to letters."""
-    lone = DIGIT.findall(text)
+    lone = DIGIT.findall(unicodedata.normalize("NFKC", text))
     return [x for x in numbers(text) if x in lone]
 
 
@@ -361,9 +363,9 @@ def new_words(x: Translation) -> tuple[list[str], float]:
 def missing_numbers(source: str, text: str) -> list[str]:
     """The numbers of a source that its translation lacks, or has less often.
 
-    2 p.m. may be 14 h. With the sides swapped, what the translation adds.
+    2 p.m. may be 14 h, and 3月 March. With the sides swapped, what the translation adds.
     """
-    before, after = Counter(numbers(source)), Counter(numbers(text))
+    before, after = Counter(numbers(MONTH.sub(" ", source))), Counter(numbers(text))
     added = after - before
     lone = {*lone_digits(source)}
     return [

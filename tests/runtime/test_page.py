@@ -226,7 +226,13 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     ]
     texts += ["He said “Stop” to Zsófia’s dog in London. Well, the bus, the xylograph."]
     texts += ["The Lord Of The Rings", "I saw the Xylograph in Rene\u0301’s hotel, OK?"]
-    texts += ["I am Barbara Schmidt.", "It is 6 in March.", "3 of 10 on the 4th", "2 p.m. 3\u65e5"]
+    texts += [
+        "I am Barbara Schmidt.",
+        "It is 6 in March.",
+        "3 of 10 on the 4th",
+        "2 p.m. 3\u65e5",
+        "9 \uff13\u67088",
+    ]
     texts += ["The \u732b\u306fcat\u304c, \u30ab\u30d5\u30a7Oslo Tom\uc740"]
     texts += ["Visit https://a.org for more.", "Visit Visit Oslo", "Hello Visit"]
     texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]

@@ -40,6 +40,8 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
         ("1,234,567", "1.234.567", []),
         ("2026-11-28", "28/11/2026", []),
         ("\uff13\uff15 \u500b", "35 of them", []),  # full width
+        ("\uff13\u5339", "a cat", ["3"]),
+        ("3\u67089\u65e5", "March 9", []),
         ("2 cats", "deux chats", ["2"]),
         ("the 4th, a B2, 3\u65e5", "", ["3"]),
         ("1980-12-12", "1980-12", ["12"]),
@@ -234,6 +236,8 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(habits, translation("6", "66", **usual)) == ["added"]
     assert kinds(habits, translation("in 2024", "2024, 2024", **usual)) == ["added"]
     assert kinds(habits, translation("twenty", "20", **usual)) == []
+    assert kinds(habits, translation("march 9", "3\u67089\u65e5", **usual)) == []
+    assert kinds(habits, translation("march 9", "3\u67088\u65e5", **usual)) == ["added"]
     assert kinds(habits, translation("2 p.m.", "14 h", **usual)) == []
     assert kinds(habits, translation(finished=False, **usual)) == ["cut"]
     assert kinds(habits, translation(cut=True, **usual)) == ["cut"]

@@ -13,6 +13,7 @@ export class Doubts {
     this.words = RegExp(rules.word, "gu");
     this.letters = RegExp(`${rules.letters}|(?:(?!${rules.letters})\\p{L})+`, "gu");
     this.runs = RegExp(rules.run, "u");
+    this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
     this.usual = new Set(rules.usual);
   }
@@ -97,10 +98,10 @@ export class Doubts {
   missingNumbers(source, text) {
     const left = new Map();
     const add = (number, count) => left.set(number, (left.get(number) ?? 0) + count);
-    for (const number of this.numbersOf(source)) add(number, 1);
+    for (const number of this.numbersOf(source.replace(this.months, " "))) add(number, 1);
     for (const number of this.numbersOf(text)) add(number, -1);
     const isHour = (number) => left.get(this.half_a_day[number]) < 0;
-    const lone = source.match(this.lone) ?? [], counts = (x) => x.length > 1 || lone.includes(x);
+    const lone = source.normalize("NFKC").match(this.lone) ?? [], counts = (x) => x.length > 1 || lone.includes(x);
     return [...left].filter(([x, n]) => n > 0 && counts(x) && !isHour(x)).map(([x]) => x);
   }
 
