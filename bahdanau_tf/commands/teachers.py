@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from bahdanau_tf.commands.distil import OUTPUTS
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, write_columns
@@ -30,7 +30,6 @@ from bahdanau_tf.system.ranges import Range, as_flag
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.training.ask import Training
 
-Options: TypeAlias = "Mapping[str, Any]"
 TEACHERS, DISTILLED = "teachers", "distilled"
 # What is said of one side is said of the other by a model that translates back.
 _OF_SIDES = {
