@@ -199,9 +199,9 @@ class Habits:
 
     def _confidence(self, x: Translation) -> float | None:
         """The share of the dev text's translations that are less likely, of similar lengths."""
-        if not (self.lengths and x.tokens):
+        if not (self.lengths and (x.tokens or x.source_tokens)):
             return None
-        length = len(x.tokens) + x.finished
+        length = max(len(x.tokens) + x.finished, 1)
         group = min(bisect_left(self.lengths, length), len(self.lengths) - 1)
         return float(np.interp(x.log_prob / length, self.scores[group], SHARES))
 

@@ -254,7 +254,9 @@ def test_each_doubt_has_its_cause() -> None:
     assert kinds(replace(habits, split=0.5, lengths=()), new) == ["words"]
     assert kinds(habits, translation("a b c d", **usual)) == ["long"]
     assert kinds(habits, translation(log_prob=-9.0)) == ["unlikely"]
-    assert kinds(Habits(), translation("", "", log_prob=-9.0)) == []
+    assert kinds(habits, translation("a", "", log_prob=-9.0)) == ["unlikely"]
+    assert kinds(habits, translation("", "", log_prob=-9.0)) == []
+    assert kinds(Habits(), translation("a", "", log_prob=-9.0)) == []
 
 
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:

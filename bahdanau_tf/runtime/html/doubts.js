@@ -23,7 +23,8 @@ export class Doubts {
   of(source, tokens, { text, logProb, finished, offsets }) {
     const doubts = [];
     const add = (kind, detail = "") => doubts.push({ kind, detail });
-    const confidence = this.confidence(logProb, offsets.length && offsets.length + finished);
+    const { length } = offsets, isText = length || tokens.length;
+    const confidence = this.confidence(logProb, isText && Math.max(length + finished, 1));
     const strange = this.unread(source, text);
     if (strange.length) add("characters", strange.slice(0, this.shown).join(""));
     const [words, share] = this.newWords(source, tokens);
