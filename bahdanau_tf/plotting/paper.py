@@ -24,7 +24,7 @@ END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
 # Preferred to all others that are installed.
 _FONTS = (
-    *("Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "NanumGothic", "IPAexGothic"),
+    *("Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans CJK SC", "NanumGothic", "IPAexGothic"),
     *("WenQuanYi Zen Hei", "Apple SD Gothic Neo", "Hiragino Sans", "PingFang SC"),
     *("Malgun Gothic", "Yu Gothic", "Microsoft YaHei"),
 )
@@ -253,6 +253,9 @@ def plot_alignment(
             f"plot_alignment: weights have shape {weights.shape}, wanted "
             f"{shape} like the tokens, or 1 more for end symbols."
         )
+    rows = labels(target_tokens)
+    if rows[:1] == [""] and len(weights) > 1:  # a space before Japanese text, which is not written
+        rows, weights = rows[1:], weights[1:]
     inches = np.clip(0.3 * np.array(weights.shape[::-1]) + 1.5, 2.0, 60.0)
     figure = new_figure("plot_alignment", *inches)
     axes = figure.add_subplot()
@@ -261,8 +264,7 @@ def plot_alignment(
     axes.tick_params(length=0)
     columns = [*labels(source_tokens), *[END] * more[1]]
     write_columns(axes, columns)
-    rows = [*labels(target_tokens), *[END] * more[0]]
-    axes.set_yticks(range(weights.shape[0]), rows)
+    axes.set_yticks(range(weights.shape[0]), [*rows, *[END] * more[0]])
     set_fonts(axes)
     save(figure, path)
     return figure

@@ -64,6 +64,12 @@ def test_blanks_of_sub_words_do_not_move_their_labels(tmp_path):
     assert pictures[1:] == pictures[:1] * 2
 
 
+def test_a_space_before_a_text_has_no_row():
+    figure = plotting.plot_alignment(["a"], ["\u2009", "b", ""], [[0.5], [1.0], [0.0], [0.3]])
+    assert labels(figure.axes[0].yaxis) == ["b", "", "[END]"]
+    assert figure.axes[0].images[0].get_array().tolist()[0] == [1.0]
+
+
 def test_weights_of_the_end_symbols_are_labelled():
     assert paper.END == vocabulary.END
     figure = plotting.plot_alignment(["e", "\u0330"], ["le"], WEIGHTS)
