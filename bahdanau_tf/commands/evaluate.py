@@ -270,10 +270,10 @@ def _translate(
             file.writelines(f"{translation.line}\n" for translation in translations)
             file.flush()
             rate = len(done) / (time.monotonic() - start)
-            line.update(len(done), f"sentences, {rate:.1f} a second")
+            line.update(len(done), f"lines, {rate:.1f} a second")
     truncated = sum(translation.truncated for translation in done)
     line.note(
-        f"{amount(len(done), 'sentence')} in {time.monotonic() - start:.1f} s, "
+        f"{amount(len(done), 'line')} in {time.monotonic() - start:.1f} s, "
         f"{truncated} cut off at the length limit"
     )
     return done

@@ -440,7 +440,7 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
     kept = output.with_name("output.part").read_text().split("\n")
     assert kept == [*corpus["source"][:50], ""]
     messages = capsys.readouterr().err
-    assert "50/60 sentences, " in messages or "25/60 sentences, " in messages
+    assert "50/60 lines, " in messages or "25/60 lines, " in messages
     assert f"{output}.part has 50 translations\n" in messages
 
 
