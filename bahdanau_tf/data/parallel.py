@@ -33,6 +33,7 @@ from bahdanau_tf.system.terminal import amount
 SIDES = ("source", "target")
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
+TAGS = 10  # lines of a table of inflection have the same tags, at least, on average
 STRIDE = 16  # only the start of every so many lines is kept in memory
 _SPACES = "".join(x for x in map(chr, range(0x3001)) if x <= " " or x.isspace())
 _IN_SPACES = np.isin(np.arange(256), list(_SPACES.encode()))
@@ -303,13 +304,19 @@ def read_table(table: str, flag: str) -> Iterator[tuple[str, str]]:
 
 
 def _cut(table: str, columns: int) -> str:
-    """How to keep two columns of a table, from its first lines with so many; "" if unclear."""
-    rows = (line.split("\t") for line in read_lines(table, last=CHUNK))
-    texts = text_columns([cells for cells in rows if len(cells) == columns])
+    """How to make two columns of a table, by its first lines with so many; "" if unclear."""
+    every = [line.split("\t") for line in read_lines(table, last=CHUNK)]
+    if all(len(cells) == 1 for cells in every):
+        return "; docs/short_strings.md makes a table of a pronouncing dictionary without tabs"
+    rows = [cells for cells in every if len(cells) == columns]
+    texts = text_columns(rows)
     if len(texts) < len(SIDES):
         return ""
     like = f"{', '.join(map(str, texts[:-1]))} and {texts[-1]}"
-    return f"; columns {like} look like text, and `cut -f{texts[0]},{texts[1]}` keeps two of them"
+    how = f"; columns {like} look like text, and `cut -f{texts[0]},{texts[1]}` keeps two of them"
+    if columns == 3 and 1 < len({cells[2] for cells in rows}) <= len(rows) / TAGS:
+        how += "; if column 3 has tags, docs/short_strings.md joins them to column 1"
+    return how
 
 
 def text_columns(rows: Sequence[Sequence[str]]) -> list[int]:
