@@ -311,7 +311,8 @@ class Translator(StringTranslator):
         `fit(init_from=name)` trains it further, and commands take its name as `--model_dir`.
 
         Args:
-            name: "tatoeba-en-fr", for short English sentences in French.
+            name: "tatoeba-en-fr" or "tatoeba-en-ja", for short English sentences in French or
+                Japanese.
 
         Raises:
             ValueError: There is no such translator.

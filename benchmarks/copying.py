@@ -3,11 +3,11 @@
     python benchmarks/copying.py --model_dir=tatoeba-en-fr
     python benchmarks/copying.py --model_dir=model/best --seeds=3,4,5 --examples=9
 
-English template sentences are translated into French by a model or a pretrained translator. Their
-names are invented, so no training text has them. Each seed makes a probe set; a model should not be
-chosen by the set that it is judged by. A number may be written as French does: 9:45 as 9 h 45, 3.50
-as 3,50. The row "words" has the share of the other words that a translation should have: a model
-that copies the whole sentence has none of them.
+English template sentences are translated into French or Japanese by a model or a pretrained
+translator. Their names are invented, so no training text has them. Each seed makes a probe set; a
+model should not be chosen by the set that it is judged by. A number may be written as French does:
+9:45 as 9 h 45, 3.50 as 3,50. The row "words" has the share of the other words that a translation
+should have: a model that copies the whole sentence has none of them.
 """
 
 from __future__ import annotations
@@ -29,44 +29,45 @@ flags.DEFINE_list("seeds", ["1", "2"], "a probe set for each")
 flags.DEFINE_integer("sentences", 300, "sentences of a probe set")
 flags.DEFINE_integer("examples", 0, "sentences to print whose translations lack something")
 
-# A sentence, and what its translation contains; "/" is between alternatives.
+# A sentence, and what its translations into `LANGUAGES` contain; "/" is between alternatives.
+LANGUAGES = ("fr", "ja")
 TEMPLATES = """\
-My sister {name} works in {name}. | sœur travaille
-Is {name} your brother? | frère
-I saw {name} and {name} at the station. | gare
-{name} does not want to eat. | manger
-We are going to {name} tomorrow. | demain
-Ask {name} if she is hungry. | faim
-Mr. {name} bought a red car. | voiture rouge
-The city of {name} is very old. | ville
-{name} is taller than {name}. | grand
-There are {number} trees in the garden. | arbre jardin
-She has {number} books. | livre
-I need {number} more minutes. | minute
-The answer is {number}. | réponse
-He walked {number} kilometers. | kilomètre
-The bus leaves at {time}. | bus/car
-Wake me up at {time}. | réveille
-We met at {time} in front of the school. | école
-He was born on {date}. | né
-The meeting is on {date}. | réunion
-The shirt costs {price}. | chemise/coûte
-I paid {price} for this bike. | payé vélo/bicyclette
-Can you lend me {price}? | prêter
-The distance is {decimal} miles. | distance
-This bag weighs {decimal} kilos. | sac pèse
-Install version {version} first. | version
-Version {version} does not work. | version
-Write to {email}, please. | plaît/prie
-My address is {email}. | adresse
-The page is {address}. | page
-Look at {address} before you leave. | regarde avant
-Open the file {file}. | fichier
-I can't find {file} on my computer. | trouve ordinateur
-Delete {file} and {file}. | supprim/efface
-The code is {code}. | code
-My ticket number is {code}. | billet/ticket
-Room {code} is on the left. | gauche
+My sister {name} works in {name}. | sœur travaille | 姉/妹 働
+Is {name} your brother? | frère | 兄/弟
+I saw {name} and {name} at the station. | gare | 駅
+{name} does not want to eat. | manger | 食べ
+We are going to {name} tomorrow. | demain | 明日
+Ask {name} if she is hungry. | faim | 空/減
+Mr. {name} bought a red car. | voiture rouge | 赤 車
+The city of {name} is very old. | ville | 古
+{name} is taller than {name}. | grand | 高
+There are {number} trees in the garden. | arbre jardin | 庭 木/本
+She has {number} books. | livre | 本/冊
+I need {number} more minutes. | minute | 分
+The answer is {number}. | réponse | 答
+He walked {number} kilometers. | kilomètre | 歩
+The bus leaves at {time}. | bus/car | バス
+Wake me up at {time}. | réveille | 起こ
+We met at {time} in front of the school. | école | 学校
+He was born on {date}. | né | 生
+The meeting is on {date}. | réunion | 会議
+The shirt costs {price}. | chemise/coûte | シャツ
+I paid {price} for this bike. | payé vélo/bicyclette | 自転車/バイク 払
+Can you lend me {price}? | prêter | 貸
+The distance is {decimal} miles. | distance | 距離/遠
+This bag weighs {decimal} kilos. | sac pèse | 重
+Install version {version} first. | version | バージョン/version
+Version {version} does not work. | version | バージョン/version
+Write to {email}, please. | plaît/prie | ください/下さい
+My address is {email}. | adresse | 住所/アドレス
+The page is {address}. | page | ページ
+Look at {address} before you leave. | regarde avant | 見
+Open the file {file}. | fichier | ファイル 開
+I can't find {file} on my computer. | trouve ordinateur | 見つ コンピュータ/パソコン
+Delete {file} and {file}. | supprim/efface | 消/削除
+The code is {code}. | code | コード/暗号
+My ticket number is {code}. | billet/ticket | 切符/チケット
+Room {code} is on the left. | gauche | 左
 """.splitlines()
 ENDINGS, FILE_ENDINGS = ("com", "org", "net", "fr"), ("txt", "pdf", "csv", "png", "py")
 NUMERIC = ("number", "time", "date", "price", "decimal", "version")
@@ -81,11 +82,12 @@ class Probe(NamedTuple):
     words: list[str]
 
 
-def probes(seed: int, count: int) -> Iterator[Probe]:
-    """Draws sentences; each template is used as often as any other."""
+def probes(seed: int, count: int, language: str = "fr") -> Iterator[Probe]:
+    """Draws sentences for a language; each template is used as often as any other."""
     draw = random.Random(seed)
     for place in range(count):
-        template, words = TEMPLATES[place % len(TEMPLATES)].split(" | ")
+        template, *rows = TEMPLATES[place % len(TEMPLATES)].split(" | ")
+        words = rows[LANGUAGES.index(language)]
         tokens: list[tuple[str, str]] = []
 
         def token(match: re.Match[str], tokens: list[tuple[str, str]] = tokens) -> str:
@@ -142,7 +144,8 @@ def arrives(kind: str, token: str, translation: str) -> bool:
     """Whether a token stands in a translation: its digits, or all of it."""
     if kind in NUMERIC:
         return Counter(numbers(token)) <= Counter(numbers(translation))
-    return re.search(rf"(?<!\w){re.escape(token)}(?!\w)", translation) is not None
+    edge = "[A-Za-zÀ-ɏ0-9_]"  # Japanese letters may be beside it
+    return re.search(rf"(?<!{edge}){re.escape(token)}(?!{edge})", translation) is not None
 
 
 def lost(probe: Probe, translation: str) -> list[tuple[str, str]]:
@@ -172,9 +175,10 @@ def shares(sentences: Sequence[Probe], translations: Sequence[str]) -> dict[str,
 def main(_: list[str]) -> None:
     """Prints a table with a column for each seed."""
     translator = Translator.load(FLAGS.model_dir)
+    language = "ja" if "ja" in translator.habits.languages else "fr"
     columns, examples = [], []
     for seed in map(int, FLAGS.seeds):
-        sentences = [*probes(seed, FLAGS.sentences)]
+        sentences = [*probes(seed, FLAGS.sentences, language)]
         translations = [x.text for x in translator.translate([x.source for x in sentences])]
         columns.append(shares(sentences, translations))
         for probe, text in zip(sentences, translations, strict=True):

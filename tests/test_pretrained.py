@@ -92,24 +92,30 @@ def test_a_new_process_translates_at_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_card_has_what_its_command_prints(shared, monkeypatch, capsys):
-    monkeypatch.chdir(shared("data/tatoeba-en-fr"))
-    card = Translator.from_preset("tatoeba-en-fr").card
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_has_what_its_command_prints(name, shared, monkeypatch, capsys):
+    monkeypatch.chdir(shared(f"data/{name}"))
+    card = Translator.from_preset(name).card
     (command,) = re.findall(r"^ *bahdanau-tf (evaluate .*)$", card, re.MULTILINE)
     assert cli.main(command.split()) == 0
     (score,) = re.findall(r"BLEU.*?(\d+\.\d+)", capsys.readouterr().out)
     assert score in card
 
 
-def test_a_pretrained_translator_reads_curly_quotes_as_straight_ones():
-    text = Translator.from_preset("tatoeba-en-fr").source_text
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pretrained_translator_knows_its_languages(name):
+    """It reads curly quotes as straight ones; Japanese has no spaces beside names."""
+    translator = Translator.from_preset(name)
+    assert [*translator.habits.languages] == name.split("-")[1:]
+    assert translator.target_text.tight is (translator.habits.languages[1] == "ja")
+    text = translator.source_text
     curly = "\u201cDon\u2019t\u201d\u2026 she\u00a0said \u2014 no."
     assert text.encode(curly) == text.encode('"Don\'t"... she said - no.')
 
 
-def test_what_people_type_first_arrives():
-    """Names, numbers, addresses; short inputs; a missing capital or mark."""
-    typed = {
+# What people type first: names, numbers, addresses; short inputs; a missing capital or mark.
+TYPED = {
+    "tatoeba-en-fr": {
         "My name is Barbara and I live in Chicago.": ["Barbara", "Chicago"],
         "There are 347 books on the table.": ["347", "livres", "table"],
         "I paid $20 for it.": ["20"],
@@ -133,16 +139,46 @@ def test_what_people_type_first_arrives():
         "Thank you very much!": ["Merci beaucoup"],
         "Hello": ["Salut"],
         "Good morning": ["Bonjour"],
-    }
-    for x, kept in zip(
-        Translator.from_preset("tatoeba-en-fr").translate([*typed]), typed.values(), strict=True
-    ):
+    },
+    "tatoeba-en-ja": {
+        "My name is Zorfina and I live in Brandtoft.": ["名前はZorfina", "Brandtoftに住んで"],
+        "Mr. Yamamoto is our teacher.": ["Yamamoto", "先生"],
+        "I live in Osaka.": ["大阪に住んで"],
+        "There are 347 books on the table.": ["テーブル", "347冊"],
+        "I have 3 cats.": ["3匹", "猫"],
+        "She is 25 years old.": ["25歳"],
+        "I paid 1,500 yen for this shirt.": ["シャツ", "1,500円"],
+        "We moved here in 2015.": ["2015年", "引っ越し"],
+        "Look at https://www.example.com before you leave.": ["前にhttps://www.example.comを"],
+        "The flight AB-123 is late.": ["AB-123は"],
+        "I love you \U0001f60d": ["愛", "\U0001f60d"],
+        "WHERE IS MY BAG?": ["どこ"],
+        "How much is this?": ["いくら"],
+        "What time is it?": ["何時"],
+        "i like green tea": ["緑茶", "好き"],
+        "See you tomorrow.": ["明日"],
+        "Thank you very much!": ["ありがとう"],
+        "Hello": ["こんにちは"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_people_type_first_arrives(name):
+    typed = TYPED[name]
+    translations = Translator.from_preset(name).translate([*typed])
+    for x, kept in zip(translations, typed.values(), strict=True):
         assert all(word in x.text for word in kept), x
         assert not {"number", "cut", "repeated"} & {doubt.kind for doubt in x.doubts}, x
 
 
-def test_what_a_translator_cannot_know_is_doubted():
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_translator_cannot_know_is_doubted(name):
     typed = ["very " * 300, "\ub098\ub294 \uc790\ub2e4.", "Wir gehen morgen ins Kino."]
-    typed += ["He said \u201cno\u201d.", "My birthday is March 9."]  # no stays, the month does not
-    for x in Translator.from_preset("tatoeba-en-fr").translate(typed, max_length=30):
+    if name.endswith("fr"):
+        typed += [
+            "He said \u201cno\u201d.",
+            "My birthday is March 9.",
+        ]  # no stays, the month does not
+    for x in Translator.from_preset(name).translate(typed, max_length=30):
         assert x.doubts, x

@@ -267,7 +267,7 @@ class Average(OptionGroup):
 @dataclass(frozen=True)
 class _Folders(OptionGroup):
     model_dir: tuple[str, ...] | None = option(
-        f"folder of a trained model, or {' or '.join(options.pretrained_names())}, which comes "
+        f"folder of a trained model, or {' or '.join(options.pretrained_names())}, which come "
         "with the package; several, separated by commas, are an ensemble",
         required=True,
     )

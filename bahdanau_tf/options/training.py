@@ -77,9 +77,7 @@ def pretrained_names() -> list[str]:
 def no_folder(folder: object) -> Refusal:
     """The error for a translator's folder that is not there."""
     names = " and ".join(pretrained_names())
-    return Refusal(
-        "Translator.load", f"there is no folder {folder}; {names} comes with the package"
-    )
+    return Refusal("Translator.load", f"there is no folder {folder}; {names} come with the package")
 
 
 def absolute(init_from: str | os.PathLike[str]) -> str:

@@ -50,6 +50,9 @@ def test_what_arrives_unchanged_is_counted_by_kind(module):
     copying = module("copying")
     sentences, others = ([*copying.probes(seed, 300)] for seed in (1, 2))
     assert sentences == [*copying.probes(1, 300)]
+    japanese = [*copying.probes(1, 300, "ja")]
+    assert [x.source for x in japanese] == [x.source for x in sentences]
+    assert not any("".join(x.words).isascii() for x in japanese)
     first, second = (
         {token for x in probes for _, token in x.tokens} for probes in (sentences, others)
     )
@@ -68,6 +71,7 @@ def test_what_arrives_unchanged_is_counted_by_kind(module):
         ("number", "347", "3475 arbres", False),
         ("version", "2.14.3", "la version 2.14", False),
         ("name", "Zobamuk", "Zobamuka dort.", False),
+        ("name", "Zobamuk", "Zobamuk\u306f\u5bdd\u308b\u3002", True),
         ("file", "zobamuk7.csv", "« zobamuk7.csv »", True),
     ):
         assert copying.arrives(kind, token, translation) is wanted

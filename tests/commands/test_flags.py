@@ -660,7 +660,7 @@ def test_an_error_that_nobody_foresaw_is_told(tmp_path):
         ("bahdanau-tf train --source_l", {"--source_language "}),
         ("bahdanau-tf train --optimizer a", {"adadelta ", "adam "}),
         ("bahdanau-tf train --recipe rnnenc", {"rnnencdec-30", "rnnencdec-50"}),
-        ("bahdanau-tf translate --model_dir tat", {"tatoeba-en-fr "}),
+        ("bahdanau-tf translate --model_dir tat", {"tatoeba-en-fr", "tatoeba-en-ja"}),
         ("bahdanau-tf translate --model_dir /us", {"/usr/"}),
         ("bahdanau-tf train --model_dir tat", {""}),  # it is written
         ("bahdanau-tf data get mult", {"multi30k "}),
