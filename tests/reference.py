@@ -397,9 +397,21 @@ def matches(codes: Array, before: list[int], alpha: Array) -> tuple[Array, Array
     return marks, follower / max(follower.sum(), 1e-300)
 
 
+def words_of_codes(codes: Array) -> list[int]:
+    """The codes of a sentence, where a mark, 2^24 more, goes on a word only if letters follow."""
+    words: list[int] = []
+    goes_on = False  # read from the end
+    for code in map(int, codes[::-1]):
+        is_mark = code < -(2**24)
+        goes_on = goes_on if is_mark else code < 0
+        word = abs(code) - 2**24 * is_mark
+        words.insert(0, -word if code < 0 and goes_on else word)
+    return words
+
+
 def copies(p: Params, x: Array, y: Array, i: int, before: Array, alpha: Array) -> Callable:
     """What `readout` needs to copy words of x [B, T_x] as y_i, given α of steps i - 1 and i."""
-    codes = p["codes"][x]
+    codes = np.array([words_of_codes(row) for row in p["codes"][x]])
     rows = [matches(c, list(words[:i]), a) for c, words, a in zip(codes, y, before, strict=True)]
     marks, follower = map(np.stack, zip(*rows, strict=True))
 

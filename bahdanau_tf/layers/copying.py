@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.readout import OutputWords
-from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.ranges import MARK, size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 if TYPE_CHECKING:
@@ -90,8 +90,9 @@ class Copying(weights.ConfiguredLayer):
 
     Attributes:
         copies: int32 [K_x], a constant of the tokenizers: the target id that is spelled as each
-            source id, negative if it continues a word, 0 for none. At first each id is its own,
-            and none continues a word: there is no follower.
+            source id, negative if it continues a word, 0 for none. A mark such as a period, whose
+            id is 2^24 more, continues a word only if letters of it follow, as in notes.txt. At
+            first each id is its own, and none continues a word: there is no follower.
 
     Call arguments:
         features: float [B, T_y, f], t_i.
@@ -146,11 +147,11 @@ class Copying(weights.ConfiguredLayer):
         """What steps read of source ids, int32 [B, T_x]."""
         # Keras with replicas passes floats
         codes = tf.gather(tf.convert_to_tensor(self.copies), tf.cast(source, tf.int32))
-        words = tf.abs(codes)
+        words, continues = _words(codes)
         same = (words[:, :, None] == words[:, None]) & (codes != 0)[:, None]
         same = tf.cast(same, tf.float32)
         first = tf.where(tf.cumsum(same, 2) == 1, same, 0.0)
-        continues = tf.pad(tf.cast(codes < 0, tf.float32)[:, 1:], [[0, 0], [0, 1]])
+        continues = tf.pad(tf.cast(continues, tf.float32)[:, 1:], [[0, 0], [0, 1]])
         after = tf.pad(first[:, 1:], [[0, 0], [0, 1], [0, 0]]) * continues[..., None]
         return CopyMemory(
             tf.where(tf.reduce_max(first, 1) > 0, words, 0),
@@ -217,6 +218,16 @@ class Copying(weights.ConfiguredLayer):
         self, features: tf.Tensor, alignment: tf.Tensor, source: tf.Tensor, target: tf.Tensor
     ) -> tf.Tensor:
         return self.copied(features, self.of_sentences(source, target, alignment)).log_odds
+
+
+def _words(codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The target ids of `copies` of a source, int32 [B, T_x]; whether they continue a word."""
+    is_inner, is_mark = codes < 0, codes < -MARK
+    number = tf.cumsum(tf.cast(~is_inner, tf.int32), 1)
+    letters = tf.cumsum(tf.cast(is_inner & ~is_mark, tf.int32), 1)
+    same = number[:, :, None] == number[:, None]
+    all_letters = tf.reduce_max(tf.where(same, letters[:, None], 0), 2)
+    return tf.abs(codes) % MARK, is_inner & ~(is_mark & (letters == all_letters))
 
 
 def mixed_logits(copied: Copied, output: OutputWords) -> tuple[tf.Tensor, tf.Tensor]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bahdanau_tf.runtime.search import CHUNK
 from bahdanau_tf.system import files
+from bahdanau_tf.system.ranges import MARK
 from bahdanau_tf.translation.arrays import context_terms, copying, halves, values_of, word_terms
 from bahdanau_tf.translation.saved import rounded
 
@@ -264,7 +265,7 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     none, next_axis, last = graph.whole(0), graph.whole(1), graph.whole(2)
     codes = graph.add("Gather", graph.constant(layer.copies.numpy().astype(np.int64)), source)
     is_word = graph.add("Not", graph.add("Equal", codes, none))
-    words = graph.add("Abs", codes)
+    words, continues = _copied_words(graph, codes)
     across = graph.add("Unsqueeze", words, next_axis)
     same = graph.add("Equal", graph.add("Unsqueeze", words, last), across)
     same = graph.add("And", same, graph.add("Unsqueeze", is_word, next_axis))
@@ -277,8 +278,7 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     def moved(value: str, pads: tuple[int, ...], fill: Array) -> Value:
         return graph.add("Pad", value, graph.whole(*pads), graph.constant(fill))
 
-    continues = graph.add("Cast", graph.add("Less", codes, none), to=FLOAT)
-    continues = moved(continues, (0, -1, 0, 1), np.float32(0))
+    continues = moved(graph.add("Cast", continues, to=FLOAT), (0, -1, 0, 1), np.float32(0))
     square = graph.add("Concat", *(graph.add("Shape", source, start=1),) * 2, axis=0)
     beside = graph.add("EyeLike", graph.add("ConstantOfShape", square))
     beside = graph.add("Add", beside, graph.constant(np.float32(copying.NEAR)))
@@ -295,6 +295,25 @@ def _add_copy_memory(graph: _Graph, source: str, layer: Any) -> None:
     graph.output("spelled", graph.add("Unsqueeze", spelled, next_axis), INT64, "B", 1, "T")
     graph.output("beside", graph.add("Mul", continues, zero), FLOAT, "B", "T")
     graph.output("runs", graph.add("Mul", continues, zero), FLOAT, "B", "T")
+
+
+def _copied_words(graph: _Graph, codes: Value) -> tuple[Value, Value]:
+    """The words of the codes of a source, and whether they continue a word, as `Copying` has it."""
+    axis, closing = graph.constant(np.array(1, np.int64)), graph.whole(MARK)
+    is_inner = graph.add("Less", codes, graph.whole(0))
+    is_mark = graph.add("Less", codes, graph.whole(-MARK))
+    is_letters = graph.add("And", is_inner, graph.add("Not", is_mark))
+    number, letters = (
+        graph.add("CumSum", graph.add("Cast", x, to=INT64), axis)
+        for x in (graph.add("Not", is_inner), is_letters)
+    )
+    across = [graph.add("Unsqueeze", x, graph.whole(1)) for x in (number, letters)]
+    same = graph.add("Equal", graph.add("Unsqueeze", number, graph.whole(2)), across[0])
+    all_letters = graph.add("Where", same, across[1], graph.whole(0))
+    all_letters = graph.add("ReduceMax", all_letters, axes=[2], keepdims=0)
+    is_last = graph.add("And", is_mark, graph.add("Equal", letters, all_letters))
+    words = graph.add("Mod", graph.add("Abs", codes), closing)
+    return words, graph.add("And", is_inner, graph.add("Not", is_last))
 
 
 def _match(graph: _Graph, ids: str) -> tuple[str, str, str]:

@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, cast
 
+MARK = 1 << 24  # more than any id; added to those of marks in `Copying.copies`
+
 # Whether a command speaks here: messages name options as flags, and not who refuses something.
 _in_command: ContextVar[bool] = ContextVar("in_command", default=False)
 

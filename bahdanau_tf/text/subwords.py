@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 from bahdanau_tf.system.files import checksum, full_disk_named
 from bahdanau_tf.system.lines import Text
-from bahdanau_tf.system.ranges import OptionError, Refusal
+from bahdanau_tf.system.ranges import MARK, OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
 from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS, WIDE
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
+# What may end a word, but also stand within one, as in notes.txt
+_MARKS = re.compile(r"""[.,:;!?…"'”’»)\]}。、！？」』）]+""")
 FEW = 10  # occurrences of a sign
 # A space beside a wide letter, or none between one and one of ASCII.
 _GAP = re.compile(rf"(?<={WIDE})(?:\s|(?=[A-Za-z0-9]))|\s(?={WIDE})|(?<=[A-Za-z0-9])(?={WIDE})")
@@ -494,8 +496,8 @@ def _surface(token: bytes) -> bytes:
 def copies(source: tokenizer.Tokenizer, target: tokenizer.Tokenizer) -> np.ndarray:
     """The target id that is spelled as each source id, for `Copying`: int32 [K_x].
 
-    It is negative for a sub-word that continues a word, and 0 if there is none, and for unknown
-    words.
+    It is negative for a sub-word that continues a word, with `MARK` added to the id of one
+    that is a mark, and 0 if there is none, and for unknown words.
     """
     spellings = [
         text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy().tolist()
@@ -504,6 +506,8 @@ def copies(source: tokenizer.Tokenizer, target: tokenizer.Tokenizer) -> np.ndarr
     ids = {token: number for number, token in enumerate(spellings[1])}
     table = np.array([ids.get(token, 0) for token in spellings[0]], np.int32)
     if isinstance(source, SubwordTokenizer):
+        is_mark = [_MARKS.fullmatch(token.decode()) is not None for token in spellings[0]]
+        table += MARK * (table > 0) * is_mark
         table *= [1 if token.startswith(SPACE) else -1 for token in spellings[0]]
         table[source.eos_id] *= -1
     table[[source.pad_id, source.unk_id]] = 0

@@ -20,7 +20,7 @@ from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.system.files import read_arrays, write_atomically
-from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.system.ranges import MARK, Refusal
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -157,7 +157,7 @@ def learn_lexicon(
     table[source[kept], rank[kept]] = target[kept]
     for member in getattr(model, "members", [model]):
         if copying := getattr(member, "copying", None):  # each word may be copied
-            same = np.abs(copying.copies.numpy())[:, None]
+            same = np.abs(copying.copies.numpy())[:, None] % MARK
             table = np.hstack([table, np.where(same < first, -1, same)])
     return Lexicon(table, first)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference
 import tensorflow as tf
 from oracle import randomized
 from reference import log_softmax
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.usefixtures("eager_search")
 
 LINES = ["Anna sees 347 cats.", "Otto meets Barbara at 9:45.", "Barbara is in Chicago."] * 9
 TEXT = SubwordTokenizer.train([LINES], 290)
-SENTENCES = ["Barbaranna meets 4537 cats.", "Otto", "Anna sees Anna."]
+M = 2**24
+SENTENCES = ["Barbaranna meets 45:37 cats.", "Otto", "Anna sees Anna."]
 
 
 def follower(**options: Any) -> Any:
@@ -42,14 +44,34 @@ def test_pieces_of_equal_spelling_are_found() -> None:
     tokens = [token.decode() for token in TEXT.ids_to_tokens(tf.range(290)).numpy()]
     for number, (token, code) in enumerate(zip(tokens, copies(TEXT, TEXT), strict=True)):
         starts = token == "[END]" or token.startswith("▁")
-        assert code == (0 if token in ("[PAD]", "[UNK]") else number if starts else -number)
+        inner = -number - 2**24 * (token in ".,?!:'")
+        assert code == (0 if token in ("[PAD]", "[UNK]") else number if starts else inner)
     other = SubwordTokenizer.train([["347 Katzen", "12 Hunde"] * 9], 280)
     others = [token.decode() for token in other.ids_to_tokens(tf.range(280)).numpy()]
     for token, code in zip(tokens, copies(TEXT, other), strict=True):
         if code:
-            assert others[abs(code)] == token
+            assert others[abs(code) % 2**24] == token
         else:
             assert token in ("[PAD]", "[UNK]") or token not in others
+
+
+@pytest.mark.parametrize(
+    ("codes", "wanted"),
+    [
+        ([3, -4, -M - 5, -6, 0], [3, -4, -5, -6, 0]),  # notes.txt
+        ([3, -4, -M - 5, 0], [3, -4, 5, 0]),  # notes.
+        ([-M - 5, -4, -M - 5, -M - 6, 3, -4], [-5, -4, 5, 6, 3, -4]),  # no. "?" in it
+        ([3, -M - 5, -M - 5, -M - 5, -4, -M - 5], [3, -5, -5, -5, -4, 5]),  # http://a.
+    ],
+)
+def test_a_mark_continues_a_word_only_if_letters_follow(codes, wanted) -> None:
+    assert reference.words_of_codes(np.array(codes)) == wanted
+    layer = follower().copying
+    layer.copies.assign([*codes, *[0] * (290 - len(codes))])
+    memory = layer.memory(tf.range(len(codes))[None])
+    words, fates = memory.spelled.numpy()[0, 0], memory.fates.numpy()[0, 0]
+    assert [*words] == [abs(x) if x else -1 for x in wanted]
+    assert [*fates[:-1, 0]] == [float(x < 0) for x in wanted[1:]]
 
 
 MODELS = [randomized(copying(copying="hint"), seed, 0.6) for seed in range(2)]

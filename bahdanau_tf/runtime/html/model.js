@@ -19,6 +19,19 @@ export async function unpacked(packed) {
   return { settings, arrays, compiled };
 }
 
+const MARK = 1 << 24; // see `bahdanau_tf.layers.Copying`
+
+// The words of a source as those of the target, negative where they continue one.
+function codesOf(codes) {
+  const isInner = (code) => code < 0 && code > -MARK;
+  const isMark = (code) => code < -MARK;
+  return codes.map((code, j) => {
+    const next = codes.slice(j + 1).find((other) => !isMark(other));
+    const continues = code < 0 && (isInner(code) || isInner(next));
+    return (Math.abs(code) % MARK) * (continues ? -1 : 1);
+  });
+}
+
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x)); // faster than Math.tanh
 
@@ -95,7 +108,7 @@ export class Model {
     const state = product(backward.slice(0, 1), this.bridge)[0].map(tanh);
     const keys = await projected(annotations, this.keys);
     const terms = await projected(annotations, this.terms);
-    const codes = this.arrays.copies && ids.map((id) => this.arrays.copies[id]);
+    const codes = this.arrays.copies && codesOf(ids.map((id) => this.arrays.copies[id]));
     return { keys, terms, state, term: new Float32Array(this.terms.outputs), codes };
   }
 
