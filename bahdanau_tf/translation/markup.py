@@ -45,6 +45,7 @@ _BLOCK = re.compile(
 )
 _UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
 _BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
+_RUN = re.compile("[々㐀-䶿一-鿿豈-﫿]{2}|[ァ-ヺー-ヿ]{2}")
 UNSURE = 0.1  # what a word's attention to punctuation counts
 _DEEPEST = 100  # elements within each other; tags of deeper ones stand by themselves
 
@@ -338,7 +339,7 @@ def _words(text: str, spans: Offsets) -> list[tuple[int, list[int]]]:
     last = 0
     for place, (start, end) in enumerate(spans):
         if start < end:
-            inside = start == last and in_word(text[start - 1 : start]) and in_word(text[start])
+            inside = start == last and goes_on(text, start)
             if words and (start < last or inside or start in units):
                 words[-1][1].append(place)
             else:
@@ -522,6 +523,12 @@ def _is_spaced(character: str) -> bool:
 def in_word(character: str) -> bool:
     """Whether a character is part of a word of a script with spaces; "" is not."""
     return bool(character) and _is_letter(character) and _is_spaced(character)
+
+
+def goes_on(text: str, place: int) -> bool:
+    """Whether a word goes on at a place, or a run of Chinese characters or Katakana."""
+    pair = text[max(place - 1, 0) : place + 1]
+    return len(pair) == 2 and (all(map(in_word, pair)) or _RUN.fullmatch(pair) is not None)
 
 
 def _opens(character: str) -> bool:

@@ -23,7 +23,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.translation.batches import Sentences, Work, decoded, strings
 from bahdanau_tf.translation.doubts import words_of
-from bahdanau_tf.translation.markup import in_word, stripped
+from bahdanau_tf.translation.markup import goes_on, in_word, stripped
 from bahdanau_tf.translation.result import Doubt, Translation
 
 WIDTH = 5  # hypotheses of a sentence that are continued
@@ -193,8 +193,8 @@ class _Sentence:
         """A hypothesis up to the first term that it lacks, and this term; "" if there is none."""
         x, lacks, least = hypothesis
         text = x.text
-        goes_on = least > len(self.start.strip()) and not _is_border(text, least)
-        if goes_on and (longer := LONGER.match(text, least)):
+        is_inside = least > len(self.start.strip()) and not _is_border(text, least)
+        if is_inside and (longer := LONGER.match(text, least)):
             return text[:least] + longer[1]
         there = {(match.start, match.term) for match in find_terms(text, self._counts)}
         places = []
@@ -304,9 +304,9 @@ def _words_for(x: Translation, match: Match) -> tuple[int, int, str]:
     while last + 1 < len(spans) and shares[last + 1] > 0.5:
         last += 1
     start, end = spans[first][0], spans[last][1]
-    while start > 0 and not _is_border(x.text, start):
+    while goes_on(x.text, start):
         start -= 1
-    while end < len(x.text) and not _is_border(x.text, end):
+    while goes_on(x.text, end):
         end += 1
     return start, end, match.term
 
@@ -318,6 +318,6 @@ def _place(x: Translation, shares: np.ndarray, least: int = 0) -> int:
     if not rows:
         return len(x.text)
     place, _ = spans[max(rows, key=shares.__getitem__)]
-    while place > least and not _is_border(x.text, place):
+    while place > least and goes_on(x.text, place):
         place -= 1
     return place

@@ -251,6 +251,23 @@ def test_engines_agree(eager_search, tmp_path):
     assert results[1] == plains[1]
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("大阪に", "<b>大阪</b>に"), ("カナ。", "<b>カナ</b>。"), ("大さに", "<b>大</b>さに")],
+)
+def test_no_tag_splits_chinese_characters_or_katakana(text, wanted):
+    x = Translation(
+        "to Osaka",
+        text,
+        [*text],
+        source_tokens=["to", "Osaka"],
+        source_offsets=offsets_of("to Osaka", ["to", "Osaka"]),
+        target_offsets=offsets_of(text, [*text]),
+        weights=np.array([[0, 1, 0], [0.6, 0.4, 0], [1, 0, 0], [0, 0, 1]], np.float32),
+    )
+    assert put_back(split("to <b>Osaka</b>"), x).text == wanted
+
+
 def test_a_model_without_attention_is_refused():
     own = toy_translator(english(), french(), model_class=RNNEncDec)
     refused(lambda: own.translate("<b>a</b>", markup=True), "markup", "RNNEncDec")
