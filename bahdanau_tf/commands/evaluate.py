@@ -143,7 +143,7 @@ def run(flags: absl_flags.FlagValues) -> None:
         _print_perplexity(translator, sources, references)
     if not (metrics := _metrics(flags, translator)):
         return
-    tokenize = files.tokenizer_for(flags, translator, references)
+    tokenize = files.tokenizer_for(flags, translator, references, metrics)
     if translator is not None:
         files.warn_of_sides(sources[:WINDOW], translator.habits.languages)
         translations = _translate(translator, sources, flags)

@@ -185,9 +185,12 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 
 
 def tokenizer_for(
-    flags: absl_flags.FlagValues, translator: StringTranslator | None, references: Sequence[str]
+    flags: absl_flags.FlagValues,
+    translator: StringTranslator | None,
+    references: Sequence[str],
+    metrics: Sequence[str] = ("bleu",),
 ) -> str:
-    """--tokenize, or the tokenizer that fits the references; if BLEU is computed, it is printed.
+    """--tokenize, or the tokenizer that fits the references; printed if one of the metrics is BLEU.
 
     The target tokenizer of the model, if there is one, may know the language.
     """
@@ -197,7 +200,7 @@ def tokenizer_for(
         return str(flags.tokenize)
     text = None if translator is None else translator.target_text
     chosen = default_tokenizer(text, references)
-    if "metrics" not in flags or "bleu" in flags.metrics:
+    if "bleu" in metrics:
         StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
     return chosen
 

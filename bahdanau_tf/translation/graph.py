@@ -22,7 +22,7 @@ from bahdanau_tf.search.constraints import forbid, forced_prefix, minimum_length
 from bahdanau_tf.search.loop import gnmt_coverage_penalty, gnmt_length_penalty, no_coverage_penalty
 from bahdanau_tf.search.selections import ABSENT as ABSENT  # the doctor also reads it
 from bahdanau_tf.system.device import check_not_forked
-from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary, Reading, Tokenizer
@@ -336,7 +336,10 @@ def joined_texts(members: Sequence[TranslationGraph]) -> tuple[list[Tokenizer], 
         raise Refusal("Translator.ensemble", "there are no translators, wanted one or more")
     targets = [member.target_text.settings() for member in members]
     if any(other != targets[0] for other in targets):
-        what = "the target vocabularies or tokenizers differ, wanted one for all"
+        what = (
+            "the target vocabularies or tokenizers differ, wanted one for all; a training with "
+            f"{named('init_from')} takes those of another model"
+        )
         raise Refusal("Translator.ensemble", what)
     texts = [member.source_texts[0] for member in members]
     settings = [text.settings() for text in texts]

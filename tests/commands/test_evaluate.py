@@ -308,8 +308,10 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
     copier.card = "# m\n\n    --units=8\n    --monitor=exact\n"
     for metrics, titles in (([], ["exact match", "CER", "WER"]), (["--metrics=ter"], ["TER"])):
         assert main([*flags, *metrics]) == 0
-        rows = [row for row in capsys.readouterr().out.split("\n") if "|" in row]
+        told = capsys.readouterr()
+        rows = [row for row in told.out.split("\n") if "|" in row]
         assert [row.partition("|")[0] for row in rows] == titles
+        assert "--tokenize" not in told.err
 
 
 @pytest.mark.parametrize(
