@@ -174,8 +174,12 @@ def translated(
 
 
 def chosen(best: Translation, wanted: str | None = None) -> str:
-    """The best text that is whole, or the closest to what is wanted; "" if there is none."""
-    texts = [x.line for x in (best, *best.alternatives) if x.finished and x.text.strip()]
+    """The best text that is whole, or the closest to what is wanted; "" if there is none.
+
+    A NUL, which sampling may draw as any other byte, is refused in a training text.
+    """
+    whole = [x for x in (best, *best.alternatives) if x.finished and x.text.strip()]
+    texts = [x.line for x in whole if "\0" not in x.text]
     if wanted is not None:
         texts.sort(key=lambda text: -chrf([text], [wanted]).score)
     return next(iter(texts), "")

@@ -17,16 +17,17 @@ from bahdanau_tf.translation.doubts import Habits
 
 REAL = [("a cat", "un chat"), ("", "vide"), ("a dog", "un chien"), ("red", "rouge")]
 WHOLE = [pair for pair in REAL if all(pair)]
-MONO = ["chat", " ", "lost", "chien", "cut", "chat"]
+MONO = ["chat", " ", "lost", "chien", "cut", "strange", "chat"]
 
 
 class Capitals:
-    """A translator that writes capitals, a space for "lost", and no end for "cut"."""
+    """Writes capitals, a space for "lost", a NUL for "strange", and no end for "cut"."""
 
     habits = Habits()
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
-        made = (" " if text == "lost" else text.upper() for text in texts)
+        others = {"lost": " ", "strange": "a\0"}
+        made = (others.get(text, text.upper()) for text in texts)
         return [Translation(t, m, finished=t != "cut") for t, m in zip(texts, made, strict=True)]
 
 
