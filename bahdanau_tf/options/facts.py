@@ -29,7 +29,7 @@ class Side:
     words: int  # the same in words between spaces
     single: float  # the share of lines without a space
     symbols: int  # number of different words between spaces
-    symbol_letters: float  # in one of these, without marks such as stress; their mean
+    symbol_letters: float  # in one that is not rare, without marks such as stress; their mean
 
     @property
     def short_kind(self) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from bahdanau_tf.training.folder import TEXT, check_settings, read_settings, wri
 
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
+RARE = 1000  # lines, of which one at least must have a symbol by which a side is recognized
 MOST = 0.995  # the share of lines that are not longer than the lengths here
 FEWEST_SIGNS = 10  # lines without letters, by which one can tell whether they stay
 _KEYS = [("source", np.uint64), ("pair", np.uint64), ("longest", np.uint32)]
@@ -87,7 +89,8 @@ def _composed(text: bytes) -> str:
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:
     starts = [line[:LONGEST] for line in lines]
     words = [line.split() for line in lines]
-    different = {*itertools.chain.from_iterable(words)}
+    different = Counter(itertools.chain.from_iterable(words))
+    frequent = [x for x, n in different.items() if n * RARE >= len(lines)]  # no comments
     return Side(
         script=script(starts),
         has_blanks=has_blanks(starts),
@@ -98,7 +101,7 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
         words=_most([*map(len, words)]),
         single=sum(len(row) < 2 for row in words) / len(lines),
         symbols=len(different),
-        symbol_letters=sum(map(_letters, different)) / max(len(different), 1),
+        symbol_letters=sum(map(_letters, frequent)) / max(len(frequent), 1),
     )
 
 

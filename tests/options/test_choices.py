@@ -466,6 +466,16 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
         assert values["target_vocabulary_size"] < 300
 
 
+def test_a_few_comments_do_not_make_phones_words():
+    """As in a pronouncing dictionary, whose comments come after a sign."""
+    letters = [*itertools.product("abcdefgh", repeat=4)]
+    phones = [" ".join(row) for row in letters]
+    for line in range(3):
+        phones[900 * line] += f" # a place in Bavaria, the {line}th"
+    facts = measure(ParallelCorpus(["".join(row) for row in letters], phones))[0]
+    assert of(facts, {})["target_tokenizer"] == "space"
+
+
 def test_many_words_are_not_learned_by_heart():
     words = replace(TYPICAL.source, single=0.6, length=10)
     short = replace(TYPICAL, pairs=8_000, different=8_000, source=words, target=words)
