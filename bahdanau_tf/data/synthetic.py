@@ -3,8 +3,9 @@
 A text has most numbers and names a few times, so that a model learns these by heart, and not to
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
-for an unknown name nobody knows: it keeps its letters. Where both sides are read by characters, a
-synthetic pair is a number or some signs, the same on both sides.
+for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
+becomes a name, too. Where both sides are read by characters, a synthetic pair is a number or some
+signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import (
     PATTERNS,
+    QUOTED,
     kept,
     kept_by_pairs,
     spelled_names,
@@ -56,15 +58,14 @@ class SyntheticPairs:
         self._are_spelled = {text.kind for text in texts} == {"char"}
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
         rows = corpus.spread(LOOKED_AT)
-        self._rows, self._names, self._spellings = [rows], set[str](), dict[str, str]()
+        self._rows, self._names, self._spellings = [corpus.rows], set[str](), dict[str, str]()
         if not self._are_spelled:
             pairs = [*map(_half_width, corpus.pairs(rows))]
             words, self._names = kept_by_pairs(pairs)
             self._spellings = spellings(pairs)
             for names, pair in zip(words["names"], pairs, strict=True):
                 names += spelled_names(*pair, self._spellings)
-            some = (np.array([bool(x) for x in words[kind]]) for kind in PATTERNS)
-            self._rows = [rows[has] for has in some if has.any()]
+            self._rows += _by_kind(rows, pairs, words)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -85,16 +86,14 @@ class SyntheticPairs:
     def _places(self, epoch: int) -> np.ndarray:
         """bool [pairs]: the places of an epoch that get a synthetic pair."""
         count = len(self._corpus)
-        if not (self._are_spelled or (self._rows and self._syllables)):
+        if not (self._are_spelled or (len(self._rows) > 1 and self._syllables)):
             return np.zeros(count, bool)
         random = np.random.RandomState([self._batching.seed, epoch, count])
         places: np.ndarray = random.random_sample(count) < self._batching.synthetic_pairs
         return places
 
     def _row(self, random: np.random.RandomState) -> int:
-        """The line of a pair that has numbers, or names, or of any for a symbol at the end."""
-        if random.randint(8) == 0:
-            return int(self._corpus.rows[random.randint(len(self._corpus))])
+        """The line of a pair that has numbers, names or quotes, or of any for a symbol."""
         rows = self._rows[random.randint(len(self._rows))]
         return int(rows[random.randint(len(rows))])
 
@@ -106,16 +105,20 @@ class SyntheticPairs:
             signs = self._signs(random).encode()
             return signs, signs
         x, y = _half_width((source.decode(), target.decode()))
+        is_quoted = _quotes_once(x, y) and random.randint(2) == 0
+        if is_quoted:
+            x, y = _requoted(x, y, self._name(random))
         new = {
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
             "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
         }
         spelled = {old: self._name(random) for old in spelled_names(x, y, self._spellings)}
         new["names"] |= spelled
-        y = with_names(y, {self._spellings[old]: name for old, name in spelled.items()})
+        if spelled:
+            y = with_names(y, {self._spellings[old]: name for old, name in spelled.items()})
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
-        if random.randint(8) == 0 or not any(new.values()):
+        if random.randint(8) == 0 or not (is_quoted or any(new.values())):
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
             x, y = f"{x} {symbol}", f"{y} {symbol}"
@@ -189,6 +192,34 @@ def careless(source: bytes, target: bytes, loses: int) -> bytes:
     if loses & 1 and word and word[0] not in _WORD.findall(target.decode()):
         text = text[0].lower() + text[1:]
     return text.encode()
+
+
+def _by_kind(
+    rows: np.ndarray, pairs: Sequence[tuple[str, str]], words: Mapping[str, list[list[str]]]
+) -> list[np.ndarray]:
+    """The lines of pairs that have something to renew, a kind as often as it is to be drawn.
+
+    A third of the names are drawn from pairs that have one behind the first word: most names begin
+    a sentence, and a model would take each first word for one.
+    """
+    numbers, names = ([bool(x) for x in words[kind]] for kind in PATTERNS)
+    inner = [
+        any(not source.startswith(name) for name in names)
+        for names, (source, _) in zip(words["names"], pairs, strict=True)
+    ]
+    quoted = [_quotes_once(*pair) for pair in pairs]
+    kinds = [rows[np.array(x)] for x in (*[numbers] * 3, *[names] * 2, inner, quoted)]
+    return [kind for kind in kinds if kind.size]
+
+
+def _quotes_once(source: str, target: str) -> bool:
+    return all(len(QUOTED.findall(text)) == 1 for text in (source, target))
+
+
+def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
+    """The pair with a name between the quotes of each side."""
+    source, target = (QUOTED.sub(lambda x: x[1] + name + x[3], text) for text in (source, target))
+    return source, target
 
 
 def _half_width(pair: tuple[str, str]) -> tuple[str, str]:

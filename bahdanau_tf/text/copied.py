@@ -32,6 +32,8 @@ DIGIT = re.compile(rf"(?<!{_LETTER})[0-9](?!{_LETTER})")  # by itself, not as in
 # Digits with single separators between them; the groups of a thousand are one number.
 DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
+# What stands between quotes, and these: "no", « no », “no”, 「no」
+QUOTED = re.compile(r'(["“«「『]\s*)([^"“”«»「」『』]+?)(\s*["”»」』])')
 # Words that can be the sound of a name: トム, 톰. In Korean a particle may follow in the same word.
 _SPELLED = re.compile("[ァ-ヴー]+|[가-힣]+")
 _BEFORE_FIRST = re.compile(r"\W*")

@@ -148,6 +148,31 @@ def test_a_name_in_another_script_becomes_a_new_one_that_keeps_its_letters(text)
     assert all(f"I saw {name}" in x for x, name in names)
 
 
+def test_what_both_sides_quote_becomes_a_name_between_the_same_quotes(text):
+    source, target = 'He said "no", I think.', "Il a dit « non », je crois."
+    corpus = ParallelCorpus([source] * 200, [target] * 200)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, *sides = pairs.read(0, np.arange(200), corpus.rows)
+    names = []
+    for x, y in zip(*sides, strict=True):
+        new = re.match('[Hh]e said "(.+)", I think', x.decode())
+        assert new, x
+        if new[1] != "no":
+            names.append(new[1])
+            assert y.decode().startswith(f"Il a dit « {new[1]} », je crois.")
+    assert len({*names}) > 50
+
+
+def test_a_third_of_the_names_are_of_sentences_that_do_not_begin_with_one(text):
+    sources = ["Tom sleeps."] * 90 + ["I see Tom."] * 10
+    corpus = ParallelCorpus(sources, ["Tom dort."] * 90 + ["Je vois Tom."] * 10)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.99))
+    new = [x for epoch in range(5) for x in pairs.read(epoch, np.arange(100), corpus.rows)[1]]
+    inner = sum(b"see" in x and b"Tom" not in x for x in new)
+    first = sum(b"sleeps" in x and b"Tom" not in x for x in new)
+    assert inner / (inner + first) == pytest.approx((1 + 2 * 0.1) / 3, abs=0.1)
+
+
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
     plain = [(row % 8, SOURCE[row % 8], TARGET[row % 8]) for row in range(160)]
     assert pairs_of(text, 0, share=1e-9) == plain
