@@ -180,14 +180,14 @@ def _references(
     references: list[str],
     tokenize: str,
 ) -> References:
-    """The references, with those of the same source for metrics that take any of them."""
+    """The references, with all of the same source for metrics that take any of them."""
     answers = evaluation.right_answers(sources, references) if sources else None
-    count = sum(len(each) > 1 for each in answers or [])
     kinds = [METRICS[name] for name in metrics]
-    if count and (titles := [kind.title for kind in kinds if kind.takes_any]):
+    titles = ", ".join(kind.title for kind in kinds if kind.takes_any)
+    if titles and answers and not all(answers):
         StatusLine().note(
-            f"{count:,} of {amount(len(references), 'line')}: other references for the same "
-            f"source; {', '.join(titles)} take the nearest"
+            f"{amount(len(references), 'line')} of {sum(map(bool, answers)):,} different sources: "
+            f"{titles} count each source once, by the nearest of its references"
         )
     return References(references, tokenize, flags.ignore_case, flags.nfc, answers)
 
@@ -296,7 +296,7 @@ class TestSet(NamedTuple):
     def compared(self) -> list[Column]:
         """Scores of all sentences, with p of the first metric; prints signatures."""
         first, *others = self.metrics
-        count = len(self.references.lines)
+        count = self.references.count(first)
         rows = self.references.compare(self.systems, metric=first)
         title = rows[0].score.name
         print(f"{title}|{rows[0].score.signature}")
@@ -307,6 +307,7 @@ class TestSet(NamedTuple):
         for metric in others:
             scores = [self.references.score(metric, texts) for texts in self.systems.values()]
             print(f"{scores[0].name}|{scores[0].signature}")
+            count = self.references.count(metric)
             columns.append([scores[0].name, count, *(score.score for score in scores)])
         print(f"p of the {title}: paired bootstrap against {printable(rows[0].system)}")
         return columns
@@ -331,9 +332,9 @@ class TestSet(NamedTuple):
         """The first metric without unknown words, and by length."""
         columns: list[Column] = []
         metric, references = self.metrics[0], self.references
-        if any(self.is_known):
+        if self.is_known and (count := references.count(metric, self.is_known)):
             scores = (references.score(metric, x, self.is_known) for x in self.systems.values())
-            columns.append(["no unknown", sum(self.is_known), *(score.score for score in scores)])
+            columns.append(["no unknown", count, *(score.score for score in scores)])
         if self.lengths:
             curves = {
                 name: references.by_length(lines, self.lengths, metric=metric)

@@ -127,7 +127,7 @@ def _errors(options: ScoreOptions, title: str, units: Callable[[str], Sequence[s
 class Kind(NamedTuple):
     """A metric: the name of its scores, what makes sacreBLEU's metric, and its direction.
 
-    `takes_any` says whether a translation may be that of another line with the same source, see
+    `takes_any` says whether a translation may be any of the right answers of its source, see
     `right_answers`.
     """
 
@@ -246,18 +246,19 @@ def _streams(references: Sequence[str | Sequence[str]], nfc: bool) -> Any:
 
 
 def right_answers(sources: Sequence[str], references: Sequence[str]) -> list[list[str]]:
-    """For each line its reference and those of the other lines with the same source.
+    """The right answers of each line, none if the line does not count.
 
-    So a dictionary has words of several right answers. In running text, where some pairs occur
-    several times, each line has its own reference only.
+    A dictionary has a line for each answer of a word: the first gets them all, so that the word
+    counts once. In running text each line has its own reference: there more lines repeat an
+    earlier pair than have another answer of an earlier source.
     """
-    pairs = [*zip(sources, references, strict=True)]
-    answers: dict[str, list[str]] = {}
-    for source, reference in pairs:
-        answers.setdefault(source, []).append(reference)
-    if len({*pairs}) < len(pairs):
+    answers: dict[str, set[str]] = {}
+    for source, reference in zip(sources, references, strict=True):
+        answers.setdefault(source, set()).add(reference)
+    pairs = sum(map(len, answers.values()))
+    if pairs - len(answers) <= len(sources) - pairs:
         return [[reference] for reference in references]
-    return [[x, *(y for y in answers[source] if y != x)] for source, x in pairs]
+    return [sorted(answers.pop(source, ())) for source in sources]
 
 
 def signature_text(signature: Signature, nfc: bool) -> str:

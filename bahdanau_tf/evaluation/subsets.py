@@ -236,7 +236,7 @@ class References:
 
     Translations of it are a string for each of its sentences; a mask as for `select` says which of
     them count. `tokenize`, `lowercase` and `nfc` are those of `ScoreOptions`. `answers`, as of
-    `right_answers`, are for metrics that take any of them.
+    `right_answers`, are for metrics that take any of them; lines without answers do not count.
     """
 
     lines: Sequence[str]
@@ -252,6 +252,10 @@ class References:
         (texts,), lines = self._where(where, [texts], metric)
         how = ScoreOptions(n_bootstrap=n_bootstrap, **self._options)
         return score_corpus(metric, texts, lines, how)
+
+    def count(self, metric: str, where: Mask | None = None) -> int:
+        """The number of lines that count."""
+        return len(self._where(where, [], metric)[1])
 
     def bleu(self, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0) -> Score:
         """BLEU, as of the function `bleu`."""
@@ -281,7 +285,7 @@ class References:
         metric: str = "bleu",
     ) -> list[LengthBin]:
         """Scores by source length, as of the function `length_bins`."""
-        _, lines = self._where(None, [], metric)
+        (texts, lengths), lines = self._where(None, [texts, lengths], metric)
         return length_bins(
             texts, lines, lengths, n_bootstrap=n_bootstrap, metric=metric, **self._options
         )
@@ -330,10 +334,13 @@ class References:
         return {"tokenize": self.tokenize, "lowercase": self.lowercase, "nfc": self.nfc}
 
     def _where(
-        self, where: Mask | None, columns: Sequence[Sequence[str]], metric: str
-    ) -> tuple[list[Sequence[str]], Sequence[str | Sequence[str]]]:
-        takes_any = metric in METRICS and METRICS[metric].takes_any
-        lines = self.answers if takes_any and self.answers is not None else self.lines
+        self, where: Mask | None, columns: Sequence[Sequence[Any]], metric: str
+    ) -> tuple[list[Sequence[Any]], Sequence[str | Sequence[str]]]:
+        lines: Sequence[str | Sequence[str]] = self.lines
+        if metric in METRICS and METRICS[metric].takes_any and self.answers is not None:
+            lines = self.answers
+            counts = [bool(answers) for answers in lines]
+            where = [x and y for x, y in zip(where or counts, counts, strict=True)]
         if where is None:
             return [*columns], lines
         *chosen, lines = select(where, *columns, lines)

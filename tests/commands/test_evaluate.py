@@ -317,19 +317,20 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
 @pytest.mark.parametrize(
     ("pairs", "exact", "errors", "count"),
     [
-        ("a x y|a y|b z|c w", "75.00", "20.00", "nrefs:var"),
+        ("a x y|a y|b z|c w", "66.67", "33.33", "nrefs:var"),
         ("a x y|a y|b z|c w|c w", "20.00", "66.67", "nrefs:1"),  # running text
-        ("a x y|||a y|b z||c w", "75.00", "20.00", "nrefs:var"),
+        ("a x y|||a y|b z||c w", "66.67", "33.33", "nrefs:var"),
+        ("a x y|a y|b z|c w|c w|b u", "66.67", "33.33", "nrefs:var"),  # and one line twice
     ],
 )
-def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
+def test_each_word_of_a_dictionary_counts_once_and_by_the_nearest_of_its_answers(
     tmp_path, capsys, pairs, exact, errors, count
 ):
     table, ours = tmp_path / "table.tsv", tmp_path / "ours"
     rows = pairs.split("|")
     table.write_text("".join(f"{row.replace(' ', TAB, 1)}\n" for row in rows))
     ours.write_text(
-        "".join(f"{row}\n" for row in ["y", "x y", "z", "v", "v"][: sum(map(bool, rows))])
+        "".join(f"{row}\n" for row in ["y", "x", "z", "v", "v", ""][: sum(map(bool, rows))])
     )
     metrics = "--metrics=exact,wer,bleu"
     assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", metrics]) == 0
@@ -338,7 +339,11 @@ def test_an_answer_of_a_dictionary_counts_if_it_is_one_of_those_of_its_key(
     assert f" = {exact}\n" in told.out
     assert f" = {errors}\n" in told.out
     assert "BLEU|nrefs:1|" in told.out
-    assert ("2 of 4 lines: other references" in told.err) == ("var" in count)
+    assert ("lines of 3 different sources: exact match, WER count each" in told.err) == (
+        "var" in count
+    )
+    lengths = [row.split() for row in told.out.split("\n")]
+    assert (["sentences", "3"] in lengths) == ("var" in count)
     assert "--tokenize=13a" in told.err
     assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", "--metrics=exact"]) == 0
     told = capsys.readouterr().err
