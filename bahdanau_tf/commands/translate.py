@@ -93,6 +93,7 @@ REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "code": "an address or a code is missing",
     "term": "a term is missing",
     "marks": "a quotation mark or a bracket is alone",
+    "end": "the mark at the end is missing",
     "cut": "cut off",
     "repeated": "a phrase is repeated",
     "long": "longer than in training",

@@ -51,6 +51,8 @@ SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters a
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
+END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)]*$""")  # a mark, perhaps before a quotation mark
+ENDED = 0.98  # of the pairs whose source ends with a mark: so do their targets
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
 # For the scripts of a page.
 RULES = {
@@ -64,6 +66,7 @@ RULES = {
         "month": MONTH.pattern,
         "half_a_day": HALF_A_DAY,
         "spelled": SPELLED.pattern,
+        "end": END.pattern,
     },
 }
 
@@ -89,6 +92,8 @@ class Habits:
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
             of the training has one, with spaces between them.
+        ends: Whether targets of the training end with a mark, such as a full stop, if their
+            sources do.
         languages: The codes of the source's language and the target's, such as en; "" if unknown.
     """
 
@@ -101,6 +106,7 @@ class Habits:
     translated: str | None = None
     replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
+    ends: bool = False
     languages: Sequence[str] = ()
 
     @classmethod
@@ -138,6 +144,7 @@ class Habits:
             translated=translated,
             replaced=first.replaced,
             counterparts=counterparts,
+            ends=bool(members) and all(x.ends for x in members),
             languages=first.languages,
         )
 
@@ -155,6 +162,7 @@ class Habits:
                 names.update(own)
                 lost.update(missing_names(source, target))
         new = [word for word, times in names.items() if times == 1]
+        ended = [bool(END.search(target)) for source, target in pairs if END.search(source)]
         is_rule = bool(new) and sum(word not in lost for word in new) >= KEPT * len(new)
         return cls(
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
@@ -163,6 +171,7 @@ class Habits:
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
             counterparts=counterparts_of(pairs),
+            ends=bool(ended) and sum(ended) >= ENDED * len(ended),
         )
 
     def measured(
@@ -234,6 +243,8 @@ class Habits:
             yield Doubt("marks")
         if x.truncated:
             yield Doubt("cut")
+        elif self.ends and END.search(x.source) and not END.search(x.text):
+            yield Doubt("end")
         if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
             yield Doubt("repeated", phrase)
         yield from (Doubt("repeated", name) for name in doubled_names(before, after))

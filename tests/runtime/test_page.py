@@ -209,7 +209,12 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
     counterparts = {"March": "mars", "6": "6 six", "very": "tr\u00e8s", "Tom": "x"}
     own.habits = Habits(
-        9, kept="bus table", translated="London", replaced="visit hello", counterparts=counterparts
+        longest=9,
+        kept="bus table",
+        translated="London",
+        replaced="visit hello",
+        counterparts=counterparts,
+        ends=True,
     ).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4])
     texts = [
         "I am happy.",
@@ -236,7 +241,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     texts += ["The \u732b\u306fcat\u304c, \u30ab\u30d5\u30a7Oslo Tom\uc740"]
     texts += ["Visit https://a.org for more.", "Visit Visit Oslo", "Hello Visit"]
     texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]
-    texts += ["very " * 30, "no no no", "very, very, very good", "Tom is here."]
+    texts += ["Hello! \u2600 ?", "very " * 30, "no no no", "very, very, very good", "Tom is here."]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     html = page_of(own.graph, int8=False, habits=own.habits)
     kinds = set()
@@ -256,6 +261,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "unlikely",
         "untranslated",
         "dropped",
+        "end",
     }
 
 

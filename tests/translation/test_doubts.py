@@ -190,6 +190,23 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
 
 
+def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
+    pairs = [("I ate.", "\u98df\u3079\u305f\u3002")] * 98 + [("Who?", "\u8ab0")] * 2
+    habits = Habits.of_pairs([*pairs, ("a title", "Titel")])
+    assert habits.ends
+    assert not Habits.of_pairs([*pairs, ("Who?", "\u8ab0")]).ends
+    for source, text, told in (
+        ("I ate.", "Bo\u306f", ["end"]),
+        ('He said "no."', "\u300c\u3044\u3044\u3048\u3002\u300d", []),
+        ("I ate", "Bo\u306f", []),
+        ("I ate.", "b!", []),
+    ):
+        x = habits.judged(translation(source, text), USUAL | {*source})
+        assert [doubt.kind for doubt in x.doubts] == told, text
+    x = habits.judged(translation("I ate.", "Bo", finished=False), USUAL | {*"I"})
+    assert [doubt.kind for doubt in x.doubts] == ["cut"]
+
+
 def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
     """A month of 5 pairs; a digit that words stand for; none that is frequent, rare or free."""
     pairs = [("it is", "le en \xe0 je")] * 1500

@@ -15,6 +15,7 @@ export class Doubts {
     this.runs = RegExp(rules.run, "u");
     this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
+    this.end = RegExp(rules.end);
     this.usual = new Set(rules.usual);
   }
 
@@ -44,6 +45,7 @@ export class Doubts {
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (!finished) add("cut");
+    else if (this.ends && this.end.test(source) && !this.end.test(text)) add("end");
     const phrase = this.repeated(text);
     if (phrase && !this.repeated(source)) add("repeated", phrase);
     for (const name of this.doubledNames(source, text)) add("repeated", name);
