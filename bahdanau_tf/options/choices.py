@@ -154,12 +154,21 @@ def _short_strings(facts: Facts) -> Choice:
 
 
 def _vocabulary(facts: Facts, options: Options) -> Choice:
-    """More ids for more pairs, up to a limit set by the number of letters."""
+    """More ids for more pairs, up to a limit set by the number of letters.
+
+    Of characters and symbols there are as many as the text has, which is known once it is read.
+    """
     values = vocabulary_sizes(facts, options)
-    numbers = {**values, **options}
-    reason = f"vocabulary of {numbers['source_vocabulary_size']:,} ids"
+    all_of, kinds = {"char": "all characters", "space": "all symbols"}, tokenizers_of(options)
+
+    def size(side: str) -> str:
+        name = f"{side}_vocabulary_size"
+        ids = f"{ {**values, **options}[name]:,} ids"
+        return ids if name in options else all_of.get(kinds[side], ids)
+
+    reason = f"vocabulary of {size('source')}"
     if not options.get("joint"):
-        reason += f" for the source, {numbers['target_vocabulary_size']:,} for the target"
+        reason += f" for the source, {size('target')} for the target"
     return Choice(values, reason)
 
 

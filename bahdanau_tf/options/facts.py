@@ -13,6 +13,8 @@ Options = Mapping[str, Any]
 FEWEST_SINGLE, MOST_SINGLE = 0.5, 0.1  # lines of one word: in a text of words, in one of phones
 LONGEST_WORD = 30  # characters; half as many in Chinese, Japanese and Korean
 MOST_SYMBOLS, MOST_LETTERS = 500, 1.9  # different phones, and letters of one
+ONE_LETTER = 1.1  # of a symbol, in a text of words with spaces between their characters
+SYLLABLES = 0.9  # of the lines of syllables have one for each character
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Side:
     single: float  # the share of lines without a space
     symbols: int  # number of different words between spaces
     symbol_letters: float  # in one that is not rare, without marks such as stress; their mean
+    # The share of lines with as many words between spaces as the other side has characters.
+    syllables: float = 0.0
 
     @property
     def short_kind(self) -> str:
@@ -44,6 +48,12 @@ class Side:
         """Whether its lines have no more characters than a word may have."""
         longest = LONGEST_WORD / (2 if self.script in ("kana", "han", "hangul") else 1)
         return self.length <= longest
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its lines are words with spaces between their characters."""
+        is_word = self.words <= LONGEST_WORD and self.symbol_letters <= ONE_LETTER
+        return is_word and self.short_kind == "space"
 
     @property
     def is_dense(self) -> bool:
@@ -74,10 +84,13 @@ class Facts:
     def short_kinds(self) -> tuple[str, str]:
         """The tokenizers of both sides for short strings, see `Side.short_kind`.
 
-        What has phones may be several words, as in Vietnamese.
+        What has phones may be several words, as in Vietnamese. What words have may be syllables,
+        one for each character, as in Chinese.
         """
 
         def kind(side: Side, other: Side) -> str:
+            if other.short_kind == "char" and side.syllables >= SYLLABLES:
+                return "space"
             is_spelled = other.short_kind == "space" and side.is_brief
             return side.short_kind or "char" * is_spelled
 
@@ -86,7 +99,8 @@ class Facts:
     @property
     def is_short(self) -> bool:
         """Whether both sides are short strings, and one of them words."""
-        return {"char"} <= {*self.short_kinds} <= {"char", "space"}
+        has_words = "char" in self.short_kinds or self.source.is_apart or self.target.is_apart
+        return has_words and "" not in self.short_kinds
 
     def tokens(self, options: Options) -> tuple[float, float]:
         """The number of tokens of both sides with a tokenizer, that of the options."""

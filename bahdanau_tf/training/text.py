@@ -59,7 +59,8 @@ def measure(corpus: ParallelCorpus) -> tuple[Facts, np.ndarray]:
             samples[side].extend(map(_composed, lines[::every]))
         sentences = true_cased(chunk[0]).numpy().tolist()
         characters[0].update(_composed(b"\n".join(sentences)))
-    source, target = (_side(*x) for x in zip(samples, sizes, characters, strict=True))
+    sides = zip(samples, reversed(samples), sizes, characters, strict=True)
+    source, target = (_side(*x) for x in sides)
     keys = np.concatenate(parts)
     different = len(np.unique(keys["source"]))
     number = len(set.union(*characters))
@@ -86,7 +87,7 @@ def _composed(text: bytes) -> str:
     return unicodedata.normalize("NFC", text.decode())
 
 
-def _side(lines: list[str], size: int, characters: set[str]) -> Side:
+def _side(lines: list[str], others: list[str], size: int, characters: set[str]) -> Side:
     starts = [line[:LONGEST] for line in lines]
     words = [line.split() for line in lines]
     different = Counter(itertools.chain.from_iterable(words))
@@ -102,6 +103,7 @@ def _side(lines: list[str], size: int, characters: set[str]) -> Side:
         single=sum(len(row) < 2 for row in words) / len(lines),
         symbols=len(different),
         symbol_letters=sum(map(_letters, frequent)) / max(len(frequent), 1),
+        syllables=sum(len(x) == len(y) for x, y in zip(words, others, strict=True)) / len(lines),
     )
 
 

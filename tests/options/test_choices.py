@@ -438,7 +438,15 @@ def test_joint_sub_words_and_attention_copy_by_default(options):
         ("가{0}{1}{2}", "{0}각{1}{2}", {"tokenizer": "char"}),
         ("각난닥락{0}{1}{2}각난닥락", "{0}{1}{2}", {"tokenizer": "char", "decompose_source": True}),
         ("{0}{1}{2}", "a{0}a the b{1}{2}b dog", {"tokenizer": "bpe"}),
-        ("{0} {1}", "{1} {2}", {"tokenizer": "bpe"}),
+        (
+            "{0}{1}{2}",
+            "{0}ang4 {1}{2}ia {2}uo3",
+            {"tokenizer": "char", "target_tokenizer": "space"},
+        ),
+        ("{0}{1}{2}", "{0}ang4 {1}{2}iauo3", {"tokenizer": "bpe"}),
+        ("{0} {1} {2}", "{1} t͡{2}", {"tokenizer": "space"}),
+        ("{0} {1} {2} " * 11, "{1} {2} {0} " * 11, {"tokenizer": "bpe"}),  # longer than a word
+        ("{0}x {1}", "{1}x {2}", {"tokenizer": "bpe"}),
         ("猫が{0}{1}寝る。" * 4, "the {0}{1} cat", {"tokenizer": "bpe"}),
     ],
 )
@@ -464,6 +472,11 @@ def test_words_and_phones_are_read_as_short_strings(tmp_path, source, target, wa
         if "decompose_source" in wanted:
             assert values["max_length"] >= len(unicodedata.normalize("NFD", source))
         assert values["target_vocabulary_size"] < 300
+        said = " ".join(choice.reason for choice in choose(facts, {}))
+        assert "vocabulary of all" in said  # their number is said once the text was read
+        assert " ids" not in said
+        said = " ".join(choice.reason for choice in choose(facts, {"target_vocabulary_size": 999}))
+        assert "999 ids for the target" in said
 
 
 def test_a_few_comments_do_not_make_phones_words():
