@@ -107,10 +107,10 @@ class Selection(RunCallback):
     """Evaluates the model on the dev set, and saves it if it is the best.
 
     If the recipe has an `average`, the model has the averaged weights then. Later callbacks find
-    its scores in their logs, `val_loss`, `val_bleu` and that of `monitor`. Without a dev set each
-    model is the best, even the one at which a signal ends training. With a dev set the model at a
-    signal is saved if there was no evaluation yet. Of several workers the chief evaluates and
-    saves; the others wait.
+    its scores in their logs, `val_loss`, `val_bleu` (not for short strings) and that of `monitor`.
+    Without a dev set each model is the best, even the one at which a signal ends training. With one
+    the model at a signal is saved if there was no evaluation yet. Of several workers the chief
+    evaluates and saves; the others wait.
     """
 
     def on_train_begin(self, logs: object = None) -> None:

@@ -61,7 +61,7 @@ class History:
         history: A number for each evaluation, over all runs, in each of the lists "updates",
             "epochs", "loss", "val_loss", "val_bleu", "learning_rate", "words_per_second" and
             "seconds", as in Keras' History, and that of `monitor`, such as "val_ter"; without a dev
-            text, its lists are missing.
+            text, its lists are missing, and "val_bleu" if `monitor` is a measure of short strings.
         result: The result of the last run.
         model_dir: The folder of the training; a temporary one is removed with this object.
     """

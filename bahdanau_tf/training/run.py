@@ -95,8 +95,14 @@ class Run:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The metrics of the dev text other than the loss, and their titles."""
-        return {n: METRICS[n].title for n in ("bleu", self.recipe.monitor) if n in METRICS}
+        """The metrics of the dev text other than the loss, and their titles.
+
+        BLEU is one of them, unless a measure of short strings selects the best model.
+        """
+        monitor = self.recipe.monitor
+        is_short = monitor in METRICS and METRICS[monitor].takes_any
+        names = [monitor] if is_short else ["bleu", monitor]
+        return {n: METRICS[n].title for n in names if n in METRICS}
 
     @property
     def step(self) -> int:
@@ -210,8 +216,9 @@ class TrainingResult:
     """The result of a training.
 
     Attributes:
-        best: The scores of the best model on the dev set, by name: "loss" per word, "bleu" by
-            greedy search, and that of `monitor`; empty without a dev set.
+        best: The scores of the best model on the dev set, by name: "loss" per word, and by greedy
+            search those that were computed, "bleu" and that of `monitor`; others are NaN. Empty
+            without a dev set.
         steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "updates", "minutes", "patience", "signal" or "callback".
         seconds: Time of this run after its first update.
@@ -235,19 +242,16 @@ class TrainingResult:
 
     @property
     def best_bleu(self) -> float:
-        """BLEU of the best model; NaN without a dev set."""
+        """BLEU of the best model; NaN if it was not computed."""
         return self.best.get("bleu", math.nan)
 
     def __str__(self) -> str:
-        bleu = f"dev {as_score('bleu', self.best_bleu)}"
-        best = f"best model: {bleu} (greedy, {self.tokenize}, NFC)"
-        if self.monitor != "bleu":
-            score = as_score(self.monitor, self.best.get(self.monitor, math.nan))
-            best = f"best model: dev {score}, {bleu}"
+        scores = {n: self.best.get(n, math.nan) for n in (self.monitor, "bleu")}
+        shown = [f"dev {as_score(n, x)}" for n, x in scores.items() if not math.isnan(x)]
+        how = f" (greedy, {self.tokenize}, NFC)" if self.monitor == "bleu" else ""
+        best = f"best model: {', '.join(shown)}{how}" if shown else "no evaluation yet"
         if not self.tokenize:
             best = "no dev set, so the last model is kept as the best"
-        elif math.isnan(self.best_bleu):
-            best = "no evaluation yet"
         updates = f"{self.steps} update{'s' * (self.steps != 1)}"
         work = "no updates in this run"
         if self.words_per_second:

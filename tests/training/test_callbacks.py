@@ -115,7 +115,8 @@ def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
     [
         ("wer", 20.0, "WER 20.00", "WER"),
         ("exact", 80.0, "exact match 80.00", "exact match"),
-        ("loss", 3.0, "loss 3.00", "BLEU with 13a"),
+        ("ter", 20.0, "TER 20.00, dev BLEU 1.00", "BLEU with 13a"),
+        ("loss", 3.0, "loss 3.00, dev BLEU 1.00", "BLEU with 13a"),
     ],
 )
 def test_any_score_selects_the_best_model(
@@ -126,14 +127,16 @@ def test_any_score_selects_the_best_model(
 
     def evaluate(_, __, ___, metrics):
         score, loss = next(evaluations)
-        return {"loss": loss, **dict.fromkeys(metrics, score), "bleu": 1.0}, []
+        return {"loss": loss, **{x: 1.0 if x == "bleu" else score for x in metrics}}, []
 
     monkeypatch.setattr(callbacks, "evaluate", evaluate)
     recorder, recipe = Recorder(), replace(SEVENS, monitor=monitor)
     result = train(restarted(), files, recipe, tmp_path, callbacks=[recorder])
     assert result.best[monitor] == best
-    assert f"; best model: dev {shown}, dev BLEU 1.00; " in str(result)
-    assert f"dev scores: greedy search, {told}\n" in capsys.readouterr().err
+    assert f"; best model: dev {shown}; " in str(result)
+    said = capsys.readouterr().err
+    assert f"dev scores: greedy search, {told}\n" in said
+    assert ("dev BLEU" in said) == ("BLEU" in told)
     scores = [logs[f"val_{monitor}"] for what, _, logs in recorder.calls if what == "on_epoch_end"]
     assert scores == [record[f"dev_{monitor}"] for record in log_of(tmp_path)]
     refused(
