@@ -23,6 +23,7 @@ from bahdanau_tf.system.language import localized
 NOTES_APART = 30.0  # seconds between two reports of odd lines
 SHOWN = 20  # runs of line numbers in one report
 GRACE = 1.0  # seconds in which an interrupted process may end by itself
+ANSWERED = threading.Event()  # once a message has said that it is stopping
 # All except tab and line feed, including those that change the writing direction.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -274,11 +275,13 @@ def ended_by_two_interrupts(name: str) -> Iterator[None]:
 
     Both only if it is still running after `GRACE`. A handler runs only between two Python
     instructions, so not before a call of TensorFlow returns. But Python writes the number of each
-    signal to a socket at once, which a thread reads. Outside the main thread this has no effect.
+    signal to a socket at once, which a thread reads. It says nothing if another has `ANSWERED`.
+    Outside the main thread this has no effect.
     """
     here, there = socket.socketpair()
     there.setblocking(False)
     is_over = threading.Event()
+    ANSWERED.clear()
 
     def read() -> None:
         count = 0
@@ -289,7 +292,9 @@ def ended_by_two_interrupts(name: str) -> Iterator[None]:
             if count > 1:
                 os.write(2, f"\n{name}: interrupted\n".encode())
                 os._exit(130)
-            os.write(2, f"\n{name}: stopping; press Ctrl-C again to end at once\n".encode())
+            if not ANSWERED.is_set():
+                ANSWERED.set()
+                os.write(2, f"\n{name}: stopping; press Ctrl-C again to end at once\n".encode())
 
     with here, there:
         try:

@@ -19,7 +19,7 @@ from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import ProgressLine, short
+from bahdanau_tf.system.terminal import ANSWERED, ProgressLine, short
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -185,8 +185,11 @@ def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
         if caught.count(signal.SIGINT) > 1:
             raise KeyboardInterrupt
         again = "; press Ctrl-C again to stop at once, with the last checkpoint"
-        note(f"stopping after this update{again * (number == signal.SIGINT)}")
+        if not ANSWERED.is_set():
+            ANSWERED.set()
+            note(f"stopping after this update{again * (number == signal.SIGINT)}")
 
+    ANSWERED.clear()
     before = {}
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from refusals import refused
 
 from bahdanau_tf import Translator, make_dataset
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.system import terminal
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe, callbacks, loop, update
 from bahdanau_tf.training.callbacks import GREEDY
@@ -318,7 +320,33 @@ def test_a_second_interrupt_ends_training_at_once():
             os.kill(os.getpid(), signal.SIGINT)
     after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert after == before
-    assert ["again" in text for text in messages] == [False, False, True]
+    assert len(messages) == 1  # at the first
+
+
+def test_ctrl_c_is_answered_once(monkeypatch, capfd):
+    """By the training; the command, which answers while a training cannot, says no more."""
+    monkeypatch.setattr(terminal, "GRACE", 0.01)
+    messages: list[str] = []
+    with terminal.ended_by_two_interrupts("it"):
+        with signals_caught(messages.append) as came:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not is_said(capfd)
+        assert came == [signal.SIGINT]
+        assert len(messages) == 1
+    with terminal.ended_by_two_interrupts("it"):
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        assert is_said(capfd)
+
+
+def is_said(capfd) -> bool:
+    """Whether the command says in the next second that it is stopping."""
+    for _ in range(20):
+        time.sleep(0.05)
+        if "stopping" in capfd.readouterr().err:
+            return True
+    return False
 
 
 def test_a_training_that_is_told_to_ignore_ctrl_c_does_so():
