@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
+from bahdanau_tf.data.parallel import is_table
 from bahdanau_tf.options.fields import option
 from bahdanau_tf.system.files import (
     checksum,
@@ -104,7 +105,7 @@ PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 @dataclass(frozen=True)
 class _Files(common.Memory):
-    input: str | None = option("text to translate; may be .gz")
+    input: str | None = option("text to translate, or the first column of FILE.tsv; may be .gz")
     prefixes: str | None = option(
         "the first words of each translation, one line each, which may be empty; may be .gz"
     )
@@ -248,7 +249,8 @@ def run(flags: absl_flags.FlagValues) -> None:
 
     part, terms, markup = _Part.of(flags), {}, None
     if flags.markup:
-        markup = MarkedLines(read_lines(flags.input, 0, part.first) if part.first else ())
+        before = part._replace(first=0, last=part.first).lines(flags) if part.first else ()
+        markup = MarkedLines(line for line, _ in before)
     if flags.terms is not None:
         terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
@@ -323,10 +325,14 @@ class _Part(NamedTuple):
         return cls(shard.file(flags.output), *shard.lines(total), made_of(flags))
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
-        """Each line with the prefix of its translation."""
+        """Each line, of a table its first cell, with the prefix of its translation."""
+        pairs: Iterable[tuple[str, str]]
         if flags.prefixes is None:
-            return ((line, "") for line in read_lines(flags.input, self.first, self.last))
-        return files.line_pairs(flags, "input", "prefixes", self.first, self.last)
+            pairs = ((line, "") for line in read_lines(flags.input, self.first, self.last))
+        else:
+            pairs = files.line_pairs(flags, "input", "prefixes", self.first, self.last)
+        end = "\t" if flags.input is not None and is_table(flags.input) else "\n"
+        return ((line.partition(end)[0], prefix) for line, prefix in pairs)
 
 
 def _translated(

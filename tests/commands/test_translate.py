@@ -152,6 +152,15 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
 
 
+def test_of_a_table_the_first_column_is_translated(run, tmp_path):
+    table, prefixes = tmp_path / "words.tsv", tmp_path / "prefixes"
+    table.write_text("a b\tx y\n\nc\nd\te\tf\n", "utf-8")
+    prefixes.write_text("P0\n\n\n\n", "utf-8")
+    for flags in ([], [f"--prefixes={prefixes}"], ["--markup"]):
+        assert run("", f"--input={table}", *flags) == "B A\n\nC\nD\n"
+    assert run("a\tb\n") == "B A\n"  # no table
+
+
 @pytest.mark.parametrize(
     ("text", "prefix", "said", "options"),
     [
