@@ -7,8 +7,8 @@ folder to standard output. If there is a difference, the exit status is 1, and n
 
 --format=onnx writes a folder for `bahdanau_tf.runtime`, which translates in ONNX Runtime without
 TensorFlow; `translate` and `evaluate` take it as --model_dir. The model must have the paper's
-attention and gated units, and sub-words. With --int8 it is a quarter of the size and faster still;
-translations may differ where two words are nearly equally probable.
+attention and gated units, and sub-words, characters or symbols. With --int8 it is a quarter of the
+size and faster still; translations may differ where two words are nearly equally probable.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It can be opened from a disk or a server, and searches with the options set here or greedily.
 Nothing is sent anywhere: a policy in the page forbids connections. The model must have the paper's
-attention and gated units, and sub-words; each weight takes a byte.
+attention and gated units, and sub-words, characters or symbols; each weight takes a byte.
 
 --format=module writes a folder for a page of your own: translator.mjs, its types and model.bin.
 """

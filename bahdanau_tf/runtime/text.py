@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +69,7 @@ class Subwords:
         self.eos_id = self._model.eos_id()
         special = (self.pad_id, self.unk_id, self.eos_id)
         known = {i: x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x)}
+        self.kind = _kind(known.values())
         as_others = (x for x in (*SIGNS, *INVISIBLE) if known.keys() >= {*self._model.encode(x)})
         # That the pieces are made of, or that are read as those.
         self.characters = frozenset("".join(known.values())).union(as_others)
@@ -115,6 +116,13 @@ class Subwords:
         text, moved = _decoded(data)
         offsets = [(moved[start], moved[end]) for start, end in offsets]
         return Written(text, offsets[::-1] if self.reverse else offsets)
+
+
+def _kind(pieces: Collection[str]) -> str:
+    """The kind of the model with such pieces, as `Tokenizer.kind`; "bpe" also for "unigram"."""
+    if all(len(piece) == 1 for piece in pieces):
+        return "char"
+    return "space" if all(piece.startswith(SPACE) for piece in pieces) else "bpe"
 
 
 def _has_wide(*parts: bytes) -> bool:

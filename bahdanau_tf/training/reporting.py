@@ -22,6 +22,7 @@ from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import LOW
 from bahdanau_tf.training.run import Run, RunCallback, as_score
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.lengths import unit_of
 
 
 class Status(RunCallback):
@@ -284,16 +285,13 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
     )
 
 
-UNITS = {"word": "words", "char": "characters", "space": "symbols"}  # of the kinds of tokenizers
-
-
 def card_of(run: Run) -> str:
     """What describes the model of a training, as Markdown: `Translator.card`."""
     languages = [x for x in run.translator.habits.languages if x]
     between = f"From {' to '.join(languages)}, trained" if len(languages) == 2 else "Trained"
     scores = ", ".join(as_score(name, score) for name, score in run.scores.items())
     texts = (*run.translator.source_texts, run.translator.target_text)
-    *sources, target = (f"{x.vocabulary_size:,} {UNITS.get(x.kind, 'sub-words')}" for x in texts)
+    *sources, target = (f"{x.vocabulary_size:,} {unit_of(x)}" for x in texts)
     model = repr(run.translator)[1:-1].removeprefix("Translator: ").partition(";")[0]
     rows = {
         "model": f"{model}; source {' and '.join(sources)}; target {target}",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Text)
 
 WORDS = "words between spaces"  # a unit
+UNITS = {"word": "words", "char": "characters", "space": "symbols"}  # of the kinds of tokenizers
 
 
 def token_lengths(text: Text, lines: Sequence[str]) -> list[int]:
@@ -32,13 +33,19 @@ def source_lengths(
     """The length of each source, and its unit in words.
 
     Lengths are in tokens of the first tokenizer that has words, so that they are the same for all
-    systems; else in sub-words of the first tokenizer, by which the training of its model counted;
-    without a tokenizer, or `by_words`, as some trainings count, in words between spaces.
+    systems; else in sub-words, characters or symbols of the first tokenizer, by which the training
+    of its model counted; without a tokenizer, or `by_words`, as some trainings count, in words
+    between spaces.
     """
     text = None if by_words else counting_text(texts)
     if text is None:
         return [len(line.split()) for line in sources], WORDS
-    return token_lengths(text, sources), "tokens" if text.are_words else "sub-words"
+    return token_lengths(text, sources), "tokens" if text.are_words else unit_of(text)
+
+
+def unit_of(text: Text) -> str:
+    """What the tokens of a tokenizer are."""
+    return UNITS.get(text.kind, "sub-words")
 
 
 def counting_text(texts: Sequence[T]) -> T | None:

@@ -28,6 +28,7 @@ class Text(Protocol):
     """What a tokenizer has in TensorFlow and without it."""
 
     are_words: bool  # whether its tokens are words, in the order of their frequency
+    kind: str  # "word", "bpe", "unigram", "char" or "space"
     reverse: bool
     unk_id: int
     vocabulary_size: int

@@ -26,6 +26,7 @@ class Text:
 
     unk_id = 1
     are_words = False
+    kind = "bpe"
 
     def ids(self, lines: list[str]) -> list[list[int]]:
         return [[1 if "q" in word else 2 for word in line.split() * 2] + [3] for line in lines]
@@ -521,6 +522,9 @@ def test_lengths_are_counted_as_in_training(tmp_path):
     counted = [len(row) - 1 for row in pieces.tokenize(lines).to_list()]
     assert counted[0] > 2
     assert source_lengths([pieces], lines) == (counted, "sub-words")
+    for kind, counts, unit in (("char", [7, 3], "characters"), ("space", [2, 1], "symbols")):
+        own = SubwordTokenizer.train([path], 285, kind)
+        assert source_lengths([own], ["red cat", "dog"]) == (counts, unit)
     words = WordTokenizer(Vocabulary(["[PAD]", "[UNK]", "[END]"]))
     assert source_lengths([pieces, words], lines) == ([2, 3], "tokens")
     assert source_lengths([], lines) == ([2, 2], "words between spaces")

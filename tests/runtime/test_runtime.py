@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from engines import LINES, MODELS, REVERSED, TEXT, subwords as translator
+from engines import CHARACTERS, LINES, MODELS, REVERSED, SYMBOLS, TEXT, subwords as translator
 from hypothesis import given, strategies as st
 from processes import output_of, run_python
 from refusals import refused
@@ -125,6 +125,12 @@ def test_text_is_that_of_the_graph(text, ids):
         assert true_cased(line).encode() == true_cased_in_graph(tf.constant([line])).numpy()[0]
 
 
+@pytest.mark.parametrize("tokenizer", [TEXT, CHARACTERS, SYMBOLS])
+def test_pieces_tell_the_kind_of_a_tokenizer(tmp_path, tokenizer):
+    tokenizer.save(tmp_path)
+    assert Subwords(tmp_path).kind == tokenizer.kind
+
+
 SUBWORDS: dict[bool, Subwords] = {}
 
 
@@ -202,7 +208,7 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
         "assert not {'tensorflow', 'keras'} & sys.modules.keys()"
     )
     done = run_python("-c", program)
-    assert done.stderr.count("longer than training sentences (4 tokens)") == 2
+    assert done.stderr.count("longer than in training (4 tokens)") == 2
     assert cli.main([*compare, flags[0]]) == 0
     scores = capsys.readouterr().out
     assert done.stdout.endswith(scores)
