@@ -39,6 +39,7 @@ from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printa
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.doubts import Habits
     from bahdanau_tf.translation.protocol import StringTranslator
     from bahdanau_tf.translator import Translator
 
@@ -147,7 +148,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     if translator is not None:
         files.warn_of_sides(sources[:WINDOW], translator.habits.languages)
         translations = _translate(translator, sources, flags)
-        _warn_of_long(translations, translator.habits.longest)
+        _warn_of_long(translations, translator.habits)
         systems = {OWN: [translation.text for translation in translations], **systems}
     test = TestSet(
         metrics,
@@ -242,12 +243,14 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
     return systems
 
 
-def _warn_of_long(translations: Sequence[Translation], limit: int | None) -> None:
-    """Reports how many sentences are longer than those of the training."""
+def _warn_of_long(translations: Sequence[Translation], habits: Habits) -> None:
+    """Reports how many lines are longer than those of the training."""
+    limit = habits.longest
     if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
+        advice = "" if habits.is_short else ", may lose words; see translate --split_sentences"
         StatusLine().note(
-            f"{count:,} of {amount(len(translations), 'sentence')}: longer than training "
-            f"sentences ({limit} tokens), may lose words; see translate --split_sentences"
+            f"{count:,} of {amount(len(translations), 'line')}: longer than in training "
+            f"({limit} tokens){advice}"
         )
 
 
@@ -356,5 +359,6 @@ def _print(test: TestSet) -> None:
     if test.lengths:
         print(f"{METRICS[test.metrics[0]].title} by source length in {test.unit}")
     if columns:
-        heads, *rows = zip(["", "sentences", *test.systems], *columns, strict=True)
+        lines = "lines" if METRICS[test.metrics[0]].takes_any else "sentences"
+        heads, *rows = zip(["", lines, *test.systems], *columns, strict=True)
         print(f"\n{as_text(Table('scores', '', [*map(str, heads)], rows))}", end="")

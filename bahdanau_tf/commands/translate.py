@@ -75,6 +75,7 @@ from bahdanau_tf.system.terminal import SHOWN, LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.doubts import Habits
     from bahdanau_tf.translation.markup import MarkedLines
     from bahdanau_tf.translation.protocol import StringTranslator
 
@@ -100,7 +101,7 @@ REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "long": "longer than in training",
     "unlikely": "less likely than nearly all translations of the dev text",
 }
-PROMPT = "type a sentence and press Enter; Ctrl-D ends"
+PROMPT = "type a line and press Enter; Ctrl-D ends"
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.terms is not None:
         terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
-    limit = _limit(flags, translator.habits.longest)
+    limit = _limit(flags, translator.habits)
     most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
     for name in ("prefixes", "terms"):
@@ -288,7 +289,7 @@ def run(flags: absl_flags.FlagValues) -> None:
                     counter.report(remark, [place])
                 doubtful += bool(translation.doubts)
             output.flush()
-            if not flags.split_sentences:
+            if not (flags.split_sentences or translator.habits.is_short):
                 several += sum(map(_has_several_sentences, sources))
             counter.advance(len(window))
         if doubtful and not typed:
@@ -389,16 +390,18 @@ def _has_several_sentences(line: str) -> bool:
     return sum(any(map(str.isalnum, x)) for x in split_sentences(line)) > 1
 
 
-def _limit(flags: absl_flags.FlagValues, longest: int | None) -> tuple[float, str]:
+def _limit(flags: absl_flags.FlagValues, habits: Habits) -> tuple[float, str]:
     """The length in tokens above which lines or sentences are reported, and the report.
 
-    It is the flag, or the `longest` source of the training, or infinite.
+    It is the flag, or the longest source of the training, or infinite.
     """
     if (limit := flags.max_source_length) is not None:
         long = f"longer than --max_source_length={limit}"
     else:
-        limit = longest or math.inf
-        long = f"longer than training sentences ({limit} tokens)"
+        limit = habits.longest or math.inf
+        long = f"longer than in training ({limit} tokens)"
+    if habits.is_short:
+        return limit, long
     if flags.split_sentences:
         return limit, f"a sentence is {long} and may lose words"
     return limit, f"{long}, may lose words; see --split_sentences"

@@ -177,6 +177,7 @@ class Selection(RunCallback):
             longest=recipe.max_length or None,
             longest_words=recipe.max_words or None,
             languages=["" if x == UNKNOWN else x for x in guesses],
+            is_short=self._run.is_short,
         )
 
     def _evaluate(self, dev: ParallelCorpus) -> None:

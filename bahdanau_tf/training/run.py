@@ -97,12 +97,16 @@ class Run:
     def titles(self) -> dict[str, str]:
         """The metrics of the dev text other than the loss, and their titles.
 
-        BLEU is one of them, unless a measure of short strings selects the best model.
+        BLEU is one of them, but not of short strings.
         """
-        monitor = self.recipe.monitor
-        is_short = monitor in METRICS and METRICS[monitor].takes_any
-        names = [monitor] if is_short else ["bleu", monitor]
+        names = ["bleu"] * (not self.is_short) + [self.recipe.monitor]
         return {n: METRICS[n].title for n in names if n in METRICS}
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the texts are short strings, by the measure that selects the best model."""
+        monitor = self.recipe.monitor
+        return monitor in METRICS and METRICS[monitor].takes_any
 
     @property
     def step(self) -> int:

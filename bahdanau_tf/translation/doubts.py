@@ -95,6 +95,8 @@ class Habits:
         ends: Whether targets of the training end with a mark, such as a full stop, if their
             sources do.
         languages: The codes of the source's language and the target's, such as en; "" if unknown.
+        is_short: Whether texts are short strings, such as words and their pronunciation; numbers,
+            names and words in them are no reason for doubts.
     """
 
     longest: int | None = None
@@ -108,6 +110,7 @@ class Habits:
     counterparts: Mapping[str, str] = field(default_factory=dict)
     ends: bool = False
     languages: Sequence[str] = ()
+    is_short: bool = False
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -146,6 +149,7 @@ class Habits:
             counterparts=counterparts,
             ends=bool(members) and all(x.ends for x in members),
             languages=first.languages,
+            is_short=first.is_short,
         )
 
     @classmethod
@@ -217,10 +221,23 @@ class Habits:
     def _doubts(
         self, x: Translation, confidence: float | None, usual: Collection[str]
     ) -> Iterator[Doubt]:
+        if strange := unread_characters(x.source, x.text, usual):
+            yield Doubt("characters", strange[:SHOWN])
+        if not self.is_short:
+            yield from self._doubts_of_words(x, confidence)
+        if x.truncated:
+            yield Doubt("cut")
+        if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
+            yield Doubt("repeated", phrase)
+        if self.longest is not None and len(x.source_tokens) > self.longest:
+            yield Doubt("long", str(self.longest))
+        if confidence is not None and confidence < UNLIKELY:
+            yield Doubt("unlikely", f"{1 - UNLIKELY:.0%}")
+
+    def _doubts_of_words(self, x: Translation, confidence: float | None) -> Iterator[Doubt]:
+        """Those of the words, numbers, names and signs of a sentence."""
         sides = x.source, x.text
         before, after = map(plain_words, sides)
-        if strange := unread_characters(*sides, usual):
-            yield Doubt("characters", strange[:SHOWN])
         is_sure = confidence is not None and confidence > UNSURE
         if self.split is not None and not is_sure:
             words, share = new_words(x)
@@ -241,17 +258,9 @@ class Habits:
         yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
-        if x.truncated:
-            yield Doubt("cut")
-        elif self.ends and END.search(x.source) and not END.search(x.text):
+        if self.ends and not x.truncated and END.search(x.source) and not END.search(x.text):
             yield Doubt("end")
-        if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
-            yield Doubt("repeated", phrase)
         yield from (Doubt("repeated", name) for name in doubled_names(before, after))
-        if self.longest is not None and len(x.source_tokens) > self.longest:
-            yield Doubt("long", str(self.longest))
-        if confidence is not None and confidence < UNLIKELY:
-            yield Doubt("unlikely", f"{1 - UNLIKELY:.0%}")
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
         """The words of a source that have counterparts, none of which is in its translation."""

@@ -55,7 +55,7 @@ REASONS: dict[Kind, str] = {
     "end": "the mark at the end is missing",
     "cut": "only a part is translated",
     "repeated": "{} is repeated",
-    "long": "longer than the training's sentences ({} tokens)",
+    "long": "longer than in training ({} tokens)",
     "unlikely": "less likely than {} of the dev text's translations",
 }
 

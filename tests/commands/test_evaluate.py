@@ -84,7 +84,9 @@ def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
     return capsys.readouterr().out.split("\n")[:-1]
 
 
-def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_path, capsys):
+def test_sentences_longer_than_those_of_the_training_are_counted(
+    corpus, tmp_path, capsys, monkeypatch
+):
     flags = [
         f"--{name}={tmp_path / file}"
         for name, file in (
@@ -94,8 +96,11 @@ def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_pat
     ]
     assert main(["evaluate", *flags]) == 0
     long = sum(len(line.split()) > 30 for line in corpus["source"])
-    said = f"{long} of 60 sentences: longer than training sentences (30"
-    assert said in capsys.readouterr().err
+    said = f"{long} of 60 lines: longer than in training (30 tokens)"
+    assert f"{said}, may lose words; see translate" in capsys.readouterr().err
+    monkeypatch.setattr(Copier, "habits", Habits(30, is_short=True))
+    assert main(["evaluate", *flags]) == 0
+    assert f"{said}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("languages", [("en", "fr"), ("fr", "en"), ("", "fr"), ()])
@@ -344,7 +349,7 @@ def test_each_word_of_a_dictionary_counts_once_and_by_the_nearest_of_its_answers
         "var" in count
     )
     lengths = [row.split() for row in told.out.split("\n")]
-    assert (["sentences", "3"] in lengths) == ("var" in count)
+    assert (["lines", "3"] in lengths) == ("var" in count)
     assert "--tokenize=13a" in told.err
     assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", "--metrics=exact"]) == 0
     told = capsys.readouterr().err

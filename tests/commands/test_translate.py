@@ -41,11 +41,12 @@ class Shouter:
         attention: bool = True,
         reverse_target: bool = False,
         longest: int | None = None,
+        is_short: bool = False,
     ) -> None:
         self.model_name, self.has_alignment = "Shouter", attention
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
-        self.habits = Habits(longest)
+        self.habits = Habits(longest, is_short=is_short)
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
@@ -383,7 +384,10 @@ def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
     text = "a b\na b. C d. E f.\n"
     run(text, longest=3)
     err = capsys.readouterr().err
-    assert "line 2: longer than training sentences (3 tokens), may lose words" in err
+    assert "line 2: longer than in training (3 tokens), may lose words" in err
+    assert "several sentences" in err
+    run(text, longest=3, is_short=True)
+    assert capsys.readouterr().err == "line 2: longer than in training (3 tokens)\n"
     assert run(text, "--split_sentences", longest=3) == "B A\nB. A D. C F. E\n"
     run(text, "--max_source_length=6", longest=3)
     run("a b c d\n" * 3)
@@ -513,7 +517,7 @@ def test_on_a_terminal_each_line_is_translated_at_once(model, monkeypatch, capsy
     assert model.windows == [1, 1]
     out, err = capsys.readouterr()
     assert out == "B A\nC\n"
-    assert err == "type a sentence and press Enter; Ctrl-D ends\n"
+    assert err == "type a line and press Enter; Ctrl-D ends\n"
 
 
 STREAM = """

@@ -137,6 +137,7 @@ def test_any_score_selects_the_best_model(
     said = capsys.readouterr().err
     assert f"dev scores: greedy search, {told}\n" in said
     assert ("dev BLEU" in said) == ("BLEU" in told)
+    assert Translator.load(tmp_path).habits.is_short == ("BLEU" not in told)
     scores = [logs[f"val_{monitor}"] for what, _, logs in recorder.calls if what == "on_epoch_end"]
     assert scores == [record[f"dev_{monitor}"] for record in log_of(tmp_path)]
     refused(

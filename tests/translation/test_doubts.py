@@ -24,6 +24,15 @@ def kinds(habits: Habits, x: Translation) -> list[str]:
     return [doubt.kind for doubt in habits.judged(x, USUAL).doubts]
 
 
+def test_words_are_doubted_for_less_than_sentences():
+    habits = Habits(longest=4, kept="", translated="", replaced="visit", ends=True, split=0.0)
+    x = translation("visit Oslo B52 in 1999 «x.", "ñ visit o o o", finished=False)
+    assert {*kinds(habits, x)} >= {"number", "name", "code", "untranslated", "repeated", "long"}
+    short = Habits(longest=4, kept="", translated="", replaced="visit", ends=True, is_short=True)
+    assert kinds(short, x) == ["characters", "cut", "repeated", "long"]
+    assert Habits.joined([short, short]).is_short
+
+
 @pytest.mark.parametrize(
     ("source", "text", "missing"),
     [

@@ -28,6 +28,17 @@ export class Doubts {
     const confidence = this.confidence(logProb, isText && Math.max(length + finished, 1));
     const strange = this.unread(source, text);
     if (strange.length) add("characters", strange.slice(0, this.shown).join(""));
+    if (!this.is_short) this.ofWords(source, tokens, text, confidence, finished, add);
+    if (!finished) add("cut");
+    const phrase = this.repeated(text);
+    if (phrase && !this.repeated(source)) add("repeated", phrase);
+    if (this.longest !== null && tokens.length > this.longest) add("long", `${this.longest}`);
+    if (confidence < this.unlikely) add("unlikely", `${Math.round(100 * (1 - this.unlikely))}%`);
+    return { confidence, doubts };
+  }
+
+  // Those of the words, numbers, names and signs of a sentence.
+  ofWords(source, tokens, text, confidence, finished, add) {
     const [words, share] = this.newWords(source, tokens);
     const isSure = confidence > this.unsure;
     if (this.split !== null && share > this.split && !isSure) add("words", words.slice(0, this.phrase).join(", "));
@@ -44,14 +55,8 @@ export class Doubts {
     for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
-    if (!finished) add("cut");
-    else if (this.ends && this.end.test(source) && !this.end.test(text)) add("end");
-    const phrase = this.repeated(text);
-    if (phrase && !this.repeated(source)) add("repeated", phrase);
+    if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
     for (const name of this.doubledNames(source, text)) add("repeated", name);
-    if (this.longest !== null && tokens.length > this.longest) add("long", `${this.longest}`);
-    if (confidence < this.unlikely) add("unlikely", `${Math.round(100 * (1 - this.unlikely))}%`);
-    return { confidence, doubts };
   }
 
   confidence(logProb, length) {
