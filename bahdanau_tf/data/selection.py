@@ -13,12 +13,13 @@ import numpy as np
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.text.script import HAN, HIRAGANA, KATAKANA
 
 BEGIN, END, UNKNOWN = range(3)
 SPECIAL = 3  # number of special ids
 
 # A run of letters and digits, or any other single character, also kana and Han.
-_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+|\S")
+_WORD = re.compile(rf"[^\W{HAN}{HIRAGANA}{KATAKANA}]+|\S")
 
 
 def split_words(line: str) -> list[str]:

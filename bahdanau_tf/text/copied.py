@@ -7,6 +7,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from bahdanau_tf.text.script import HANGUL, KATAKANA
+
 # Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
 # with a capital, and may be joined, as O'Neil and Jean-Luc.
 _LETTER = "[A-Za-z0-9À-ɏ]"  # other scripts join them to words of their own
@@ -35,7 +37,7 @@ THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
 # What stands between quotes, and these: "no", « no », “no”, 「no」
 QUOTED = re.compile(r'(["“«「『]\s*)([^"“”«»「」『』]+?)(\s*["”»」』])')
 # Words that can be the sound of a name: トム, 톰. In Korean a particle may follow in the same word.
-_SPELLED = re.compile("[ァ-ヴー]+|[가-힣]+")
+_SPELLED = re.compile(f"[{KATAKANA}]+|[{HANGUL}]+")
 _BEFORE_FIRST = re.compile(r"\W*")
 MOSTLY = 0.8  # of the pairs that have a name must have its spelling
 OWN = 0.5  # of the pairs that have a spelling must have its name

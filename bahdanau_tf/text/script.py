@@ -33,6 +33,11 @@ ALIKE = (
     ("...", "\u2026"),
 )
 SIGNS = [x for row in ALIKE for x in row if len(x) == 1]
+# Letters, as ranges in a class of a regular expression.
+HAN = "々\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+HIRAGANA = "ぁ-ゖゝ-ゟ"
+KATAKANA = "ァ-ヺー-ヿ"
+HANGUL = "가-힣"
 # A Chinese or Japanese letter or sign, which has no space beside it.
 WIDE = "[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f]"
 # Characters without ink and width that only control line breaks and direction. The joiners U+200C

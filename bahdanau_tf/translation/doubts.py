@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from bahdanau_tf.text.copied import CODE, DIGIT, DIGITS, PLACEHOLDER, THOUSANDS, numbers
-from bahdanau_tf.text.script import ALIKE
+from bahdanau_tf.text.script import ALIKE, HAN, HANGUL, HIRAGANA, KATAKANA
 from bahdanau_tf.translation.result import Doubt, Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
 
@@ -45,7 +45,7 @@ KEPT = 0.4  # at least so many of the names that a training has once stand on bo
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
 # Words without spaces between them end where the script changes; a Han character is one by itself.
-RUNS = "[々㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]|[ぁ-ゖゝ-ゟ]+|[ァ-ヺー-ヿｦ-ﾟ]+|[가-힣]+"
+RUNS = f"[{HAN}\U00020000-\U0003ffff]|[{HIRAGANA}]+|[{KATAKANA}ｦ-ﾟ]+|[{HANGUL}]+"
 LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
 SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters are no words
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it

@@ -21,7 +21,7 @@ import numpy as np
 
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
-from bahdanau_tf.text.script import unspaced_script
+from bahdanau_tf.text.script import HAN, KATAKANA, unspaced_script
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
 from bahdanau_tf.translation.sentence_splitting import joined
@@ -45,7 +45,7 @@ _BLOCK = re.compile(
 )
 _UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
 _BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
-_RUN = re.compile("[々㐀-䶿一-鿿豈-﫿]{2}|[ァ-ヺー-ヿ]{2}")
+_RUN = re.compile(f"[{HAN}]{{2}}|[{KATAKANA}]{{2}}")
 UNSURE = 0.1  # what a word's attention to punctuation counts
 _DEEPEST = 100  # elements within each other; tags of deeper ones stand by themselves
 
