@@ -93,7 +93,8 @@ def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
 def spellings(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The names of the sources that the targets spell in Katakana or Hangul: Tom is トム.
 
-    A spelling is how words begin in nearly all pairs that have the name, and mostly in these.
+    A spelling is how words begin in nearly all pairs that have the name, and mostly in these. Of
+    several it is the longest, and of equally long ones always the same.
     """
     seen, inner, spelled = Counter[str](), set[str](), Counter[str]()
     together: dict[str, Counter[str]] = defaultdict(Counter)
@@ -111,7 +112,11 @@ def spellings(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         for name, starts in together.items()
         if seen[name] > 1 and name in inner and name.isalpha()  # neither Why nor Tom's
     }
-    return {name: max(starts, key=len) for name, starts in table.items() if starts}
+    return {
+        name: max(starts, key=lambda start: (len(start), start))
+        for name, starts in table.items()
+        if starts
+    }
 
 
 def spelled_names(source: str, target: str, table: Mapping[str, str]) -> list[str]:

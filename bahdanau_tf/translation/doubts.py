@@ -157,8 +157,9 @@ class Habits:
         """What pairs of a training keep and translate."""
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
         read, stay = Counter[str](), set[str]()
-        for source, target in pairs:
-            words, after = plain_words(source), plain_words(target)
+        sources = [plain_words(source) for source, _ in pairs]
+        for words, (source, target) in zip(sources, pairs, strict=True):
+            after = plain_words(target)
             kept.update(same_words(words, after))
             read.update({*words})
             stay.update(word.lower() for word in {*words}.intersection(after))
@@ -174,7 +175,7 @@ class Habits:
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
-            counterparts=counterparts_of(pairs),
+            counterparts=counterparts_of(pairs, sources),
             ends=bool(ended) and sum(ended) >= ENDED * len(ended),
         )
 
@@ -271,15 +272,16 @@ class Habits:
         return [x for x in those if not after & {*table[x].split()}]
 
 
-def counterparts_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The counterparts of words and digits, as `Habits` has them.
+def counterparts_of(
+    pairs: Sequence[tuple[str, str]], words: Sequence[Sequence[str]]
+) -> dict[str, str]:
+    """The counterparts of the sources' words and digits, as `Habits` has them.
 
     Those of digits are looked for among the pairs that have one: `heures` is frequent there.
     """
     targets = [target_words(target) for _, target in pairs]
-    words = zip(({*plain_words(source)} for source, _ in pairs), targets, strict=True)
     digits = zip(({*lone_digits(source)} for source, _ in pairs), targets, strict=True)
-    both = ([*words], [x for x in digits if x[0]])
+    both = ([*zip(map(set, words), targets, strict=True)], [x for x in digits if x[0]])
     return dict(sorted(x for part in both for x in _counterparts(part, len(pairs)).items()))
 
 

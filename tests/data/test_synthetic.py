@@ -128,6 +128,11 @@ def test_digits_of_full_width_are_those_of_half_width(text):
             "The Panama Canal.", "パナマ運河", "パナマ運河",
         ),
         ([("I saw Tom.", "J'ai vu Tom.")] * 2, {}, "Tom.", "Tom.", "Tom."),
+        (  # of so many, equally long, the last in the order of Unicode
+            [("I saw Tom.", "アア イイ ウウ エエ カカ キキ クク ケケ")] * 2,
+            {"Tom": "ケケ"},
+            "Tom.", "ケケ", "Bo",
+        ),
     ],
 )  # fmt: skip
 def test_names_that_the_other_side_spells_in_its_own_script(pairs, table, source, target, renamed):

@@ -157,7 +157,7 @@ def test_names_are_capitalized_within_a_sentence(source: str, names: str) -> Non
 
 
 def test_words_end_where_the_script_changes() -> None:
-    """Japanese and Korean join particles to names, and Japanese all its words; words of Korean have spaces."""
+    """Japanese joins all its words, and Korean its particles to names."""
     text = "Annaは本を読みカフェーへTom은 학교에 갔다 \u00e9t\u00e9"
     words = " ".join(doubts.words_of(text))
     assert words == "Anna は 本 を 読 み カフェー へ Tom 은 학교에 갔다 \u00e9t\u00e9"
