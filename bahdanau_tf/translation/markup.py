@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Literal, NamedTuple
 
@@ -520,6 +521,7 @@ def _is_spaced(character: str) -> bool:
     return _is_letter(character) or unicodedata.east_asian_width(character) not in "WF"
 
 
+@lru_cache(maxsize=1 << 12)
 def in_word(character: str) -> bool:
     """Whether a character is part of a word of a script with spaces; "" is not."""
     return bool(character) and _is_letter(character) and _is_spaced(character)
