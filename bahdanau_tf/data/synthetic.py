@@ -4,8 +4,9 @@ A text has most numbers and names a few times, so that a model learns these by h
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
 for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
-becomes a name, too. Where both sides are read by characters, a synthetic pair is a number or some
-signs, the same on both sides.
+becomes a name, too. Some pairs are a single word and its translation, which texts seldom have.
+Where both sides are read by characters, a synthetic pair is a number or some signs, the same on
+both sides.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from bahdanau_tf.text.copied import (
 )
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.word_pairs import word_pairs
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
@@ -59,6 +61,7 @@ class SyntheticPairs:
         self._syllables = sorted(set.intersection(*map(_syllables, texts)))
         rows = corpus.spread(LOOKED_AT)
         self._rows, self._names, self._spellings = [corpus.rows], set[str](), dict[str, str]()
+        self._words: list[tuple[str, str]] = []
         if not self._are_spelled:
             pairs = [*map(_half_width, corpus.pairs(rows))]
             words, self._names = kept_by_pairs(pairs)
@@ -66,6 +69,7 @@ class SyntheticPairs:
             for names, pair in zip(words["names"], pairs, strict=True):
                 names += spelled_names(*pair, self._spellings)
             self._rows += _by_kind(rows, pairs, words)
+            self._words = word_pairs(pairs)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -100,10 +104,12 @@ class SyntheticPairs:
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
-        """The pair with other numbers and names, and sometimes a symbol at the end."""
+        """The pair with other numbers and names, and sometimes a symbol at the end, or a word."""
         if self._are_spelled:
             signs = self._signs(random).encode()
             return signs, signs
+        if self._words and random.randint(8) == 0:
+            return self._single_word(random)
         x, y = _half_width((source.decode(), target.decode()))
         is_quoted = _quotes_once(x, y) and random.randint(2) == 0
         if is_quoted:
@@ -122,6 +128,13 @@ class SyntheticPairs:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
             x, y = f"{x} {symbol}", f"{y} {symbol}"
+        return x.encode(), y.encode()
+
+    def _single_word(self, random: np.random.RandomState) -> tuple[bytes, bytes]:
+        """A word and its translation, with or without a capital."""
+        x, y = self._words[random.randint(len(self._words))]
+        if random.randint(3) == 0:
+            x, y = x.capitalize(), y[0].upper() + y[1:]
         return x.encode(), y.encode()
 
     def _signs(self, random: np.random.RandomState) -> str:

@@ -178,6 +178,21 @@ def test_a_third_of_the_names_are_of_sentences_that_do_not_begin_with_one(text):
     assert inner / (inner + first) == pytest.approx((1 + 2 * 0.1) / 3, abs=0.1)
 
 
+def test_some_pairs_are_a_single_word_and_its_translation(text):
+    words = [
+        f"{x}{y}" for x in "bdfglmnprs" for y in ("ato", "eki", "ilu", "omi", "uno", "aba", "edo")
+    ]
+    sources = [f"I see Tom and a {word}." for word in words for _ in range(12)]
+    targets = [f"Je vois Tom et un {word[::-1]}." for word in words for _ in range(12)]
+    corpus = ParallelCorpus(sources, targets)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, *sides = pairs.read(0, np.arange(len(corpus)), corpus.rows)
+    single = [(x.decode(), y.decode()) for x, y in zip(*sides, strict=True) if b" " not in x]
+    assert len(single) / len(corpus) == pytest.approx(0.9 / 8, abs=0.04)
+    assert all(y.lower() == x.lower()[::-1] and x.lower() in words for x, y in single)
+    assert {x[0].isupper() for x, _ in single} == {True, False}
+
+
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
     plain = [(row % 8, SOURCE[row % 8], TARGET[row % 8]) for row in range(160)]
     assert pairs_of(text, 0, share=1e-9) == plain

@@ -1,0 +1,110 @@
+"""Words and their translations, learned from pairs of sentences: `cat` is `chat`, or 猫.
+
+A text has few lines of a single word, so a model makes a sentence of one. The translation of a word
+is what stands in the targets of nearly all pairs that have the word, and in few others: its Dice
+coefficient 2 n(x, y) / (n(x) + n(y)) is large, where n counts pairs (Dice 1945).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from bahdanau_tf.text.script import HAN, HIRAGANA, KATAKANA
+
+# Words between spaces, which may have apostrophes, and runs of Chinese characters or Katakana, of
+# which the first are several words. Hiragana are mostly endings and particles.
+_LETTERS = f"(?:(?![{HAN}{HIRAGANA}{KATAKANA}])[^\\W\\d_])+"
+_WORD = re.compile(f"(?P<han>[{HAN}]+)|[{KATAKANA}]+|{_LETTERS}(?:'{_LETTERS})*")
+_AFTER_KATAKANA = re.compile(f"[{KATAKANA}]([{HIRAGANA}])")
+SEEN = 10  # pairs of a text have the word, at least,
+FREQUENT = 0.02  # and at most this share of them
+LOOKED_AT = 200  # of these pairs, evenly spread
+DICE = 0.5
+NEARLY = 0.8  # of the best coefficient: a longer run of characters that has it is more of a word
+LONGEST = 4  # characters of a word
+NOUN = 0.6  # of what follows the characters of a noun also follows Katakana
+USUAL = 0.02  # of what follows Katakana, at least, is usual there
+
+
+def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The words of the sources that have a translation, in lower case, with it.
+
+    Sources without spaces between words have none. A Japanese word is a noun, which particles
+    follow as they follow Katakana; verbs and adjectives have endings.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (source, _) in enumerate(pairs):
+        for word in {*source.split()}:
+            bare = word.strip("\"'.,;:!?()“”")
+            if bare.isalpha() and bare.islower() and not _is_wide(bare):
+                places[bare].append(place)
+    times = {x: len(at) for x, at in places.items() if SEEN <= len(at) <= FREQUENT * len(pairs)}
+    near: dict[str, dict[str, float]] = {}
+    for word, count in times.items():
+        some = places[word][:: -(-count // LOOKED_AT)]
+        seen = Counter(y for place in some for y in _words(pairs[place][1]))
+        near[word] = {
+            y: n * count / len(some) for y, n in seen.items() if n >= DICE / 2 * len(some)
+        }
+    wanted = {y for row in near.values() for y in row}
+    totals = Counter(y for _, target in pairs for y in _words(target) & wanted)
+    dice = {
+        word: {y: 2 * n / (times[word] + totals[y]) for y, n in row.items()}
+        for word, row in near.items()
+    }
+    best = {word: y for word, row in dice.items() if (y := _best(row)) is not None}
+    nouns = _nouns({*best.values()}, [target for _, target in pairs])
+    own: dict[str, float] = defaultdict(float)
+    for row in dice.values():
+        for y, x in row.items():
+            own[y] = max(own[y], x)
+    return sorted((word, y) for word, y in best.items() if y in nouns and dice[word][y] == own[y])
+
+
+def _is_wide(word: str) -> bool:
+    match = _WORD.match(word)
+    return match is None or match["han"] is not None or word[0] >= "\u3000"
+
+
+def _words(text: str) -> set[str]:
+    """What may be a word of a target; first words are in lower case, too."""
+    words = set[str]()
+    for match in _WORD.finditer(text.replace("’", "'")):
+        run = match[0]
+        if match["han"] is None:
+            run = run if match.start() else run.lower()
+            words |= {run, *run.split("'")}
+        else:
+            ends = range(1, len(run) + 1)
+            words |= {run[i:j] for j in ends for i in range(max(j - LONGEST, 0), j)}
+    return words
+
+
+def _best(dice: dict[str, float]) -> str | None:
+    """The word with the largest coefficient, or a longer one that has it."""
+    if not dice:
+        return None
+    first = max(dice, key=lambda y: (dice[y], len(y), y))
+    least = NEARLY * dice[first]
+    longer = [y for y, x in dice.items() if y.isalpha() and first in y and x >= least]
+    best = max([first, *longer], key=lambda y: (len(y), dice[y], y))
+    return best if dice[first] >= DICE else None
+
+
+def _nouns(words: set[str], targets: Sequence[str]) -> set[str]:
+    """The words that are not the stem of a Japanese verb or adjective."""
+    particles = Counter(x for target in targets for x in _AFTER_KATAKANA.findall(target))
+    usual = {x for x, n in particles.items() if n >= USUAL * particles.total()}
+    if not usual:
+        return words
+    follows, ends = Counter[str](), Counter[str]()
+    pattern = re.compile(f"[{HAN}]{{1,{LONGEST}}}(?=([{HIRAGANA}]))")
+    for target in targets:
+        for match in pattern.finditer(target):
+            for start in range(len(match[0])):
+                if (word := match[0][start:]) in words:
+                    follows[word] += 1
+                    ends[word] += match[1] in usual
+    return {word for word in words if ends[word] >= NOUN * follows[word]}
