@@ -25,8 +25,8 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.flags import Group
 from bahdanau_tf.commands.help import wrapped
 from bahdanau_tf.commands.train import DATA_VARIABLE
+from bahdanau_tf.corpora.public import CORPORA, Corpus, find_corpus
 from bahdanau_tf.corpora.public.assembly import get_corpus, missing_files
-from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, find_corpus
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.terminal import StatusLine
 

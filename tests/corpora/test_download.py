@@ -18,10 +18,9 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from bahdanau_tf.corpora.public import assembly, download as downloads
+from bahdanau_tf.corpora.public import Download, assembly, download as downloads
 from bahdanau_tf.corpora.public.assembly import ArchiveError, read_lines
 from bahdanau_tf.corpora.public.download import DownloadError, fetch
-from bahdanau_tf.corpora.public.registry import Download
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"

@@ -16,10 +16,9 @@ from hypothesis import given, strategies as st
 from refusals import refused, says
 
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.corpora.public import download as downloads, registry
+from bahdanau_tf.corpora.public import CORPORA, Corpus, Download, Part, Text, download as downloads
 from bahdanau_tf.corpora.public.assembly import ArchiveError, get_corpus, held_out_pairs
 from bahdanau_tf.corpora.public.download import DownloadError
-from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, Download, Part, Text
 
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: corpus.name)
@@ -279,7 +278,7 @@ def said(capfd) -> str:
 
 def test_data_list_prints_every_corpus(tmp_path, monkeypatch, capsys):
     made = plain_corpus(tmp_path)
-    monkeypatch.setitem(registry.CORPORA, "made", made)
+    monkeypatch.setitem(CORPORA, "made", made)
     assert main(["data", "list", f"--data_dir={tmp_path}"]) == 0
     out = capsys.readouterr().out
     entries = out.split("\n\n")
@@ -298,7 +297,7 @@ def test_data_list_prints_every_corpus(tmp_path, monkeypatch, capsys):
 
 def test_data_get_makes_the_folder(tmp_path, monkeypatch, capfd):
     corpus = plain_corpus(tmp_path)
-    monkeypatch.setitem(registry.CORPORA, "made", corpus)
+    monkeypatch.setitem(CORPORA, "made", corpus)
     flag = f"--data_dir={tmp_path}"
     assert main(["data", "get", "made", flag]) == 0
     out, err = capfd.readouterr()

@@ -1,4 +1,4 @@
-"""Creates the folder of a corpus from downloads, as described in the registry.
+"""Creates the folder of a corpus from downloads, as corpora.json describes it.
 
 The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of each split, one
 sentence per line. It is renamed into place when complete.
@@ -24,8 +24,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from bahdanau_tf.corpora.public import Corpus, Download, Text
 from bahdanau_tf.corpora.public.download import fetch, has_checksum, room_in
-from bahdanau_tf.corpora.public.registry import Corpus, Download, Text
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.terminal import StatusLine
 

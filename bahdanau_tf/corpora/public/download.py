@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from bahdanau_tf.corpora.public.registry import Download
+from bahdanau_tf.corpora.public import Download
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine
 
