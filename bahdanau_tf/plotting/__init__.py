@@ -6,8 +6,12 @@ Korean) are drawn with an installed font that has them. Where there is none, a w
 of them become boxes, and what to install.
 """
 
-from bahdanau_tf.plotting.architecture import view_architecture as view_architecture
-from bahdanau_tf.plotting.paper import plot_alignment, plot_bleu_by_length, plot_vectors
+from bahdanau_tf.plotting.paper import (
+    plot_alignment,
+    plot_bleu_by_length,
+    plot_vectors,
+    view_architecture as view_architecture,
+)
 from bahdanau_tf.plotting.steps import plot_trace, view_traces as view_traces
 
 __all__ = ["plot_alignment", "plot_bleu_by_length", "plot_trace", "plot_vectors"]

@@ -20,6 +20,7 @@ import numpy as np
 from bahdanau_tf.plotting.paper import (
     END,
     STYLES,
+    Drawn,
     heading,
     labels,
     new_figure,
@@ -380,15 +381,6 @@ def _legend(axes: Axes, title: str = "") -> None:
 
 _LEAST_WEIGHT = 0.05  # smaller ones get no line
 _ROOT, _TREE = ".bahdanau-tf-trace", ".bahdanau-tf-tree"
-
-
-class Drawn(str):
-    """HTML that a notebook draws where a cell ends with it."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 def view_traces(traces: Mapping[str, Trace], language: str | None = None) -> str:

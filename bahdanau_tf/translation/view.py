@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END, begins_with_mark
-from bahdanau_tf.plotting.steps import Drawn
+from bahdanau_tf.plotting.paper import END, Drawn, begins_with_mark
 from bahdanau_tf.system.language import said
 
 LISTED = 50  # rows of a table
