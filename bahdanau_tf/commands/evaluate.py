@@ -221,7 +221,7 @@ def _facts(
     translator: StringTranslator | None, sources: list[str], references: list[str]
 ) -> tuple[list[int], str, list[bool]]:
     """The length of each source, its unit, and whether each sentence has no unknown words."""
-    from bahdanau_tf.translation.lengths import source_lengths
+    from bahdanau_tf.translation.protocol import source_lengths
 
     if translator is None:
         return *source_lengths([], sources), []

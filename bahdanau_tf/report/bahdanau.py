@@ -25,7 +25,7 @@ from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
 from bahdanau_tf.report.trainings import Record, last_evaluation
 from bahdanau_tf.system.ranges import as_flag
-from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.protocol import token_lengths
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training pairs whose likelihood is computed

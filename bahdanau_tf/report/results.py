@@ -14,7 +14,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lengths import source_lengths
+from bahdanau_tf.translation.protocol import source_lengths
 from bahdanau_tf.translator import Translator
 
 KINDS = {"RNNSearch": "RNNsearch", "RNNEncDec": "RNNencdec", "Seq2SeqLSTM": "LSTM"}

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import tensorflow as tf
 
 from bahdanau_tf.evaluation import LengthBin, Table, length_rows
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
@@ -21,9 +25,13 @@ from bahdanau_tf.report.results import (
     name_of,
     translate_rows,
 )
-from bahdanau_tf.translation import lengths
+from bahdanau_tf.translation.graph import padded
+from bahdanau_tf.translation.protocol import Text, counting_text
 from bahdanau_tf.translation.rescoring import Hypothesis, NBest, combine, perplexity, score_nbest
 from bahdanau_tf.translator import Translator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NBEST = 12
 
@@ -197,10 +205,10 @@ def _draw(
     """Draws a picture; returns it and its data."""
     texts = [text for group in groups for text in group]
     numbers = [n for n, group in enumerate(groups) for _ in group]
-    vectors = lengths.sentence_vectors(translator.model, translator.source_text, texts)
-    points, share = lengths.in_a_plane(vectors)
+    vectors = sentence_vectors(translator, texts)
+    points, share = in_a_plane(vectors)
     plot_vectors(points, texts, numbers, path)
-    others = lengths.nearest(vectors)
+    others = nearest(vectors)
     own = sum(numbers[other] == number for number, other in zip(numbers, others, strict=True))
     title = (
         f"{100 * share:.0f} % of the variance is in the plane; for {own} of {len(texts)} sentences "
@@ -211,6 +219,52 @@ def _draw(
         for text, number, point in zip(texts, numbers, points.round(4).tolist(), strict=True)
     ]
     return Picture(path, title), data
+
+
+def sentence_vectors(translator: Translator, sentences: Sequence[str]) -> NDArray[np.float32]:
+    """The fixed vector in which a model keeps each sentence, `[B, d]`.
+
+    It is all that the decoder gets: the first states of all layers, and the context of a model that
+    has one. A model with attention keeps no fixed vector and is refused.
+
+    Reference: Sutskever et al. 2014, arXiv 1409.3215, section 3.8.
+    """
+    model = translator.model
+    if model.has_alignment:
+        raise ValueError(
+            f"sentence_vectors: {type(model).__name__} has attention, wanted a "
+            "model that keeps a sentence in one vector"
+        )
+    ids = padded(translator.source_text.tokenize(tf.constant(sentences, tf.string)))
+    rows = [
+        tf.cast(x, tf.float32).numpy().reshape([len(sentences), -1])
+        for x in tf.nest.flatten(model.encode(ids))
+        if x.dtype.is_floating
+    ]
+    vectors: NDArray[np.float32] = np.concatenate(rows, 1)
+    return vectors
+
+
+def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+    """Projects vectors `[N, d]` on their two principal components, `[N, 2]`, centred.
+
+    Beside it is the share of the variance that is in it.
+    """
+    centred = np.asarray(vectors, np.float64) - np.mean(vectors, 0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    points = np.zeros([len(vectors), 2])
+    points[:, : len(sizes)] = (left * sizes)[:, :2]
+    total = float(np.sum(sizes**2))
+    return points, float(np.sum(sizes[:2] ** 2)) / total if total else 1.0
+
+
+def nearest(vectors: NDArray[np.float32]) -> list[int]:
+    """The number of the nearest other vector of each, of `[N, d]`."""
+    x = np.asarray(vectors, np.float64)
+    distances = np.linalg.norm(x[:, None] - x[None], axis=-1)
+    np.fill_diagonal(distances, np.inf)
+    places: list[int] = np.argmin(distances, 1).tolist()
+    return places
 
 
 _LENGTH = "BLEU by position in order of length, after Figure 3 (left) of Sutskever et al. 2014"
@@ -237,16 +291,35 @@ def length_figure(results: Results, folder: Path) -> Section:
 def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Section:
     """BLEU of sentences sorted by the rank of their words; writes a PNG."""
     models = (each.translator for each in results.systems)
-    text = lengths.counting_text([model.source_text for model in models if model])
+    text = counting_text([model.source_text for model in models if model])
     if text is None:
         return Section(_RARITY, ["Not run: no system has a vocabulary."])
     train_sources = train.sources if train else []
     if not train_sources and not text.are_words:
         return Section(_RARITY, [_UNCOUNTED])
-    ranks = lengths.mean_ranks(text, results.test.sources, train_sources)
+    ranks = mean_ranks(text, results.test.sources, train_sources)
     label = "Test sentences sorted by the mean frequency rank of their words"
     titles = "mean rank of the words", label
     return _sorted(results, ranks, folder / "rarity.png", Section(_RARITY, [_RANK]), titles)
+
+
+def mean_ranks(text: Text, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
+    """The mean frequency rank of each line's tokens.
+
+    The rank of a word is its id, since vocabularies are sorted by frequency; an unknown word comes
+    after all others. Sub-words are not: single letters, for example, have the last ids. So they are
+    counted in `learned`, lines of the training text; those that it does not have come last, in the
+    order of their ids. A line without tokens has rank 0.
+    """
+    rows = text.ids(lines)
+    ranks = np.arange(text.vocabulary_size, dtype=np.float64)  # of each id
+    if text.are_words:
+        ranks[text.unk_id] = text.vocabulary_size
+    else:
+        ids = [*chain(*text.ids(learned))]
+        counts = np.bincount(ids, minlength=text.vocabulary_size)
+        ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
+    return [float(ranks[ids[:-1]].mean()) if len(ids) > 1 else 0.0 for ids in rows]
 
 
 def _sorted(

@@ -22,7 +22,7 @@ from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import LOW
 from bahdanau_tf.training.run import Run, RunCallback, as_score
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lengths import unit_of
+from bahdanau_tf.translation.protocol import unit_of
 
 
 class Status(RunCallback):

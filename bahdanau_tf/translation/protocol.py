@@ -1,4 +1,4 @@
-"""What translates strings, with TensorFlow or without it."""
+"""What translates strings, with TensorFlow or without it, and the lengths that models count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
@@ -37,6 +37,42 @@ class Text(Protocol):
     def characters(self) -> frozenset[str]: ...
 
     def ids(self, lines: Sequence[str]) -> list[list[int]]: ...
+
+
+T = TypeVar("T", bound=Text)
+WORDS = "words between spaces"  # a unit
+UNITS = {"word": "words", "char": "characters", "space": "symbols"}  # of the kinds of tokenizers
+
+
+def token_lengths(text: Text, lines: Sequence[str]) -> list[int]:
+    """Tokens of each line, the end symbol not counted, as training counts."""
+    return [len(ids) - 1 for ids in text.ids(lines)]
+
+
+def source_lengths(
+    texts: Sequence[Text], sources: Sequence[str], by_words: bool = False
+) -> tuple[list[int], str]:
+    """The length of each source, and its unit in words.
+
+    Lengths are in tokens of the first tokenizer that has words, so that they are the same for all
+    systems; else in sub-words, characters or symbols of the first tokenizer, by which the training
+    of its model counted; without a tokenizer, or `by_words`, as some trainings count, in words
+    between spaces.
+    """
+    text = None if by_words else counting_text(texts)
+    if text is None:
+        return [len(line.split()) for line in sources], WORDS
+    return token_lengths(text, sources), "tokens" if text.are_words else unit_of(text)
+
+
+def unit_of(text: Text) -> str:
+    """What the tokens of a tokenizer are."""
+    return UNITS.get(text.kind, "sub-words")
+
+
+def counting_text(texts: Sequence[T]) -> T | None:
+    """The first tokenizer that has words, else the first one, if any."""
+    return next((text for text in texts if text.are_words), texts[0] if texts else None)
 
 
 class StringTranslator(ABC):

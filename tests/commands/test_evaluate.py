@@ -15,7 +15,7 @@ from bahdanau_tf.evaluation import scores
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation import Scored, Translation
 from bahdanau_tf.translation.doubts import Habits
-from bahdanau_tf.translation.lengths import source_lengths
+from bahdanau_tf.translation.protocol import source_lengths
 
 TAB = "\t"
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]

@@ -17,10 +17,17 @@ from bahdanau_tf.evaluation import bleu_by_rank
 from bahdanau_tf.models import RNNSearch, Seq2SeqLSTM
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System, measure
-from bahdanau_tf.report.sutskever import length_figure, rarity_figure, vectors_figure
+from bahdanau_tf.report.sutskever import (
+    in_a_plane,
+    length_figure,
+    mean_ranks,
+    nearest,
+    rarity_figure,
+    sentence_vectors,
+    vectors_figure,
+)
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.doubts import Habits
-from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
 from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 
@@ -143,18 +150,18 @@ def test_sub_words_without_counts_are_not_ranked(tmp_path):
 def test_a_vector_is_all_that_the_decoder_gets(translator, text):
     """The states of both layers: outputs and memory cells; and E y_0."""
     lines = ["a b", "b a", "a b", "a b c d e f a b c"]
-    vectors = sentence_vectors(translator.model, text, lines)
+    vectors = sentence_vectors(translator, lines)
     assert vectors.shape == (4, 2 * 2 * 4 + 3)
     np.testing.assert_array_equal(vectors[0], vectors[2])
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-4
-    (alone,) = sentence_vectors(translator.model, text, lines[:1])
+    (alone,) = sentence_vectors(translator, lines[:1])
     np.testing.assert_allclose(alone, vectors[0], atol=1e-6)
     h, _ = translator.model.encoder.stack[0][0](
         translator.model.source_embedding(text.tokenize(["a b"]).to_tensor())
     )
     assert np.abs(vectors[0][:, None] - h[0, -1]).min(0).max() < 1e-6
-    search = RNNSearch(9, 9, units=4, embedding_dim=3)
-    refused(lambda: sentence_vectors(search, text, lines), "RNNSearch", "attention")
+    search = Translator(RNNSearch(9, 9, units=4, embedding_dim=3), text, text)
+    refused(lambda: sentence_vectors(search, lines), "RNNSearch", "attention")
 
 
 VECTORS = st.integers(0, 1000).map(
