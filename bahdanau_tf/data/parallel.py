@@ -312,11 +312,15 @@ def _cut(table: str, columns: int) -> str:
     texts = text_columns(rows)
     if len(texts) < len(SIDES):
         return ""
-    like = f"{', '.join(map(str, texts[:-1]))} and {texts[-1]}"
-    how = f"; columns {like} look like text, and `cut -f{texts[0]},{texts[1]}` keeps two of them"
     if columns == 3 and 1 < len({cells[2] for cells in rows}) <= len(rows) / TAGS:
-        how += "; if column 3 has tags, docs/short_strings.md joins them to column 1"
-    return how
+        lemma, form, tags = rows[0]
+        return (
+            "; if these are lemma, form and tags, join lemma and tags: "
+            f"{lemma + '+' + tags!r} and, after a tab, {form!r} (docs/short_strings.md has the "
+            "command); otherwise `cut -f1,2` keeps the first two"
+        )
+    like = f"{', '.join(map(str, texts[:-1]))} and {texts[-1]}"
+    return f"; columns {like} look like text, and `cut -f{texts[0]},{texts[1]}` keeps two of them"
 
 
 def text_columns(rows: Sequence[Sequence[str]]) -> list[int]:

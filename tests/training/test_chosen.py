@@ -460,7 +460,7 @@ SOURCES = [f"a {w} cat.\tun chat {w}.\tCC-BY 2.0 (France) #{w}" for w in ("big",
         ([(";;; 1",), ("WE  W IY1",)], "docs/short_strings.md makes a table of a pronouncing"),
         (
             [(f"{x}ake\t{x}aken\tV;{tag}",) for x in "bcfhjlmrtw" for tag in ("PST", "PRS")],
-            "keeps two of them; if column 3 has tags, docs/short_strings.md joins them",
+            "join lemma and tags: 'bake+V;PST' and, after a tab, 'baken' (docs/short_strings.md",
         ),
     ],
 )
