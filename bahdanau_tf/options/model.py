@@ -45,8 +45,9 @@ class TextOptions(OptionGroup):
         decompose_source: Whether the source is read in decomposed characters (NFD): Hangul as its
             letters, é as e and an accent (not for words).
         true_case: Whether a source line in all capitals is read as an ordinary sentence; other
-            lines stay as they are. By default yes, except for Turkish and Azeri, where I is the
-            capital of ı.
+            lines stay as they are. Also whether a source of one case is read in any case, with
+            sub-words or characters of its own. By default yes, except for Turkish and Azeri, where
+            I is the capital of ı.
 
     Raises:
         ValueError: A value is out of range, or not a language code.

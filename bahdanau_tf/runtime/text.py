@@ -70,9 +70,10 @@ class Subwords:
         special = (self.pad_id, self.unk_id, self.eos_id)
         known = {i: x for i, x in enumerate(pieces) if i not in special and not BYTE.fullmatch(x)}
         self.kind = _kind(known.values())
-        as_others = (x for x in (*SIGNS, *INVISIBLE) if known.keys() >= {*self._model.encode(x)})
+        own = frozenset("".join(known.values()))
+        others = (*SIGNS, *INVISIBLE, *(x.upper() for x in own if len(x.upper()) == 1))
         # That the pieces are made of, or that are read as those.
-        self.characters = frozenset("".join(known.values())).union(as_others)
+        self.characters = own.union(x for x in others if known.keys() >= {*self._model.encode(x)})
 
     are_words = False
 

@@ -47,6 +47,14 @@ def is_tight(lines: Iterable[str]) -> bool:
     return bool(rows) and gaps.total() <= 2 * gaps[""]
 
 
+def _has_one_case(lines: Iterable[str]) -> bool:
+    """Whether a text has no capitals, or no small letters."""
+    characters: set[str] = set()
+    for line in lines:
+        characters.update(line)
+    return not (any(map(str.isupper, characters)) and any(map(str.islower, characters)))
+
+
 def _rare_forms(count: Counter[str]) -> dict[str, str]:
     """Of the characters of `ALIKE`, those that a text has rarely or never, and what it has."""
     rules: dict[str, str] = {}
@@ -307,7 +315,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         max_sentences: int = 2_000_000,
         reverse: bool = False,
         true_case: bool = False,
-        lowercase: bool = False,
+        lowercase: bool | None = False,
         half_width: bool | None = None,
         tight: bool | None = None,
         files_as_written: Iterable[Text] = (),
@@ -332,7 +340,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 it becomes [UNK].
             max_sentences: If there are more lines, this many are sampled.
             reverse, true_case: As in the constructor.
-            lowercase: With "nfc" or "nfd", whether capitals become lower case.
+            lowercase: With "nfc" or "nfd", whether capitals become lower case; with None, they do
+                if the text has letters of one case only.
             half_width: With these, whether the full-width forms of ASCII become ASCII; with None,
                 they do if the text has none of them.
             tight: As in the constructor; None: as in most such places of the text.
@@ -352,6 +361,10 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             count = Counter(itertools.chain.from_iterable(map(_COUNTED.findall, lines)))
             if half_width is None:
                 half_width = not any(map(FULL_WIDTH.match, count))
+            if lowercase is None:
+                lowercase = _has_one_case(
+                    itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
+                )
             form: Literal["NFC", "NFD"] = "NFC" if normalization == "nfc" else "NFD"
             rules = normalization_rules(form, half_width, lowercase)
             if model_type not in ("char", "space"):

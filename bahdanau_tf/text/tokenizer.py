@@ -118,10 +118,11 @@ class Tokenizer(tf.Module):
 
         Others are unknown, or known only by their bytes.
         """
-        signs = [*SIGNS, *INVISIBLE]
+        own = frozenset("".join(self.words))
+        signs = [*SIGNS, *INVISIBLE, *(x.upper() for x in own if len(x.upper()) == 1)]
         rows = self.ids_to_tokens(self._located(tf.constant(signs))[0]).to_list()
         is_known = [self.words >= {token.decode() for token in row} for row in rows]
-        return frozenset("".join(self.words)).union(itertools.compress(signs, is_known))
+        return own.union(itertools.compress(signs, is_known))
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into ids.

@@ -428,6 +428,8 @@ def learn(
     if text.decompose_source:
         of_source["normalization"] = "nfd"
     if not text.joint:
+        if of_source["true_case"] and text.tokenizer != "word":
+            of_source["lowercase"] = text.lowercase or None
         target = learn_side(text, "target", target_path)
         return learn_side(text, "source", source_path, **of_source), target
     sizes = text.source_vocabulary_size, text.tokenizer
@@ -442,7 +444,7 @@ def learn_side(
 ) -> WordTokenizer | SubwordTokenizer:
     """Learns the tokenizer of one side, with further options of it."""
     kind, size = text.tokenizer_of(side), text.size_of(side)
-    options["lowercase"] = text.lowercase
+    options.setdefault("lowercase", text.lowercase)
     if kind == "word":
         language = getattr(text, f"{side}_language") or UNKNOWN
         return WordTokenizer.train([path], size, language=language, **options)

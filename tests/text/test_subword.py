@@ -294,6 +294,17 @@ def test_lowercase_and_case_folding(corpus):
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_read"),
+    [(["été 12"], True), (["ÉTÉ"], True), (["Été"], False), (["É", "a"], False)],
+)
+def test_a_text_of_one_case_is_read_in_any_case(lines, is_read):
+    text = SubwordTokenizer.train([lines], 270, "char", lowercase=None)
+    small, capital = (text.tokenize(["té", "TÉ"])).to_list()
+    assert (small == capital) is is_read
+    assert ("T" in text.characters) is is_read
+
+
 def test_decomposed_hangul_is_its_letters():
     """The offsets are those of syllables, of which the last letter is the word."""
     text = SubwordTokenizer.train([["각나"] * 9], 280, "char", normalization="nfd")
