@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translation.protocol import StringTranslator
     from bahdanau_tf.translation.rescoring import NBest
+    from bahdanau_tf.translation.result import Offsets
     from bahdanau_tf.translator import Translator
 
 MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
@@ -158,22 +159,39 @@ def json_line(translation: Translation, alignments: bool, alternatives: bool = F
     values["confidence"] = translation.confidence
     values["doubts"] = [*map(str, translation.doubts)]
     if alignments:
-        names = ("source_tokens", "source_offsets", "source_spans")
-        values |= {name: getattr(translation, name) for name in names}
+        values |= _tokens(translation, "source")
     if alternatives:
         values["alternatives"] = [_hypothesis(x, alignments) for x in translation.alternatives]
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
 def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
-    names = ["text", "score", "log_prob", "finished"]
-    names += ["tokens", "target_offsets", "target_spans"] * alignments
+    names = ("text", "score", "log_prob", "finished")
     values = {name: getattr(translation, name) for name in names}
     if alignments:
+        values |= _tokens(translation, "target")
         weights = translation.weights
         values["alignment"] = sorted(translation.hard_alignment)
         values["weights"] = [] if weights is None else weights.astype(float).round(4).tolist()
     return values
+
+
+def _tokens(translation: Translation, side: str) -> dict[str, object]:
+    """The tokens and where they are, without the space that a sub-word or symbol may begin with."""
+    name = {"source": "source_tokens", "target": "tokens"}[side]
+    tokens, offsets, spans = (
+        getattr(translation, x) for x in (name, f"{side}_offsets", f"{side}_spans")
+    )
+    blanks = [x[: len(x) - len(x.lstrip())] if x.strip() else "" for x in tokens]
+
+    def moved(places: Offsets, sizes: Iterable[int]) -> Offsets:
+        return [(start + size, end) for (start, end), size in zip(places, sizes, strict=True)]
+
+    return {
+        name: [token[len(blank) :] for token, blank in zip(tokens, blanks, strict=True)],
+        f"{side}_offsets": moved(offsets, (len(blank.encode()) for blank in blanks)),
+        f"{side}_spans": moved(spans, map(len, blanks)),
+    }
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:

@@ -153,6 +153,19 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
 
 
+def test_tokens_in_json_begin_without_a_space():
+    offsets = [(0, 3), (3, 8), (8, 9)]
+    x = Translation("猫\u3000ab ", "K AE", ["K", " AE"], source_tokens=["猫", "\u3000ab", " "])
+    places = {"source_offsets": offsets, "target_offsets": [(0, 1), (1, 4)]}
+    x = replace(x, **places, weights=np.ones([3, 4]))
+    line = json.loads(files.json_line(x, True))
+    assert (line["tokens"], line["source_tokens"]) == (["K", "AE"], ["猫", "ab", " "])
+    for text, side, name in ((x.source, "source", "source_tokens"), (x.text, "target", "tokens")):
+        assert [text[start:end] for start, end in line[f"{side}_spans"]] == line[name]
+        data = [text.encode()[start:end].decode() for start, end in line[f"{side}_offsets"]]
+        assert data == line[name]
+
+
 def test_of_a_table_the_first_column_is_translated(run, tmp_path):
     table, prefixes = tmp_path / "words.tsv", tmp_path / "prefixes"
     table.write_text("a b\tx y\n\nc\nd\te\tf\n", "utf-8")
