@@ -154,13 +154,8 @@ class Selection(RunCallback):
     def _save(self) -> None:
         """Saves the model with its habits, of the last translations of the dev text, and a card."""
         run = self._run
-        # A word that is read letter by letter is always several tokens.
-        is_spelled = getattr(run.translator.source_text, "kind", "") == "char"
-        rows = [
-            (x.log_prob, len(x.tokens) + x.finished, 1.0 if is_spelled else new_words(x)[1])
-            for x in run.translations
-            if x.tokens
-        ]
+        translated = [x for x in run.translations if x.tokens]
+        rows = [(x.log_prob, len(x.tokens) + x.finished, new_words(x)[1]) for x in translated]
         usual = self._usual
         run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
         run.translator.card = card_of(run)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -20,7 +19,7 @@ from comparisons import all_close
 from letters import RECIPE, log_of, restarted, scored, train, weights
 from refusals import refused
 
-from bahdanau_tf import Translation, Translator
+from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.system.language import in_language
 from bahdanau_tf.training import callbacks, update
@@ -398,18 +397,3 @@ def test_a_training_that_learns_nothing_says_so(
         assert wanted in err
         assert ("above the" in err) == ("abo" in wanted)
         assert ("not below" in err) == ("not below" in wanted)
-
-
-@pytest.mark.parametrize(("kind", "split"), [("char", 1.0), ("bpe", 0.0)])
-def test_words_that_are_read_letter_by_letter_are_not_doubted(kind, split, monkeypatch):
-    monkeypatch.setattr(callbacks, "card_of", str)
-    text = SimpleNamespace(kind=kind)
-    translator = SimpleNamespace(source_text=text)
-    line = Translation("ab", "x", ["x"], source_offsets=[(0, 1), (1, 2)])
-    folder = SimpleNamespace(save_best=str)
-    selection = callbacks.Selection(
-        SimpleNamespace(translations=[line], translator=translator, folder=folder)
-    )
-    selection._usual = callbacks.Habits()
-    selection._save()
-    assert translator.habits.split == split
