@@ -136,7 +136,7 @@ class Translator(StringTranslator):
 
         Args:
             translators: One or more, with the same target vocabulary; decoding, dictionary and
-                lexicon are those of the first, and the card has all of theirs.
+                lexicon are those of the first.
             average: As in `Ensemble`.
 
         Raises:
@@ -153,7 +153,6 @@ class Translator(StringTranslator):
             first.lexicon,
         )
         joined.habits = Habits.joined([member.habits for member in translators])
-        joined.card = "\n".join(dict.fromkeys(x.card for x in translators if x.card))
         return joined
 
     def _work(

@@ -167,10 +167,8 @@ def _metrics(flags: absl_flags.FlagValues, translator: StringTranslator | None) 
 
     By default those of short strings for a model whose training chose it by one of them.
     """
-    short = [name for name, kind in METRICS.items() if kind.takes_any]
-    options = translator.card.split() if translator else []
-    if not common.is_given(flags, "metrics") and any(f"--monitor={x}" in options for x in short):
-        return short
+    if not common.is_given(flags, "metrics") and translator and translator.habits.is_short:
+        return [name for name, kind in METRICS.items() if kind.takes_any]
     return [metric for metric in flags.metrics if metric != PERPLEXITY]
 
 

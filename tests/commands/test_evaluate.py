@@ -38,7 +38,6 @@ class Copier:
     source_texts = (Text(), Text())
     target_text = Text()
     habits = Habits(30)
-    card = ""
 
     def score(self, sources: list[str], targets: list[str]) -> list[Scored]:
         """Each word has the probability 1/2, the end 1."""
@@ -311,7 +310,7 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
     assert searched == [*"abcde"]
     assert output.read_text().split() == words
     assert capsys.readouterr().out.startswith("BLEU|")
-    copier.card = "# m\n\n    --units=8\n    --monitor=exact\n"
+    copier.habits = Habits.joined([Habits(is_short=True)] * 2)  # those of an ensemble
     for metrics, titles in (([], ["exact match", "CER", "WER"]), (["--metrics=ter"], ["TER"])):
         assert main([*flags, *metrics]) == 0
         told = capsys.readouterr()
