@@ -63,7 +63,8 @@ class SyntheticPairs:
         self._rows, self._names, self._spellings = [corpus.rows], set[str](), dict[str, str]()
         self._words: list[tuple[str, str]] = []
         if not self._are_spelled:
-            pairs = [*map(_half_width, corpus.pairs(rows))]
+            lines = ([*map(_half_width, side)] for side in corpus.read(rows))
+            pairs = [(x.decode(), y.decode()) for x, y in zip(*lines, strict=True)]
             words, self._names = kept_by_pairs(pairs)
             self._spellings = spellings(pairs)
             for names, pair in zip(words["names"], pairs, strict=True):
@@ -76,6 +77,8 @@ class SyntheticPairs:
     ) -> tuple[np.ndarray, list[bytes], list[bytes]]:
         """The pairs of lines `rows` at some places of an epoch, synthetic ones in place of some.
 
+        Digits of full width are read as others.
+
         Returns the numbers of the lines that they are made of, and both sides.
         """
         rows, draws = rows.copy(), {}
@@ -83,6 +86,8 @@ class SyntheticPairs:
             draws[i] = np.random.RandomState([self._batching.seed, epoch, places[i]])
             rows[i] = self._row(draws[i])
         source, target = self._corpus.read(rows)
+        if not self._are_spelled:
+            source, target = ([*map(_half_width, side)] for side in (source, target))
         for i, random in draws.items():
             source[i], target[i] = self._renewed(source[i], target[i], random)
         return rows, source, target
@@ -110,7 +115,7 @@ class SyntheticPairs:
             return signs, signs
         if self._words and random.randint(8) == 0:
             return self._single_word(random)
-        x, y = _half_width((source.decode(), target.decode()))
+        x, y = source.decode(), target.decode()
         is_quoted = _quotes_once(x, y) and random.randint(2) == 0
         if is_quoted:
             x, y = _requoted(x, y, self._name(random))
@@ -235,9 +240,9 @@ def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
     return source, target
 
 
-def _half_width(pair: tuple[str, str]) -> tuple[str, str]:
-    source, target = pair
-    return source.translate(HALF_WIDTH), target.translate(HALF_WIDTH)
+def _half_width(line: bytes) -> bytes:
+    """A line with ordinary digits, so that a model copies them, and writes no others."""
+    return line.decode().translate(HALF_WIDTH).encode() if b"\xef\xbc" in line else line
 
 
 def _syllables(text: Tokenizer) -> set[str]:
