@@ -51,7 +51,8 @@ SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters a
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
-END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)]*$""")  # a mark, perhaps before a quotation mark
+# A mark, perhaps before a quotation mark or an emoji.
+END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]*$""")
 ENDED = 0.98  # of the pairs whose source ends with a mark: so do their targets
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
 # For the scripts of a page.

@@ -254,7 +254,14 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     texts += ["The \u732b\u306fcat\u304c, \u30ab\u30d5\u30a7Oslo Tom\uc740"]
     texts += ["Visit https://a.org for more.", "Visit Visit Oslo", "Hello Visit"]
     texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]
-    texts += ["Hello! \u2600 ?", "very " * 30, "no no no", "very, very, very good", "Tom is here."]
+    texts += [
+        "Hello! \U0001f600 ?",
+        "Mr.",
+        "very " * 30,
+        "no no no",
+        "very, very, very good",
+        "Tom is here.",
+    ]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     kinds = check_doubts(own, texts, options, tmp_path)
     own.habits = replace(own.habits, is_short=True)

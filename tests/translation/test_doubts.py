@@ -211,6 +211,7 @@ def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
         ('He said "no."', "\u300c\u3044\u3044\u3048\u3002\u300d", []),
         ("I ate", "Bo\u306f", []),
         ("I ate.", "b!", []),
+        ("I ate \U0001f600.", "b! \U0001f600\ufe0f", []),
     ):
         x = habits.judged(translation(source, text), USUAL | {*source})
         assert [doubt.kind for doubt in x.doubts] == told, text

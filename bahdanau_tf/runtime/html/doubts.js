@@ -15,7 +15,7 @@ export class Doubts {
     this.runs = RegExp(rules.run, "u");
     this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
-    this.end = RegExp(rules.end);
+    this.end = RegExp(rules.end, "u");
     this.usual = new Set(rules.usual);
   }
 
