@@ -220,13 +220,13 @@ def _by_kind(
     A third of the names are drawn from pairs that have one behind the first word: most names begin
     a sentence, and a model would take each first word for one.
     """
-    numbers, names = ([bool(x) for x in words[kind]] for kind in PATTERNS)
+    with_numbers, named = ([bool(x) for x in words[kind]] for kind in PATTERNS)
     inner = [
         any(not source.startswith(name) for name in names)
         for names, (source, _) in zip(words["names"], pairs, strict=True)
     ]
     quoted = [_quotes_once(*pair) for pair in pairs]
-    kinds = [rows[np.array(x)] for x in (*[numbers] * 3, *[names] * 2, inner, quoted)]
+    kinds = [rows[np.array(x)] for x in (*[with_numbers] * 3, *[named] * 2, inner, quoted)]
     return [kind for kind in kinds if kind.size]
 
 

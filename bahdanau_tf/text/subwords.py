@@ -10,7 +10,7 @@ import re
 import tempfile
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,11 +47,8 @@ def is_tight(lines: Iterable[str]) -> bool:
     return bool(rows) and gaps.total() <= 2 * gaps[""]
 
 
-def _has_one_case(lines: Iterable[str]) -> bool:
-    """Whether a text has no capitals, or no small letters."""
-    characters: set[str] = set()
-    for line in lines:
-        characters.update(line)
+def _have_one_case(characters: Collection[str]) -> bool:
+    """Whether there are no capitals among them, or no small letters."""
     return not (any(map(str.isupper, characters)) and any(map(str.islower, characters)))
 
 
@@ -357,14 +354,14 @@ class SubwordTokenizer(tokenizer.Tokenizer):
         texts, as_written = (tokenizer.as_texts(owner, x) for x in (files, files_as_written))
         rule = {"normalization_rule_name": normalization}
         if normalization in ("nfc", "nfd"):
-            lines = itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
-            count = Counter(itertools.chain.from_iterable(map(_COUNTED.findall, lines)))
+            count, characters = Counter[str](), set[str]()
+            for line in itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written)):
+                count.update(_COUNTED.findall(line))
+                characters.update(line)
             if half_width is None:
                 half_width = not any(map(FULL_WIDTH.match, count))
             if lowercase is None:
-                lowercase = _has_one_case(
-                    itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
-                )
+                lowercase = _have_one_case(characters)
             form: Literal["NFC", "NFD"] = "NFC" if normalization == "nfc" else "NFD"
             rules = normalization_rules(form, half_width, lowercase)
             if model_type not in ("char", "space"):

@@ -38,18 +38,19 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     for place, (source, _) in enumerate(pairs):
         for word in {*source.split()}:
             bare = word.strip("\"'.,;:!?()“”")
-            if bare.isalpha() and bare.islower() and not _is_wide(bare):
+            if bare.isalpha() and bare.islower() and bare[0].islower():  # 猫cat is in lower case
                 places[bare].append(place)
+    targets = [_words(target) for _, target in pairs]
     times = {x: len(at) for x, at in places.items() if SEEN <= len(at) <= FREQUENT * len(pairs)}
     near: dict[str, dict[str, float]] = {}
     for word, count in times.items():
         some = places[word][:: -(-count // LOOKED_AT)]
-        seen = Counter(y for place in some for y in _words(pairs[place][1]))
+        seen = Counter(y for place in some for y in targets[place])
         near[word] = {
             y: n * count / len(some) for y, n in seen.items() if n >= DICE / 2 * len(some)
         }
     wanted = {y for row in near.values() for y in row}
-    totals = Counter(y for _, target in pairs for y in _words(target) & wanted)
+    totals = Counter(y for target in targets for y in target & wanted)
     dice = {
         word: {y: 2 * n / (times[word] + totals[y]) for y, n in row.items()}
         for word, row in near.items()
@@ -61,11 +62,6 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         for y, x in row.items():
             own[y] = max(own[y], x)
     return sorted((word, y) for word, y in best.items() if y in nouns and dice[word][y] == own[y])
-
-
-def _is_wide(word: str) -> bool:
-    match = _WORD.match(word)
-    return match is None or match["han"] is not None or word[0] >= "\u3000"
 
 
 def _words(text: str) -> set[str]:
