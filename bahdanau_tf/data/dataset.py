@@ -315,7 +315,7 @@ class _Stream:
         """int [pairs]: what the source at each place of an epoch loses, see `careless`."""
         count, share = len(self.corpus), self.batching.careless_sources
         random = np.random.RandomState([self.batching.seed, epoch, 1])
-        return np.where(random.random_sample(count) < share, random.randint(1, 4, count), 0)
+        return np.where(random.random_sample(count) < share, random.randint(1, 8, count), 0)
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.

@@ -4,9 +4,9 @@ A text has most numbers and names a few times, so that a model learns these by h
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
 for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
-becomes a name, too. Some pairs are a single word and its translation, which texts seldom have.
-Where both sides are read by characters, a synthetic pair is a number or some signs, the same on
-both sides.
+becomes a name, too, and so does a noun if names are spelled so. Some pairs are a single word and its translation, and some
+are two sentences, which texts of sentences seldom have. Where both sides are read by characters, a
+synthetic pair is a number or some signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ from bahdanau_tf.text.copied import (
     spellings,
     with_names,
 )
+from bahdanau_tf.text.script import WIDE
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.text.word_pairs import word_pairs
+from bahdanau_tf.text.word_pairs import places_of, word_pairs
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
+_ENDS_WIDE = re.compile(f"{WIDE}$")
+_APOSTROPHE = re.compile(r"(\w+)['’](\w+)")
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
@@ -69,8 +72,10 @@ class SyntheticPairs:
             self._spellings = spellings(pairs)
             for names, pair in zip(words["names"], pairs, strict=True):
                 names += spelled_names(*pair, self._spellings)
-            self._rows += _by_kind(rows, pairs, words)
             self._words = word_pairs(pairs)
+            self._nouns = dict(self._words) if self._spellings else {}
+            nouns = [bool(places_of(self._nouns, *pair)) for pair in pairs]
+            self._rows += [*_by_kind(rows, pairs, words), rows[np.array(nouns)]]
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -109,13 +114,22 @@ class SyntheticPairs:
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
-        """The pair with other numbers and names, and sometimes a symbol at the end, or a word."""
+        """The pair with other numbers and names, sometimes with a second one, or a word alone."""
         if self._are_spelled:
             signs = self._signs(random).encode()
             return signs, signs
         if self._words and random.randint(8) == 0:
             return self._single_word(random)
-        x, y = source.decode(), target.decode()
+        x, y = self._with_others(source.decode(), target.decode(), random)
+        if random.randint(4) == 0:
+            other = self._corpus.read(self._corpus.rows[[random.randint(len(self._corpus))]])
+            x, y = (
+                _joined(a, _half_width(*b).decode()) for a, b in zip((x, y), other, strict=True)
+            )
+        return x.encode(), y.encode()
+
+    def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
+        """The pair with other numbers, names, quotes or another noun, or a symbol at the end."""
         is_quoted = _quotes_once(x, y) and random.randint(2) == 0
         if is_quoted:
             x, y = _requoted(x, y, self._name(random))
@@ -129,16 +143,21 @@ class SyntheticPairs:
             y = with_names(y, {self._spellings[old]: name for old, name in spelled.items()})
         for kind, others in new.items():
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
-        if random.randint(8) == 0 or not (is_quoted or any(new.values())):
+        is_new = is_quoted or any(new.values())
+        if not is_new and random.randint(2) and (places := places_of(self._nouns, x, y)):
+            (i, j), (k, l) = places[random.randint(len(places))]
+            name = self._name(random)
+            return x[:i] + name + x[j:], y[:k] + name + y[l:]
+        if random.randint(8) == 0 or not is_new:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
             x, y = f"{x} {symbol}", f"{y} {symbol}"
-        return x.encode(), y.encode()
+        return x, y
 
     def _single_word(self, random: np.random.RandomState) -> tuple[bytes, bytes]:
         """A word and its translation, with or without a capital."""
         x, y = self._words[random.randint(len(self._words))]
-        if random.randint(3) == 0:
+        if random.randint(2) == 0:
             x, y = x.capitalize(), y[0].upper() + y[1:]
         return x.encode(), y.encode()
 
@@ -199,11 +218,18 @@ class SyntheticPairs:
 
 
 def careless(source: bytes, target: bytes, loses: int) -> bytes:
-    """A source without its first capital if `loses` is 1, its last mark if 2, or both if 3.
+    """A source without its first capital (1), its last mark (2), its apostrophes (4), or several.
 
-    A first word that the target has, too, such as a name, keeps its capital.
+    Words that the target has, too, such as names, keep their capital and their apostrophe.
+
+    Args:
+        source, target: A pair.
+        loses: The sum of these numbers.
     """
     text = source.decode()
+    if loses & 4:
+        words = {*_APOSTROPHE.findall(target.decode())}
+        text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in words else x[1] + x[2], text)
     if loses & 2:
         text = _LAST_MARK.sub("", text)
     word = _WORD.match(text)
@@ -238,6 +264,11 @@ def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
     """The pair with a name between the quotes of each side."""
     source, target = (QUOTED.sub(lambda x: x[1] + name + x[3], text) for text in (source, target))
     return source, target
+
+
+def _joined(first: str, second: str) -> str:
+    """Two sentences in a line, with a space between them unless a Chinese sign ends the first."""
+    return first + ("" if _ENDS_WIDE.search(first) else " ") + second
 
 
 def _half_width(line: bytes) -> bytes:
