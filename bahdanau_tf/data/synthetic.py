@@ -4,9 +4,9 @@ A text has most numbers and names a few times, so that a model learns these by h
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
 for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
-becomes a name, too, and so does a noun if names are spelled so. Some pairs are a single word and its translation, and some
-are two sentences, which texts of sentences seldom have. Where both sides are read by characters, a
-synthetic pair is a number or some signs, the same on both sides.
+becomes a name, too, and so does a noun if there are such names. Some pairs are a single word and
+its translation, and some are two sentences, which texts of sentences seldom have. Where both sides
+are read by characters, a synthetic pair is a number or some signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bahdanau_tf.text.copied import (
 from bahdanau_tf.text.script import WIDE
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.text.word_pairs import places_of, word_pairs
+from bahdanau_tf.text.word_pairs import Span, places_of, word_pairs
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _ENDS_WIDE = re.compile(f"{WIDE}$")
@@ -74,8 +74,8 @@ class SyntheticPairs:
                 names += spelled_names(*pair, self._spellings)
             self._words = word_pairs(pairs)
             self._nouns = dict(self._words) if self._spellings else {}
-            nouns = [bool(places_of(self._nouns, *pair)) for pair in pairs]
-            self._rows += [*_by_kind(rows, pairs, words), rows[np.array(nouns)]]
+            nouns = [places_of(self._nouns, *pair) for pair in pairs]
+            self._rows += _by_kind(rows, pairs, words["numbers"], words["names"], nouns)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -145,9 +145,9 @@ class SyntheticPairs:
             x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
         is_new = is_quoted or any(new.values())
         if not is_new and random.randint(2) and (places := places_of(self._nouns, x, y)):
-            (i, j), (k, l) = places[random.randint(len(places))]
+            before, after = places[random.randint(len(places))]
             name = self._name(random)
-            return x[:i] + name + x[j:], y[:k] + name + y[l:]
+            return _cut(x, before, name), _cut(y, after, name)
         if random.randint(8) == 0 or not is_new:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
@@ -228,7 +228,7 @@ def careless(source: bytes, target: bytes, loses: int) -> bytes:
     """
     text = source.decode()
     if loses & 4:
-        words = {*_APOSTROPHE.findall(target.decode())}
+        words = {x[0] for x in _APOSTROPHE.finditer(target.decode())}
         text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in words else x[1] + x[2], text)
     if loses & 2:
         text = _LAST_MARK.sub("", text)
@@ -239,20 +239,24 @@ def careless(source: bytes, target: bytes, loses: int) -> bytes:
 
 
 def _by_kind(
-    rows: np.ndarray, pairs: Sequence[tuple[str, str]], words: Mapping[str, list[list[str]]]
+    rows: np.ndarray,
+    pairs: Sequence[tuple[str, str]],
+    numbers: Sequence[list[str]],
+    names: Sequence[list[str]],
+    nouns: Sequence[list[tuple[Span, Span]]],
 ) -> list[np.ndarray]:
     """The lines of pairs that have something to renew, a kind as often as it is to be drawn.
 
     A third of the names are drawn from pairs that have one behind the first word: most names begin
     a sentence, and a model would take each first word for one.
     """
-    with_numbers, named = ([bool(x) for x in words[kind]] for kind in PATTERNS)
+    has = [[bool(x) for x in row] for row in (numbers, names, nouns)]
     inner = [
-        any(not source.startswith(name) for name in names)
-        for names, (source, _) in zip(words["names"], pairs, strict=True)
+        any(not source.startswith(name) for name in row)
+        for row, (source, _) in zip(names, pairs, strict=True)
     ]
     quoted = [_quotes_once(*pair) for pair in pairs]
-    kinds = [rows[np.array(x)] for x in (*[with_numbers] * 3, *[named] * 2, inner, quoted)]
+    kinds = [rows[np.array(x)] for x in (*[has[0]] * 3, *[has[1]] * 2, inner, quoted, has[2])]
     return [kind for kind in kinds if kind.size]
 
 
@@ -264,6 +268,11 @@ def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
     """The pair with a name between the quotes of each side."""
     source, target = (QUOTED.sub(lambda x: x[1] + name + x[3], text) for text in (source, target))
     return source, target
+
+
+def _cut(text: str, place: Span, name: str) -> str:
+    """A text with a name in some place."""
+    return text[: place[0]] + name + text[place[1] :]
 
 
 def _joined(first: str, second: str) -> str:

@@ -19,6 +19,7 @@ _LETTERS = f"(?:(?![{HAN}{HIRAGANA}{KATAKANA}])[^\\W\\d_])+"
 _WORD = re.compile(f"(?P<han>[{HAN}]+)|[{KATAKANA}]+|{_LETTERS}(?:'{_LETTERS})*")
 _WHOLE = re.compile(f"[{HAN}]+|[{KATAKANA}]+|{_LETTERS}(?:-{_LETTERS})*")  # l'eau has eau
 _AFTER_KATAKANA = re.compile(f"[{KATAKANA}]([{HIRAGANA}])")
+Span = tuple[int, int]  # where a word starts and ends
 SEEN = 10  # pairs of a text have the word, at least,
 FREQUENT = 0.02  # and at most this share of them
 LOOKED_AT = 200  # of these pairs, evenly spread
@@ -65,17 +66,15 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted((word, y) for word, y in best.items() if y in nouns and dice[word][y] == own[y])
 
 
-def places_of(
-    words: Mapping[str, str], source: str, target: str
-) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def places_of(words: Mapping[str, str], source: str, target: str) -> list[tuple[Span, Span]]:
     """Where words of a table and their translations stand in a pair, once on each side."""
     before, after = _once(source), _once(target)
     return [(at, after[words[x]]) for x, at in before.items() if words.get(x) in after]
 
 
-def _once(text: str) -> dict[str, tuple[int, int]]:
+def _once(text: str) -> dict[str, Span]:
     """The words of a text that it has once, and where they start and end."""
-    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    spans: dict[str, list[Span]] = defaultdict(list)
     for match in _WHOLE.finditer(text):
         spans[match[0]].append(match.span())
     return {word: at[0] for word, at in spans.items() if len(at) == 1}

@@ -12,6 +12,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import kept, spelled_names, spellings, with_names
+from bahdanau_tf.text.word_pairs import places_of
 
 SOURCE = [
     "Yesterday Tom saw 12 cats.", "The cat sleeps.", "Tom eats.", "At 9:45 it rains.",
@@ -40,6 +41,11 @@ def pairs_of(text: Any, epoch: int, share: float = 0.9, seed: int = 3) -> list[t
     ]
 
 
+def is_joined(source: str) -> bool:
+    """Whether a line of the text follows a sentence."""
+    return any(source.endswith(" " + line) for line in SOURCE)
+
+
 @pytest.mark.parametrize(
     ("kind", "source", "target", "wanted"),
     [
@@ -66,6 +72,8 @@ def test_a_name_that_is_known_may_begin_a_sentence():
 def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
     changed, symbols = 0, []
     for row, x, y in pairs_of(text, 0):
+        if is_joined(x):
+            continue
         if unicodedata.category(x[-1]) == "So":
             assert y.endswith(x[-2:])
             symbols.append(x[-1])
@@ -87,7 +95,7 @@ def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
         for word, other in zip(places, new.groups(), strict=True):
             target = target.replace(word, "\0", 1).replace("\0", other)
         assert y == target
-    assert changed > 100
+    assert changed > 80
     assert 5 < len({*symbols}) == len(symbols) < 40
 
 
@@ -160,7 +168,7 @@ def test_what_both_sides_quote_becomes_a_name_between_the_same_quotes(text):
     _, *sides = pairs.read(0, np.arange(200), corpus.rows)
     names = []
     for x, y in zip(*sides, strict=True):
-        new = re.match('[Hh]e said "(.+)", I think', x.decode())
+        new = re.match('[Hh]e said "([^"]+)", I think', x.decode())
         assert new, x
         if new[1] != "no":
             names.append(new[1])
@@ -191,6 +199,55 @@ def test_some_pairs_are_a_single_word_and_its_translation(text):
     assert len(single) / len(corpus) == pytest.approx(0.9 / 8, abs=0.04)
     assert all(y.lower() == x.lower()[::-1] and x.lower() in words for x, y in single)
     assert {x[0].isupper() for x, _ in single} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("targets", "second"),
+    [(("Je vois Tom.", "Le chat dort."), ". Le chat dort."), (("Tomだ。", "猫だ。"), "。猫だ。")],
+)
+def test_some_pairs_are_two_sentences_in_the_same_order(text, targets, second):
+    corpus = ParallelCorpus(("I see Tom.", "The cat sleeps.") * 400, targets * 400)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, sources, others = pairs.read(0, np.arange(800), corpus.rows)
+    behind = [x.decode().endswith(". The cat sleeps.") for x in sources]
+    assert sum(behind) / 800 == pytest.approx(0.9 / 4 / 2 * 3 / 4, abs=0.04)
+    for x, y in zip(behind, others, strict=True):
+        assert not x or y.decode().endswith(second)
+
+
+def test_a_noun_becomes_a_name_if_names_keep_their_letters_in_another_script(text):
+    words = [f"{x}{y}" for x in "bdfglmnprs" for y in ("ato", "eki", "ilu", "omi", "uno", "aba")]
+    things = [chr(0x4E00 + i) + chr(0x5E00 + i) for i in range(len(words))]
+    sources = [f"I see the {word}." for word in words for _ in range(12)]
+    for name, becomes in (("トム", True), ("Tom", False)):
+        targets = [f"{thing}を見る。" for thing in things for _ in range(12)]
+        corpus = ParallelCorpus(
+            [*sources, *["I see Tom."] * 30], [*targets, *[f"{name}を見る。"] * 30]
+        )
+        pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+        _, *sides = pairs.read(0, np.arange(500), corpus.rows[:500])
+        pattern = re.compile(r"I see the ([^ ]+)\.|([^ ]+)を見る。")
+        both = [[pattern.fullmatch(x.decode()) for x in pair] for pair in zip(*sides, strict=True)]
+        new = [(x[1], y[2]) for x, y in both if x and y and x[1] not in words]
+        assert all(x == y for x, y in new)
+        assert (len({*new}) > 20) is becomes
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted"),
+    [
+        ("The cat's ball.", "La balle du chat.", [("cat", "chat")]),
+        ("A cat, a cat!", "Un chat !", []),
+        ("No water, cat.", "L'eau, un chat.", [("water", "eau"), ("cat", "chat")]),
+        ("A cat-like dog.", "Un chien comme un chat.", []),
+        ("My school.", "私の学校だ。", [("school", "学校")]),
+        ("My school.", "私の大学校だ。", []),
+    ],
+)
+def test_where_a_word_and_its_translation_stand(source, target, wanted):
+    table = {"cat": "chat", "water": "eau", "school": "学校"}
+    places = places_of(table, source, target)
+    assert [(source[i:j], target[k:m]) for (i, j), (k, m) in places] == wanted
 
 
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
@@ -247,6 +304,18 @@ def test_what_a_careless_source_loses(source, target, both):
     assert careless(x, y, 3).decode() == both
     assert both in (without_mark, without_mark[0].lower() + without_mark[1:])
     assert without_capital == both[0] + source[1:]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted"),
+    [
+        ("I don't, I can't.", "Je ne veux pas.", "I dont, I cant."),
+        ("It’s O'Neil.", "C'est O'Neil.", "Its O'Neil."),
+        ("The dogs' ball.", "La balle.", "The dogs' ball."),
+    ],
+)
+def test_a_careless_source_may_lose_apostrophes(source, target, wanted):
+    assert careless(source.encode(), target.encode(), 4).decode() == wanted
 
 
 def test_the_share_of_careless_sources_is_that_which_is_wanted(text):
