@@ -65,17 +65,17 @@ class SyntheticPairs:
         rows = corpus.spread(LOOKED_AT)
         self._rows, self._names, self._spellings = [corpus.rows], set[str](), dict[str, str]()
         self._words: list[tuple[str, str]] = []
+        self._nouns: dict[str, str] = {}
         if not self._are_spelled:
-            lines = ([*map(_half_width, side)] for side in corpus.read(rows))
-            pairs = [(x.decode(), y.decode()) for x, y in zip(*lines, strict=True)]
+            pairs = [(x.decode(), y.decode()) for x, y in zip(*self._lines(rows), strict=True)]
             words, self._names = kept_by_pairs(pairs)
             self._spellings = spellings(pairs)
             for names, pair in zip(words["names"], pairs, strict=True):
                 names += spelled_names(*pair, self._spellings)
             self._words = word_pairs(pairs)
             self._nouns = dict(self._words) if self._spellings else {}
-            nouns = [places_of(self._nouns, *pair) for pair in pairs]
-            self._rows += _by_kind(rows, pairs, words["numbers"], words["names"], nouns)
+            nouns = [bool(places_of(self._nouns, *pair)) for pair in pairs]
+            self._rows += _by_kind(rows, pairs, words, nouns)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -90,12 +90,17 @@ class SyntheticPairs:
         for i in np.flatnonzero(self._is_synthetic(epoch)[places]).tolist():
             draws[i] = np.random.RandomState([self._batching.seed, epoch, places[i]])
             rows[i] = self._row(draws[i])
-        source, target = self._corpus.read(rows)
-        if not self._are_spelled:
-            source, target = ([*map(_half_width, side)] for side in (source, target))
+        source, target = self._lines(rows)
         for i, random in draws.items():
             source[i], target[i] = self._renewed(source[i], target[i], random)
         return rows, source, target
+
+    def _lines(self, rows: np.ndarray) -> tuple[list[bytes], list[bytes]]:
+        """Both sides of lines, with ordinary digits, so that a model copies them."""
+        source, target = self._corpus.read(rows)
+        if self._are_spelled:
+            return source, target
+        return [*map(_half_width, source)], [*map(_half_width, target)]
 
     def _places(self, epoch: int) -> np.ndarray:
         """bool [pairs]: the places of an epoch that get a synthetic pair."""
@@ -114,7 +119,7 @@ class SyntheticPairs:
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
-        """The pair with other numbers and names, sometimes with a second one, or a word alone."""
+        """The pair with other numbers or names, sometimes with another behind it, or a word."""
         if self._are_spelled:
             signs = self._signs(random).encode()
             return signs, signs
@@ -122,10 +127,9 @@ class SyntheticPairs:
             return self._single_word(random)
         x, y = self._with_others(source.decode(), target.decode(), random)
         if random.randint(4) == 0:
-            other = self._corpus.read(self._corpus.rows[[random.randint(len(self._corpus))]])
-            x, y = (
-                _joined(a, _half_width(*b).decode()) for a, b in zip((x, y), other, strict=True)
-            )
+            row = self._corpus.rows[[random.randint(len(self._corpus))]]
+            (other,), (translation,) = self._lines(row)
+            x, y = _joined(x, other.decode()), _joined(y, translation.decode())
         return x.encode(), y.encode()
 
     def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
@@ -147,7 +151,7 @@ class SyntheticPairs:
         if not is_new and random.randint(2) and (places := places_of(self._nouns, x, y)):
             before, after = places[random.randint(len(places))]
             name = self._name(random)
-            return _cut(x, before, name), _cut(y, after, name)
+            return _with_name_at(x, before, name), _with_name_at(y, after, name)
         if random.randint(8) == 0 or not is_new:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
@@ -241,22 +245,22 @@ def careless(source: bytes, target: bytes, loses: int) -> bytes:
 def _by_kind(
     rows: np.ndarray,
     pairs: Sequence[tuple[str, str]],
-    numbers: Sequence[list[str]],
-    names: Sequence[list[str]],
-    nouns: Sequence[list[tuple[Span, Span]]],
+    words: Mapping[str, list[list[str]]],
+    has_nouns: Sequence[bool],
 ) -> list[np.ndarray]:
     """The lines of pairs that have something to renew, a kind as often as it is to be drawn.
 
     A third of the names are drawn from pairs that have one behind the first word: most names begin
     a sentence, and a model would take each first word for one.
     """
-    has = [[bool(x) for x in row] for row in (numbers, names, nouns)]
+    with_numbers, named = ([bool(x) for x in words[kind]] for kind in PATTERNS)
     inner = [
-        any(not source.startswith(name) for name in row)
-        for row, (source, _) in zip(names, pairs, strict=True)
+        any(not source.startswith(name) for name in names)
+        for names, (source, _) in zip(words["names"], pairs, strict=True)
     ]
     quoted = [_quotes_once(*pair) for pair in pairs]
-    kinds = [rows[np.array(x)] for x in (*[has[0]] * 3, *[has[1]] * 2, inner, quoted, has[2])]
+    all_kinds = [*[with_numbers] * 3, *[named] * 2, inner, quoted, has_nouns]
+    kinds = [rows[np.array(kind)] for kind in all_kinds]
     return [kind for kind in kinds if kind.size]
 
 
@@ -270,18 +274,18 @@ def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
     return source, target
 
 
-def _cut(text: str, place: Span, name: str) -> str:
-    """A text with a name in some place."""
+def _with_name_at(text: str, place: Span, name: str) -> str:
+    """A text with a name in place of a word."""
     return text[: place[0]] + name + text[place[1] :]
 
 
 def _joined(first: str, second: str) -> str:
-    """Two sentences in a line, with a space between them unless a Chinese sign ends the first."""
+    """Two sentences in a line, with a space between them unless the first ends in a wide sign."""
     return first + ("" if _ENDS_WIDE.search(first) else " ") + second
 
 
 def _half_width(line: bytes) -> bytes:
-    """A line with ordinary digits, so that a model copies them, and writes no others."""
+    """A line with ordinary digits in place of those of full width."""
     return line.decode().translate(HALF_WIDTH).encode() if b"\xef\xbc" in line else line
 
 

@@ -68,8 +68,9 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def places_of(words: Mapping[str, str], source: str, target: str) -> list[tuple[Span, Span]]:
     """Where words of a table and their translations stand in a pair, once on each side."""
-    before, after = _once(source), _once(target)
-    return [(at, after[words[x]]) for x, at in before.items() if words.get(x) in after]
+    before = {x: at for x, at in _once(source).items() if x in words} if words else {}
+    after = _once(target) if before else {}
+    return [(at, after[words[x]]) for x, at in before.items() if words[x] in after]
 
 
 def _once(text: str) -> dict[str, Span]:

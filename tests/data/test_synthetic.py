@@ -41,9 +41,13 @@ def pairs_of(text: Any, epoch: int, share: float = 0.9, seed: int = 3) -> list[t
     ]
 
 
-def is_joined(source: str) -> bool:
-    """Whether a line of the text follows a sentence."""
-    return any(source.endswith(" " + line) for line in SOURCE)
+def without_second(source: str, target: str) -> tuple[str, str]:
+    """The first sentence of a pair, which may have a line of the text behind it on both sides."""
+    for x, y in zip(SOURCE, TARGET, strict=True):
+        if source.endswith(f" {x}"):
+            assert target.endswith(f" {y}")
+            return source.removesuffix(f" {x}"), target.removesuffix(f" {y}")
+    return source, target
 
 
 @pytest.mark.parametrize(
@@ -72,8 +76,7 @@ def test_a_name_that_is_known_may_begin_a_sentence():
 def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
     changed, symbols = 0, []
     for row, x, y in pairs_of(text, 0):
-        if is_joined(x):
-            continue
+        x, y = without_second(x, y)
         if unicodedata.category(x[-1]) == "So":
             assert y.endswith(x[-2:])
             symbols.append(x[-1])
@@ -95,7 +98,7 @@ def test_both_sides_get_the_same_new_words_and_nothing_else_changes(text):
         for word, other in zip(places, new.groups(), strict=True):
             target = target.replace(word, "\0", 1).replace("\0", other)
         assert y == target
-    assert changed > 80
+    assert changed > 100
     assert 5 < len({*symbols}) == len(symbols) < 40
 
 
