@@ -96,6 +96,7 @@ REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "term": "a term is missing",
     "marks": "a quotation mark or a bracket is alone",
     "end": "the mark at the end is missing",
+    "sentences": "fewer sentences than in the source",
     "cut": "cut off",
     "repeated": "a phrase is repeated",
     "long": "longer than in training",

@@ -312,10 +312,10 @@ class _Stream:
             yield places, rows.astype(np.int64), x, y
 
     def _losses(self, epoch: int) -> np.ndarray:
-        """int [pairs]: what the source at each place of an epoch loses, see `careless`."""
+        """int [pairs]: how careless the source at each place of an epoch is, see `careless`."""
         count, share = len(self.corpus), self.batching.careless_sources
         random = np.random.RandomState([self.batching.seed, epoch, 1])
-        return np.where(random.random_sample(count) < share, random.randint(1, 8, count), 0)
+        return np.where(random.random_sample(count) < share, random.randint(1, 9, count), 0)
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.

@@ -4,9 +4,11 @@ A text has most numbers and names a few times, so that a model learns these by h
 copy one that it has never read. In a pair that has the same ones on both sides they can be replaced
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
 for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
-becomes a name, too, and so does a noun if there are such names. Some pairs are a single word and
-its translation, and some are two sentences, which texts of sentences seldom have. Where both sides
-are read by characters, a synthetic pair is a number or some signs, the same on both sides.
+becomes a name, too, and so does a noun if there are such names. A number in words becomes one in
+digits, and a number with its noun, such as 20 dollars, a price or a measure. Some pairs are a
+single word and its translation, and some are two or three sentences, which texts of sentences
+seldom have. Where both sides are read by characters, a synthetic pair is a number or some signs,
+the same on both sides.
 """
 
 from __future__ import annotations
@@ -32,15 +34,16 @@ from bahdanau_tf.text.copied import (
 from bahdanau_tf.text.script import WIDE
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.text.word_pairs import Span, places_of, word_pairs
+from bahdanau_tf.text.word_pairs import Span, numerals, places_of, quantities, word_pairs
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _ENDS_WIDE = re.compile(f"{WIDE}$")
-_APOSTROPHE = re.compile(r"(\w+)['’](\w+)")
+_APOSTROPHE, _WORDS = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
 CURRENCIES = ("$", "€", "£")
+UNITS = ("km", "m", "cm", "mm", "kg", "g", "ml", "°C", "GB", "MB", "km/h")  # in all languages
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
 SIGNS = [x for x in (*range(0x21, 0xC0), *range(0x2010, 0x2050)) if category(chr(x))[0] in "PS"]
@@ -73,9 +76,12 @@ class SyntheticPairs:
             for names, pair in zip(words["names"], pairs, strict=True):
                 names += spelled_names(*pair, self._spellings)
             self._words = word_pairs(pairs)
-            self._nouns = dict(self._words) if self._spellings else {}
-            nouns = [bool(places_of(self._nouns, *pair)) for pair in pairs]
-            self._rows += _by_kind(rows, pairs, words, nouns)
+            self._nouns = dict(self._words)
+            others = [
+                [bool(numerals(*pair)) for pair in pairs],
+                [bool(self._noun_places(*pair)) for pair in pairs],
+            ]
+            self._rows += _by_kind(rows, pairs, words, others)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -126,37 +132,43 @@ class SyntheticPairs:
         if self._words and random.randint(8) == 0:
             return self._single_word(random)
         x, y = self._with_others(source.decode(), target.decode(), random)
-        if random.randint(4) == 0:
-            row = self._corpus.rows[[random.randint(len(self._corpus))]]
-            (other,), (translation,) = self._lines(row)
+        places = random.randint(len(self._corpus), size=max(random.randint(8) - 5, 0))
+        for other, translation in zip(*self._lines(self._corpus.rows[places]), strict=True):
             x, y = _joined(x, other.decode()), _joined(y, translation.decode())
         return x.encode(), y.encode()
 
     def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
         """The pair with other numbers, names, quotes or another noun, or a symbol at the end."""
+        if random.randint(2):
+            new = [(at, _alike(random, "12"[: random.randint(1, 3)])) for at in numerals(x, y)]
+            new += [(at, self._quantity(random)) for at in quantities(x, y, self._nouns)]
+            if new:
+                return _with_at(x, y, *new[random.randint(len(new))])
         is_quoted = _quotes_once(x, y) and random.randint(2) == 0
         if is_quoted:
             x, y = _requoted(x, y, self._name(random))
-        new = {
+        others = {
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
             "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
         }
         spelled = {old: self._name(random) for old in spelled_names(x, y, self._spellings)}
-        new["names"] |= spelled
+        others["names"] |= spelled
         if spelled:
             y = with_names(y, {self._spellings[old]: name for old, name in spelled.items()})
-        for kind, others in new.items():
-            x, y = (PATTERNS[kind].sub(partial(_other, others), text) for text in (x, y))
-        is_new = is_quoted or any(new.values())
-        if not is_new and random.randint(2) and (places := places_of(self._nouns, x, y)):
-            before, after = places[random.randint(len(places))]
-            name = self._name(random)
-            return _with_name_at(x, before, name), _with_name_at(y, after, name)
+        for kind, words in others.items():
+            x, y = (PATTERNS[kind].sub(partial(_other, words), text) for text in (x, y))
+        is_new = is_quoted or any(others.values())
+        if not is_new and random.randint(2) and (places := self._noun_places(x, y)):
+            return _with_at(x, y, places[random.randint(len(places))], self._name(random))
         if random.randint(8) == 0 or not is_new:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
             x, y = f"{x} {symbol}", f"{y} {symbol}"
         return x, y
+
+    def _noun_places(self, x: str, y: str) -> list[tuple[Span, Span]]:
+        """Where a pair has a noun that a name may replace, if names keep their letters."""
+        return places_of(self._nouns, x, y) if self._spellings else []
 
     def _single_word(self, random: np.random.RandomState) -> tuple[bytes, bytes]:
         """A word and its translation, with or without a capital."""
@@ -177,7 +189,7 @@ class SyntheticPairs:
         )
 
     def _number(self, random: np.random.RandomState, old: str) -> str:
-        """A number like the old one, or another number, decimal, price, time, date or version."""
+        """A number like the old one, or another number, decimal, time, date or version."""
         whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 6)
         day, month, year = random.randint([1, 1, 1900], [29, 13, 2100])
         return _one_of(
@@ -186,19 +198,32 @@ class SyntheticPairs:
             *[lambda: whole + _drawn(random, DIGITS)] * 5,
             lambda: f"{whole[:3]}.{random.randint(100):02d}",
             lambda: f"{whole[:2]}.{random.randint(10)}",
-            lambda: f"{random.choice(CURRENCIES)}{whole[:4]}",
-            lambda: f"{random.choice(CURRENCIES)}{whole[:3]}.{random.randint(100):02d}",
-            lambda: f"{whole[:2]}%",
             lambda: f"{random.randint(1, 24)}:{random.randint(60):02d}",
             lambda: f"{day}/{month}/{year}",
             lambda: f"{year}-{month:02d}-{day:02d}",
             lambda: f"{random.randint(30)}.{month}.{day}",
         )
 
+    def _quantity(self, random: np.random.RandomState) -> str:
+        """A price, a measure or a percentage."""
+        sign, unit = random.choice(CURRENCIES), random.choice(UNITS)
+        whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 3)
+        decimal = f"{whole[:3]}.{_drawn(random, DIGITS, 1, 2)}"
+        return _one_of(
+            random,
+            lambda: f"{sign}{whole}",
+            lambda: f"{sign}{decimal}",
+            lambda: f"{whole} {unit}",
+            lambda: f"{decimal} {unit}",
+            lambda: f"{whole[:2]}%",
+        )
+
     def _name(self, random: np.random.RandomState) -> str:
         """A name of one or two words, capitals, a code, a file, an address or a placeholder."""
         word, small, other = (self._word(random) for _ in range(3))
         small, ending = small.lower(), ENDINGS[random.randint(len(ENDINGS))]
+        if self._words and random.randint(2):
+            small = self._words[random.randint(len(self._words))][0]  # as in report.pdf
         capitals = _drawn(random, CAPITALS, 2, 5)
         return _one_of(
             random,
@@ -209,6 +234,8 @@ class SyntheticPairs:
             lambda: f"{capitals}-{_drawn(random, DIGITS, 2, 5)}",
             lambda: f"{_drawn(random, CAPITALS)}{_drawn(random, DIGITS, 1, 4)}",
             lambda: f"{small}{random.choice(['', '_', '-'])}{other.lower()}.{random.choice(FILES)}",
+            lambda: f"{small}.{random.choice(FILES)}",
+            lambda: f"{small}{_drawn(random, DIGITS, 1, 4)}",
             lambda: f"{small}@{other.lower()}.{ending}",
             lambda: f"{random.choice(['www.', 'https://', 'https://www.'])}{small}.{ending}",
             lambda: f"https://{small}.{ending}/{other.lower()}/{_drawn(random, DIGITS, 0, 3)}",
@@ -221,24 +248,27 @@ class SyntheticPairs:
         return "".join(self._syllables[place] for place in places).capitalize()
 
 
-def careless(source: bytes, target: bytes, loses: int) -> bytes:
-    """A source without its first capital (1), its last mark (2), its apostrophes (4), or several.
+def careless(source: bytes, target: bytes, how: int) -> bytes:
+    """A source without its capitals (1), its last mark (2), its apostrophes (4), or several.
 
-    Words that the target has, too, such as names, keep their capital and their apostrophe.
+    Or as a title, In Which Each Word Has A Capital (8). Words that the target has, too, such as
+    names, keep their capitals and their apostrophe.
 
     Args:
         source, target: A pair.
-        loses: The sum of these numbers.
+        how: The sum of these numbers.
     """
-    text = source.decode()
-    if loses & 4:
-        words = {x[0] for x in _APOSTROPHE.finditer(target.decode())}
-        text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in words else x[1] + x[2], text)
-    if loses & 2:
+    text, other = source.decode(), target.decode()
+    if how & 4:
+        kept = {x[0] for x in _APOSTROPHE.finditer(other)}
+        text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in kept else x[1] + x[2], text)
+    if how & 2:
         text = _LAST_MARK.sub("", text)
-    word = _WORD.match(text)
-    if loses & 1 and word and word[0] not in _WORD.findall(target.decode()):
-        text = text[0].lower() + text[1:]
+    if how & 1:
+        kept = {*_WORD.findall(other)}
+        text = _WORD.sub(lambda x: x[0] if x[0] in kept else x[0].lower(), text)
+    if how & 8:
+        text = _WORDS.sub(lambda x: x[0][0].upper() + x[0][1:], text)
     return text.encode()
 
 
@@ -246,7 +276,7 @@ def _by_kind(
     rows: np.ndarray,
     pairs: Sequence[tuple[str, str]],
     words: Mapping[str, list[list[str]]],
-    has_nouns: Sequence[bool],
+    others: Sequence[Sequence[bool]],
 ) -> list[np.ndarray]:
     """The lines of pairs that have something to renew, a kind as often as it is to be drawn.
 
@@ -259,7 +289,7 @@ def _by_kind(
         for names, (source, _) in zip(words["names"], pairs, strict=True)
     ]
     quoted = [_quotes_once(*pair) for pair in pairs]
-    all_kinds = [*[with_numbers] * 3, *[named] * 2, inner, quoted, has_nouns]
+    all_kinds = [*[with_numbers] * 2, *[named] * 2, inner, quoted, *others]
     kinds = [rows[np.array(kind)] for kind in all_kinds]
     return [kind for kind in kinds if kind.size]
 
@@ -274,9 +304,10 @@ def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
     return source, target
 
 
-def _with_name_at(text: str, place: Span, name: str) -> str:
-    """A text with a name in place of a word."""
-    return text[: place[0]] + name + text[place[1] :]
+def _with_at(x: str, y: str, places: tuple[Span, Span], new: str) -> tuple[str, str]:
+    """A pair with something else at a place of each side."""
+    (start, end), (other, last) = places
+    return x[:start] + new + x[end:], y[:other] + new + y[last:]
 
 
 def _joined(first: str, second: str) -> str:

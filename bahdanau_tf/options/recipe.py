@@ -159,11 +159,11 @@ class Recipe(OptionGroup):
         sampled_epochs: Number of epochs, from the first, that sample sub-words; default: all.
         synthetic_pairs: Share of the pairs of each epoch in whose place come pairs with other
             numbers and names, drawn anew: of pairs that have the same number or name on both sides.
-            Some get an emoji on both, too, or a second sentence. With "char" on both sides they are
+            Some get an emoji on both, too, or more sentences. With "char" on both sides they are
             a number or signs alone. So a model learns to copy what the text lacks.
-        careless_sources: Share of the pairs of each epoch whose source loses its first capital, the
-            mark at its end, its apostrophes, or several of these, drawn anew. So a model translates
-            "i dont know" as "I don't know.".
+        careless_sources: Share of the pairs of each epoch whose source loses its capitals, the mark
+            at its end, its apostrophes, or several of these, or gets a capital for each word, drawn
+            anew. So a model translates "i dont know" as "I don't know.".
         epochs: Number of passes over the corpus; the last update has whole batches, even if some
             belong to the next pass. Without a token budget dropped pairs also count, so there are
             more passes if many are dropped.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from bahdanau_tf.text.copied import PATTERNS
 from bahdanau_tf.text.script import HAN, HIRAGANA, KATAKANA
 
 # Words between spaces, which may have apostrophes, and runs of Chinese characters or Katakana, of
@@ -28,6 +29,27 @@ NEARLY = 0.8  # of the best coefficient: a longer run of characters that has it 
 LONGEST = 4  # characters of a word
 NOUN = 0.6  # of what follows the characters of a noun also follows Katakana
 USUAL = 0.02  # of what follows Katakana, at least, is usual there
+# Two, three and so on. A pair that has the same number on both sides can have any: "dos" is a back
+# in French, but then "two" is not in the other side.
+NUMERALS = {
+    word: str(number)
+    for words in (
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+        "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+        "due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici",
+        "두 세 네 다섯 여섯 일곱 여덟 아홉 열",
+        "二 三 四 五 六 七 八 九 十",
+    )
+    for number, word in enumerate(words.split(), 2)
+}
+_HAN_DIGITS = "[〇一二三四五六七八九十百千万]"
+_NUMBER = re.compile(
+    f"{PATTERNS['numbers'].pattern}|(?<!{_HAN_DIGITS}){_HAN_DIGITS}(?!{_HAN_DIGITS})|"
+    f"(?<![\\w'’-])(?:{'|'.join(x for x in NUMERALS if len(x) > 1 or x > '가')})(?![\\w'’-])",
+    re.IGNORECASE,
+)
 
 
 def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -73,11 +95,46 @@ def places_of(words: Mapping[str, str], source: str, target: str) -> list[tuple[
     return [(at, after[words[x]]) for x, at in before.items() if words[x] in after]
 
 
-def _once(text: str) -> dict[str, Span]:
+def numerals(source: str, target: str) -> list[tuple[Span, Span]]:
+    """Where a pair has the same number, in words on one side or both: two and deux, two and 2."""
+    return [
+        (at, other)
+        for at, other in _numbers(source, target)
+        if not (source[at[0]].isdecimal() and target[other[0]].isdecimal())
+    ]
+
+
+def quantities(source: str, target: str, words: Mapping[str, str]) -> list[tuple[Span, Span]]:
+    """Where a pair has a number and its noun, by a table of words: 20 dollars, 20ドル."""
+    numbers = _numbers(source, target)
+    nouns = places_of(words, source, target) if numbers else []
+    return [
+        ((at[0], noun[1]), (other[0], its[1]))
+        for at, other in numbers
+        for noun, its in nouns
+        if source[at[1] : noun[0]] == " " and target[other[1] : its[0]] in (" ", "")
+        if other[1] <= its[0]
+    ]
+
+
+def _numbers(source: str, target: str) -> list[tuple[Span, Span]]:
+    """Where a pair has the same number, once on each side, in digits or in words."""
+
+    def digits(word: str) -> str:
+        return NUMERALS.get(word.lower(), word)
+
+    before = _once(source, _NUMBER, digits)
+    after = _once(target, _NUMBER, digits) if before else {}
+    return [(at, after[number]) for number, at in before.items() if number in after]
+
+
+def _once(
+    text: str, pattern: re.Pattern[str] = _WHOLE, meaning: Callable[[str], str] = str
+) -> dict[str, Span]:
     """The words of a text that it has once, and where they start and end."""
     spans: dict[str, list[Span]] = defaultdict(list)
-    for match in _WHOLE.finditer(text):
-        spans[match[0]].append(match.span())
+    for match in pattern.finditer(text):
+        spans[meaning(match[0])].append(match.span())
     return {word: at[0] for word, at in spans.items() if len(at) == 1}
 
 

@@ -262,6 +262,8 @@ class Habits:
             yield Doubt("marks")
         if self.ends and not x.truncated and END.search(x.source) and not END.search(x.text):
             yield Doubt("end")
+        if self.ends and (shares := fewer_sentences(*sides)):
+            yield Doubt("sentences", shares)
         yield from (Doubt("repeated", name) for name in doubled_names(before, after))
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
@@ -457,6 +459,18 @@ def marks_alone(text: str) -> bool:
     """Whether a quotation mark or a bracket lacks its other one."""
     odd = sum(map(text.count, QUOTES)) % 2 == 1
     return odd or any(text.count(first) != text.count(last) for first, last in PAIRS)
+
+
+def fewer_sentences(source: str, text: str) -> str:
+    """The numbers of sentences, as 1/2, if a translation has fewer of them than its source.
+
+    Quoted sentences do not count: languages have different marks for them.
+    """
+    before = split_sentences(source)
+    if len(before) < 2 or any(mark in source for mark in QUOTES):
+        return ""
+    count = len(split_sentences(text))
+    return f"{count}/{len(before)}" if count < len(before) else ""
 
 
 def repeated_phrase(text: str) -> str:

@@ -12,7 +12,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import kept, spelled_names, spellings, with_names
-from bahdanau_tf.text.word_pairs import places_of
+from bahdanau_tf.text.word_pairs import numerals, places_of, quantities
 
 SOURCE = [
     "Yesterday Tom saw 12 cats.", "The cat sleeps.", "Tom eats.", "At 9:45 it rains.",
@@ -42,11 +42,11 @@ def pairs_of(text: Any, epoch: int, share: float = 0.9, seed: int = 3) -> list[t
 
 
 def without_second(source: str, target: str) -> tuple[str, str]:
-    """The first sentence of a pair, which may have a line of the text behind it on both sides."""
-    for x, y in zip(SOURCE, TARGET, strict=True):
+    """The first sentence of a pair, which may have one or two lines of the text behind it."""
+    for x, y in [*zip(SOURCE, TARGET, strict=True)] * 2:
         if source.endswith(f" {x}"):
             assert target.endswith(f" {y}")
-            return source.removesuffix(f" {x}"), target.removesuffix(f" {y}")
+            source, target = source.removesuffix(f" {x}"), target.removesuffix(f" {y}")
     return source, target
 
 
@@ -208,12 +208,14 @@ def test_some_pairs_are_a_single_word_and_its_translation(text):
     ("targets", "second"),
     [(("Je vois Tom.", "Le chat dort."), ". Le chat dort."), (("Tomだ。", "猫だ。"), "。猫だ。")],
 )
-def test_some_pairs_are_two_sentences_in_the_same_order(text, targets, second):
+def test_some_pairs_are_two_or_three_sentences_in_the_same_order(text, targets, second):
     corpus = ParallelCorpus(("I see Tom.", "The cat sleeps.") * 400, targets * 400)
     pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
     _, sources, others = pairs.read(0, np.arange(800), corpus.rows)
     behind = [x.decode().endswith(". The cat sleeps.") for x in sources]
     assert sum(behind) / 800 == pytest.approx(0.9 / 4 / 2 * 3 / 4, abs=0.04)
+    three = [x.count(b". ") >= 2 for x in sources]
+    assert sum(three) / 800 == pytest.approx(0.9 / 8, abs=0.04)
     for x, y in zip(behind, others, strict=True):
         assert not x or y.decode().endswith(second)
 
@@ -251,6 +253,47 @@ def test_where_a_word_and_its_translation_stand(source, target, wanted):
     table = {"cat": "chat", "water": "eau", "school": "学校"}
     places = places_of(table, source, target)
     assert [(source[i:j], target[k:m]) for (i, j), (k, m) in places] == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "numbers", "nouns"),
+    [
+        ("Two cats.", "Deux chats.", [("Two", "Deux")], ["Two cats"]),
+        ("I see two cats.", "猫が2匹見える。", [("two", "2")], []),
+        ("Three books.", "三冊の本。", [("Three", "三")], []),
+        ("It is 20 dollars.", "20ドルだ。", [], ["20 dollars"]),
+        ("Two or two cats.", "Deux chats.", [], []),
+        ("My back hurts twice.", "J'ai mal au dos.", [], []),
+        ("Twelve cats.", "十二 cats.", [], []),
+        ("A two-year cat.", "Un chat de deux ans.", [], []),
+        ("Two red cats.", "Deux chats rouges.", [("Two", "Deux")], []),
+        ("Three cats saw six.", "세 chats, 6.", [("Three", "세"), ("six", "6")], ["Three cats"]),
+    ],
+)
+def test_where_a_pair_has_the_same_number(source, target, numbers, nouns):
+    places = numerals(source, target)
+    assert [(source[i:j], target[k:m]) for (i, j), (k, m) in places] == numbers
+    table = {"cats": "chats", "dollars": "ドル", "books": "本"}
+    assert [source[i:j] for (i, j), _ in quantities(source, target, table)] == nouns
+
+
+def test_numbers_in_words_become_digits_and_those_with_a_noun_quantities(text):
+    words = [f"{x}{y}s" for x in "bdfglmnprs" for y in ("ato", "eki", "ilu", "omi", "uno", "abo")]
+    sources = [f"We saw three {word} here." for word in words for _ in range(12)]
+    targets = [f"On a vu trois {word[::-1]} ici." for word in words for _ in range(12)]
+    corpus = ParallelCorpus(sources, targets)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, *sides = pairs.read(0, np.arange(len(corpus)), corpus.rows)
+    digits, others = set(), set()
+    for x, y in zip(*(map(bytes.decode, side) for side in sides), strict=True):
+        if number := re.match(r"We saw (\d\d?) (\w{4}s) here", x):
+            digits.add(number[1])
+            assert y.startswith(f"On a vu {number[1]} {number[2][::-1]} ici.")
+        elif (quantity := re.match("We saw (.+?) here", x)) and not quantity[1].startswith("three"):
+            others.add(re.sub("[0-9]+", "1", quantity[1]))
+            assert y.startswith(f"On a vu {quantity[1]} ici.")
+    assert len(digits) > 50
+    assert {"$1", "€1.1", "1 km", "1.1 kg", "1 °C", "1%"} < others
 
 
 def test_the_share_is_that_of_pairs_with_numbers_or_names(text):
@@ -296,6 +339,7 @@ def test_a_text_without_numbers_and_names_stays(text):
         ("I see.", "Je vois.", "i see"),
         ("Tom eats!", "Tom mange !", "Tom eats"),
         ("Who is it ?!", "Qui est-ce ?", "who is it"),
+        ("Do I speak French to Tom?", "Je parle français à Tom ?", "do i speak french to Tom"),
         ("...", "...", "..."),
         ("猫が寝る。", "Le chat dort.", "猫が寝る"),
     ],
@@ -305,8 +349,9 @@ def test_what_a_careless_source_loses(source, target, both):
     without_mark, without_capital = (careless(x, y, loses).decode() for loses in (2, 1))
     assert careless(x, y, 0) == x
     assert careless(x, y, 3).decode() == both
-    assert both in (without_mark, without_mark[0].lower() + without_mark[1:])
-    assert without_capital == both[0] + source[1:]
+    assert without_mark.lower() == both.lower()
+    assert without_mark == source[: len(both)]
+    assert without_capital == both + source[len(both) :]
 
 
 @pytest.mark.parametrize(
@@ -321,15 +366,21 @@ def test_a_careless_source_may_lose_apostrophes(source, target, wanted):
     assert careless(source.encode(), target.encode(), 4).decode() == wanted
 
 
+def test_a_careless_source_may_be_a_title():
+    source = "it's a red-and-blue cat, tom!"
+    title = careless(source.encode(), b"", 8).decode()
+    assert title == "It's A Red-And-Blue Cat, Tom!"
+
+
 def test_the_share_of_careless_sources_is_that_which_is_wanted(text):
     corpus = ParallelCorpus(["The cat sleeps."] * 400, ["Le chat dort."] * 400)
     batching = Batching(400, pool_batches=1, careless_sources=0.3)
     ((inputs, *_), *_) = next(iter(stream_batches(corpus, text, text, batching)))
     sources = [x.decode() for x in text.detokenize(inputs["source"]).numpy()]
-    forms = ["the cat sleeps.", "The cat sleeps", "the cat sleeps"]
-    for form in forms:
-        assert sources.count(form) / 400 == pytest.approx(0.1, abs=0.05)
-    assert {*sources} == {*forms, "The cat sleeps."}
+    shares = {"the cat sleeps.": 2, "The cat sleeps": 2, "the cat sleeps": 2, "The Cat Sleeps.": 1}
+    for form, share in shares.items():
+        assert sources.count(form) / 400 == pytest.approx(0.3 / 8 * share, abs=0.04)
+    assert {*sources} == {*shares, "The cat sleeps."}
 
 
 def test_a_stream_that_resumes_draws_the_same(text):

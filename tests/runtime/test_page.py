@@ -261,6 +261,8 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "no no no",
         "very, very, very good",
         "Tom is here.",
+        "A cat. A dog? No.",
+        'A cat. "A dog."',
     ]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     kinds = check_doubts(own, texts, options, tmp_path)
@@ -277,6 +279,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "untranslated",
         "dropped",
         "end",
+        "sentences",
     }
 
 

@@ -219,6 +219,23 @@ def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
     assert [doubt.kind for doubt in x.doubts] == ["cut"]
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "told"),
+    [
+        ("He came. She left.", "Elle est partie.", ["1/2"]),
+        ("No! Why? Tom left.", "Non ! Tom.", ["2/3"]),
+        ("Mr. Li left.", "Li.", []),
+        ("He came. She left.", "Il est venu ; elle est partie. Ah.", []),
+        ('"Yes. No."', "「はい」", []),
+        ("Oh. No.", "ああ。いや。", []),
+    ],
+)
+def test_fewer_sentences_than_in_the_source(source, text, told) -> None:
+    for ends in (True, False):
+        x = Habits(ends=ends).judged(translation(source, text), USUAL | {*source})
+        assert [doubt.detail for doubt in x.doubts if doubt.kind == "sentences"] == told * ends
+
+
 def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
     """A month of 5 pairs; a digit that words stand for; none that is frequent, rare or free."""
     pairs = [("it is", "le en \xe0 je")] * 1500

@@ -56,6 +56,9 @@ export class Doubts {
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
+    const [before, after] = [source, text].map((side) => sentencesOf(side).length);
+    const isQuoted = [...this.quotes].some((mark) => source.includes(mark));
+    if (this.ends && after < before && !isQuoted) add("sentences", `${after}/${before}`);
     for (const name of this.doubledNames(source, text)) add("repeated", name);
   }
 
