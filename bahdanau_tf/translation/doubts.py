@@ -247,7 +247,8 @@ class Habits:
                 yield Doubt("words", ", ".join(words[:PHRASE]))
         has_numbers = bool(numbers(x.source))
         missing = missing_numbers(*sides) if has_numbers else []
-        lost = self._lost((*before, *missing), x.text)
+        first = [word.lower() for word in before[:1] if word not in self.counterparts]
+        lost = self._lost((*first, *before, *missing), x.text)
         yield from (Doubt("number", y) for y in missing if len(y) > 1 or y in lost)
         if has_numbers:
             yield from (Doubt("added", number) for number in missing_numbers(x.text, x.source))

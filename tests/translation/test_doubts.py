@@ -256,6 +256,22 @@ def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
         assert [*map(tuple, x.doubts)] == told, source
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "told"),
+    [
+        ("Kitchen.", "Tentez.", ["kitchen"]),
+        ("Kitchen", "Cuisine", []),
+        ("My Kitchen.", "Mon chat.", []),
+        ("March 3.", "3 mars.", []),
+        ("March 3.", "3 avril.", ["March"]),
+    ],
+)
+def test_a_first_word_is_known_without_its_capital(source, text, told) -> None:
+    habits = Habits(counterparts={"kitchen": "cuisine", "March": "mars", "march": "marche"})
+    x = habits.judged(translation(source, text), USUAL | {*source})
+    assert [doubt.detail for doubt in x.doubts if doubt.kind == "dropped"] == told
+
+
 def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths() -> None:
     random = np.random.default_rng(1)
     lengths = random.integers(2, 40, 4000)

@@ -43,7 +43,9 @@ export class Doubts {
     const isSure = confidence > this.unsure;
     if (this.split !== null && share > this.split && !isSure) add("words", words.slice(0, this.phrase).join(", "));
     const missing = this.missingNumbers(source, text);
-    const lost = this.lost([...this.plainWords(source), ...missing], text);
+    const before = this.plainWords(source);
+    const first = before.slice(0, 1).filter((x) => !Object.hasOwn(this.counterparts, x));
+    const lost = this.lost([...first.map((x) => x.toLowerCase()), ...before, ...missing], text);
     for (const x of missing) if (x.length > 1 || lost.includes(x)) add("number", x);
     if (this.numbersOf(source).length) {
       for (const number of this.missingNumbers(text, source)) add("added", number);
@@ -56,9 +58,9 @@ export class Doubts {
     for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
-    const [before, after] = [source, text].map((side) => sentencesOf(side).length);
+    const [all, some] = [source, text].map((side) => sentencesOf(side).length);
     const isQuoted = [...this.quotes].some((mark) => source.includes(mark));
-    if (this.ends && after < before && !isQuoted) add("sentences", `${after}/${before}`);
+    if (this.ends && some < all && !isQuoted) add("sentences", `${some}/${all}`);
     for (const name of this.doubledNames(source, text)) add("repeated", name);
   }
 
