@@ -113,6 +113,12 @@ def test_a_text_is_translated_sentence_by_sentence(translator):
         assert joined.text == f"{first.text} {second.text}"
         assert joined.score == pytest.approx(first.score + second.score)
         assert len(joined.source_tokens) == len(first.source_tokens + second.source_tokens)
+    lines = translator.translate("The cat.\n\na dog\n", split_sentences=True)
+    first, second = translator.translate(["The cat.\n", "a dog\n"])
+    assert lines.text == f"{first.text}\n{second.text}"
+    assert [lines.text.encode()[i:j].decode().strip() for i, j in lines.target_offsets] == [
+        x.strip() for x in first.tokens + second.tokens
+    ]
     assert translator.translate(["", "A cat."], split_sentences=True) == translator.translate(
         ["", "A cat."]
     )
@@ -319,6 +325,8 @@ def test_load_refuses_folders_without_a_translator(tmp_path):
     (tmp_path / "model.keras").touch()
     refused(lambda: Translator.load(tmp_path / "model.keras"), "is a file", "load_model")
     refused(lambda: Translator.load(tmp_path), "holds no translator")
+    (tmp_path / "saved_model.pb").touch()
+    refused(lambda: Translator.load(tmp_path), "SavedModel", "saved_model.load")
 
 
 @pytest.mark.parametrize(

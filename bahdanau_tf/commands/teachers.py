@@ -139,7 +139,8 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
         check_settings(folder / HELD_OUT, settings)
     elif training.dev_pairs:
         longest = TOKEN_BYTES * training.recipe.max_length or None
-        hold_out(corpus, keys, folder / DIVIDED, training.dev_pairs, longest)
+        pairs = hold_out(corpus, keys, folder / DIVIDED, training.dev_pairs, longest)
+        StatusLine().note(f"{amount(pairs, 'pair')} held out of all trainings, to choose models")
     write_settings(folder / HELD_OUT, settings)
     if training.dev_pairs:
         parts = (folder / DIVIDED).absolute()

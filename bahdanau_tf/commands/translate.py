@@ -92,7 +92,7 @@ REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
     "name": "a name is missing",
     "dropped": "nothing stands for a word",
     "untranslated": "a word is as in the source",
-    "code": "an address or a code is missing",
+    "code": "an address or a code is missing, or new",
     "term": "a term is missing",
     "marks": "a quotation mark or a bracket is alone",
     "end": "the mark at the end is missing",
@@ -359,7 +359,7 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights = flags.alignments or flags.markup
-            return translate_lines(translate, lines, prefixes, weights)
+            return translate_lines(translate, lines, prefixes, weights, flags.mbr is not None)
         return translate(lines, prefixes)
 
     whole = run if markup is None else partial(markup, run)

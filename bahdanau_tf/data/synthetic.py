@@ -25,6 +25,7 @@ from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import (
     PATTERNS,
     QUOTED,
+    UNITS,
     kept,
     kept_by_pairs,
     spelled_names,
@@ -43,7 +44,6 @@ _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$"
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
 CURRENCIES = ("$", "€", "£")
-UNITS = ("km", "m", "cm", "mm", "kg", "g", "ml", "°C", "GB", "MB", "km/h")  # in all languages
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
 SIGNS = [x for x in (*range(0x21, 0xC0), *range(0x2010, 0x2050)) if category(chr(x))[0] in "PS"]

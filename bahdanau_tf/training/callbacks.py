@@ -168,7 +168,7 @@ class Selection(RunCallback):
         pairs = [*corpus.pairs(corpus.spread(LOOKED_AT))]
         guesses = [guess_language(side) for side in zip(*pairs[:LINES], strict=True)]
         return replace(
-            Habits.of_pairs(pairs),
+            Habits.of_pairs(pairs, recipe.synthetic_pairs > 0),
             longest=recipe.max_length or None,
             longest_words=recipe.max_words or None,
             languages=["" if x == UNKNOWN else x for x in guesses],

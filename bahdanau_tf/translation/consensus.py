@@ -33,13 +33,11 @@ def check_consensus(mbr: str, decoding: Decoding, terms: Mapping[str, str] | Non
     """Raises ValueError if `mbr` is unknown, or set with terms or for one hypothesis."""
     if mbr not in UTILITIES:
         raise Refusal("Translator.translate", f"mbr is {mbr!r}, wanted one of {[*UTILITIES]}")
-    if terms or decoding.hypotheses == 1:
-        why = "terms are set" if terms else "there is one hypothesis"
-        raise Refusal(
-            "Translator.translate",
-            f"mbr is set and {why}, wanted several hypotheses, such as with beam_size=16, and no "
-            "terms",
-        )
+    if terms:
+        raise Refusal("Translator.translate", "mbr and terms are set, wanted one of them")
+    if decoding.hypotheses == 1:
+        why = "there is one hypothesis, wanted several, such as with beam_size=16"
+        raise Refusal("Translator.translate", f"mbr is set and {why}")
 
 
 def with_consensus(work: Work, mbr: str, target_text: object) -> Work:

@@ -17,7 +17,7 @@ from itertools import chain
 
 import numpy as np
 
-from bahdanau_tf.text.copied import CODE, DIGIT, DIGITS, PLACEHOLDER, THOUSANDS, numbers
+from bahdanau_tf.text.copied import CODE, DIGIT, DIGITS, PLACEHOLDER, THOUSANDS, UNIT, numbers
 from bahdanau_tf.text.script import ALIKE, HAN, HANGUL, HIRAGANA, KATAKANA
 from bahdanau_tf.translation.result import Doubt, Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
@@ -47,9 +47,11 @@ WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
 # Words without spaces between them end where the script changes; a Han character is one by itself.
 RUNS = f"[{HAN}\U00020000-\U0003ffff]|[{HIRAGANA}]+|[{KATAKANA}ｦ-ﾟ]+|[{HANGUL}]+"
 LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
-SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}")  # whose letters are no words
+SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}|{UNIT.pattern}")  # they are no words
+ACRONYM = re.compile(r"\w\.\w\.\s*$")  # before a name, or at the end of a sentence
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
-RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}")  # letters or signs, four times in a row
+# Letters or signs, four times in a row, or a digit, nine times.
+RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|(\d)\2{8}")
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 # A mark, perhaps before a quotation mark or an emoji.
 END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]*$""")
@@ -67,6 +69,7 @@ RULES = {
         "month": MONTH.pattern,
         "half_a_day": HALF_A_DAY,
         "spelled": SPELLED.pattern,
+        "acronym": ACRONYM.pattern,
         "end": END.pattern,
     },
 }
@@ -88,7 +91,8 @@ class Habits:
         kept: The words in lower case that some pair of the training has on both sides, with spaces
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
-            target; None if this is the rule, or unknown.
+            target. If this is the rule, all that the training has, or None if a model does not
+            keep others. None also if it is unknown.
         replaced: The words that at least `COMMON` sources of the training have in lower case, and
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
@@ -154,8 +158,12 @@ class Habits:
         )
 
     @classmethod
-    def of_pairs(cls, pairs: Sequence[tuple[str, str]]) -> Habits:
-        """What pairs of a training keep and translate."""
+    def of_pairs(cls, pairs: Sequence[tuple[str, str]], keeps_names: bool = False) -> Habits:
+        """What pairs of a training keep and translate.
+
+        `keeps_names`: whether a model learns to keep the names that the pairs lack, even if the
+        targets spell all others in another script.
+        """
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
         read, stay = Counter[str](), set[str]()
         sources = [plain_words(source) for source, _ in pairs]
@@ -169,10 +177,16 @@ class Habits:
                 lost.update(missing_names(source, target))
         new = [word for word, times in names.items() if times == 1]
         ended = [bool(END.search(target)) for source, target in pairs if END.search(source)]
-        is_rule = bool(new) and sum(word not in lost for word in new) >= KEPT * len(new)
+        if sum(word not in lost for word in new) >= KEPT * max(len(new), 1):
+            translated: str | None = " ".join(sorted(lost))
+        else:
+            latin = sum(any(map(str.isascii, words_of(target))) for _, target in pairs)
+            every = {x for x in read if x[0].isupper() and x.lower() not in read}
+            is_known = keeps_names and 2 * latin < len(pairs)
+            translated = " ".join(sorted(every.union(names))) if is_known else None
         return cls(
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
-            translated=" ".join(sorted(lost)) if is_rule else None,
+            translated=translated,
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
@@ -258,7 +272,8 @@ class Habits:
         words = new_in(same_words(before, after), self.kept)
         words += [y for y in first_kept(before, after) if f" {y.lower()} " in f" {self.replaced} "]
         yield from (Doubt("untranslated", word) for word in words)
-        yield from (Doubt("code", code) for code in CODE.findall(x.source) if code not in x.text)
+        for one, other in (sides, sides[::-1]):
+            yield from (Doubt("code", code) for code in CODE.findall(one) if code not in other)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
         if self.ends and not x.truncated and END.search(x.source) and not END.search(x.text):
@@ -447,6 +462,7 @@ def names_of(text: str) -> list[str]:
             if word[0][0].isupper()
             and word[0][1:].islower()
             and sentence[word.start() - 1] not in f"{QUOTES}«"
+            and not ACRONYM.search(sentence[: word.start()])
         ]
     return names if 2 * len(names) <= count else []
 
@@ -467,11 +483,9 @@ def fewer_sentences(source: str, text: str) -> str:
 
     Quoted sentences do not count: languages have different marks for them.
     """
-    before = split_sentences(source)
-    if len(before) < 2 or any(mark in source for mark in QUOTES):
-        return ""
-    count = len(split_sentences(text))
-    return f"{count}/{len(before)}" if count < len(before) else ""
+    before, after = (len(split_sentences(side)) for side in (source, text))
+    is_quoted = any(mark in source for mark in QUOTES)
+    return f"{after}/{before}" if after < before and not is_quoted else ""
 
 
 def repeated_phrase(text: str) -> str:

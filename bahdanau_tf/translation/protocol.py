@@ -247,7 +247,7 @@ class StringTranslator(ABC):
 
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
             if split_sentences:
-                return translate_lines(run, sentences, prefixes)
+                return translate_lines(run, sentences, prefixes, is_mean=mbr is not None)
             return run(sentences, prefixes)
 
         translate = partial(translate_marked, run_lines) if markup else run_lines

@@ -50,7 +50,7 @@ REASONS: dict[Kind, str] = {
     "name": "the name {} is missing",
     "dropped": "nothing stands for {}",
     "untranslated": "{} is left as in the source",
-    "code": "{} is missing, or is not as it was",
+    "code": "{} is missing, or is new",
     "term": "the term {} is missing",
     "marks": "a quotation mark or a bracket is alone",
     "end": "the mark at the end is missing",

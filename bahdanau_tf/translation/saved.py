@@ -204,7 +204,10 @@ def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
     if not folder.is_dir():
         raise no_folder(folder)
     if not path.is_file():
-        raise Refusal("Translator.load", f"{folder} holds no translator (no {DESCRIPTION})")
+        holds = f"no translator (no {DESCRIPTION})"
+        if (folder / "saved_model.pb").is_file():
+            holds = "a SavedModel, for tf.saved_model.load and TF Serving, wanted a translator"
+        raise Refusal("Translator.load", f"{folder} holds {holds}")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")
     sources = description.get("sources")
     options = description.get("decoding")

@@ -19,21 +19,26 @@ def translate_lines(
     lines: Sentences,
     prefixes: Sentences | None = None,
     with_weights: bool = True,
+    is_mean: bool = False,
 ) -> Iterator[Translation]:
     """Translates lines sentence by sentence, by `translate` of a translator.
 
     The translation of each line starts with its text in `prefixes`. Without weights, which are a
-    matrix for each line, lines of many sentences take less memory.
+    matrix for each line, lines of many sentences take less memory. The score of a line is the sum
+    of its sentences' scores, or their mean. A string may have several lines.
     """
     starts = {} if prefixes is None else {"prefixes": prefixes}
     columns = strings("Translator.translate", {"sentences": lines, **starts})
-    rows = [split_sentences(line) or [line] for line in map(decoded, columns["sentences"])]
+    rows = [
+        [x for part in re.split("(?<=\n)", text) for x in split_sentences(part)] or [text]
+        for text in map(decoded, columns["sentences"])
+    ]
     if prefixes is not None:
         pairs = zip(columns["prefixes"], rows, strict=True)
         prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
     done = iter(translate([*chain(*rows)], prefixes=prefixes))
     for row in rows:
-        yield joined([*islice(done, len(row))], with_weights)
+        yield joined([*islice(done, len(row))], with_weights, is_mean=is_mean)
 
 
 def longest_sentence(line: Translation) -> int:
@@ -44,12 +49,15 @@ def longest_sentence(line: Translation) -> int:
 
 
 def joined(
-    sentences: Sequence[Translation], with_weights: bool = True, gap: str = " "
+    sentences: Sequence[Translation],
+    with_weights: bool = True,
+    gap: str = " ",
+    is_mean: bool = False,
 ) -> Translation:
     """Joins the translations of a line's sentences, with their alternatives and gaps between them.
 
-    The n best of the line are those with the largest sums of scores, the finished ones first, as in
-    search.
+    The n best of the line are those with the largest sums of scores, which are their scores unless
+    these are means, the finished ones first, as in search.
     """
     if len(sentences) == 1:
         return sentences[0]
@@ -63,21 +71,25 @@ def joined(
         ]
         pairs.sort(key=lambda pair: pair[:2], reverse=True)
         n_best = pairs[: max(len(n_best), len(own))]
-    first, *others = (_in_a_row(parts, with_weights, gap) for _, _, parts in n_best)
+    rows = [(score, _in_a_row(parts, with_weights, gap)) for _, score, parts in n_best]
+    share = 1 / len(sentences) if is_mean else 1
+    first, *others = (replace(row, score=share * score) for score, row in rows)
     return replace(first, alternatives=others)
 
 
 def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Translation:
     """One translation of several sentences, made of those of each."""
-    text, read, written = "", 0, 0  # bytes
+    text, read, written, ends = "", 0, 0, False  # bytes; whether a line has ended
     source_offsets: Offsets = []
     target_offsets: Offsets = []
     for part in parts:
-        if text and part.text and not text.endswith(tuple(_WIDE_MARKS)):
-            text, written = text + gap, written + len(gap)
+        if text and part.text and (ends or not text.endswith(tuple(_WIDE_MARKS))):
+            between = "\n" if ends else gap
+            text, written, ends = text + between, written + len(between), False
         source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
         target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
         text += part.text
+        ends = ends or part.source.endswith("\n")
         read += len(part.source.encode())
         written += len(part.text.encode())
     finished = all(part.finished for part in parts)
@@ -85,7 +97,6 @@ def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Tra
         source="".join(part.source for part in parts),
         text=text,
         tokens=[x for part in parts for x in part.tokens],
-        score=sum(part.score for part in parts),
         log_prob=sum(part.log_prob for part in parts),
         finished=finished,
         source_tokens=[x for part in parts for x in part.source_tokens],
@@ -122,7 +133,7 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
 
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
 # every language.
-ABBREVIATIONS = frozenset(" ".join(rules.abbreviations for rules in LANGUAGES.values()).split())
+ABBREVIATIONS = frozenset(" ".join(["Mt", *(x.abbreviations for x in LANGUAGES.values())]).split())
 NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
 _MARKS = ".!?…‥؟।"  # they end a sentence only before a space
 _WIDE_MARKS = "。！？｡"  # they end a sentence before anything

@@ -262,6 +262,8 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "very, very, very good",
         "Tom is here.",
         "A cat. A dog? No.",
+        "It's 5 p.m. Tom has 3 kg of a_b.pdf.",
+        "1000000000000000",
         'A cat. "A dog."',
     ]
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}

@@ -39,6 +39,16 @@ def translator():
 
 
 @pytest.mark.usefixtures("eager_search")
+def test_the_score_of_a_line_is_the_mean_of_its_sentences(translator):
+    options = {"beam_size": 6, "max_length": 6, "n_best": 2, "mbr": "chrf"}
+    sentences = ["The cat sees. ", "The dog sleeps. ", "A cat."]
+    line = translator.translate("".join(sentences), split_sentences=True, **options)
+    rows = translator.translate(sentences, **options)
+    assert line.score == pytest.approx(np.mean([x.score for x in rows]))
+    assert line.score >= line.alternatives[0].score > np.mean([x.score for x in rows]) / 2
+
+
+@pytest.mark.usefixtures("eager_search")
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("options", [{"beam_size": 6}, {"sampling": True, "n_best": 6}])
 def test_the_best_has_the_largest_mean_score(translator, metric, options):

@@ -73,6 +73,7 @@ def test_numbers_that_are_missing(source: str, text: str, missing: list[str]) ->
         ("Sir, sir sir!", "sir"),
         ("x \u263a\u263b\u263a\u263b\u263a\u263b\u263a\u263b", "\u263a\u263b" * 4),
         ("1000000", ""),
+        ("1000000000000", "0" * 9),
         ("a b a c a b", ""),
         ("", ""),
     ],
@@ -152,6 +153,7 @@ def test_new_words_are_those_in_pieces() -> None:
         ("I met Barbara Smith in May. Mr. Weber's dog, too.", "Barbara Smith May Weber"),
         ("Yes. Please say \u201cHello\u201d to Rene\u0301, OK? NASA did.", "Ren\u00e9"),
         ("The Lord Of The Rings", ""),  # a title
+        ("It's 5 p.m. Let's go to Oslo. In the U.S. He sees Bo.", "Oslo Bo"),
     ],
 )
 def test_names_are_capitalized_within_a_sentence(source: str, names: str) -> None:
@@ -190,6 +192,13 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     for source, text, told in (("May I", "May Je", ["May"]), ("I May", "Je May", [])):
         x = Habits(replaced=replaced).judged(translation(source, text), USUAL | {*"IMJ"})
         assert [doubt.detail for doubt in x.doubts] == told
+    for source, text, told in (
+        ("see a@b.org", "b@c.org", ["a@b.org", "b@c.org"]),
+        ("it is 5 km away", "5 km, 9 km/h, 3kg", []),
+        ("kg of 5 kmx", "kg, 5 kmx", ["kg", "kmx"]),
+    ):
+        x = habits.judged(translation(source, text), USUAL | {*source})
+        assert [y.detail for y in x.doubts if y.kind in {"code", "untranslated"}] == told
     for spelled in ("a_b.pdf", "me@firm.org", "https://www.cat.org", "{name}", "%(dog)s"):
         told = habits.judged(translation(spelled, spelled), USUAL | {*spelled})
         assert told.doubts == (), spelled
@@ -197,6 +206,14 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     pairs = [*german, ("der Wert von Anna", "the value"), ("es war", "it was")]
     habits = Habits.of_pairs(pairs)
     assert (habits.kept, habits.translated) == ("", None)
+    assert Habits.of_pairs(pairs, keeps_names=True).translated is None
+    names = [("I saw Tom", "トムを見た"), ("Anna came", "アンナだ"), ("The cat in Rome", "猫だ")]
+    habits = Habits.of_pairs([*names * 9, ("the end", "終わり")], keeps_names=True)
+    assert habits.translated == "Anna I Rome Tom"
+    assert Habits.of_pairs(names).translated is None
+    for name, told in (("Zofia", ["name"]), ("Anna", [])):
+        x = habits.judged(translation(f"I saw {name}", "見た"), USUAL | {*name, *"Iw"})
+        assert [doubt.kind for doubt in x.doubts] == told
     copies = [(word, word) for word in ("ab", "cd")]
     assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
 

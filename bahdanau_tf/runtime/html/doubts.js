@@ -13,6 +13,7 @@ export class Doubts {
     this.words = RegExp(rules.word, "gu");
     this.letters = RegExp(`${rules.letters}|(?:(?!${rules.letters})\\p{L})+`, "gu");
     this.runs = RegExp(rules.run, "u");
+    this.acronym = RegExp(rules.acronym.replaceAll("\\w", "[\\p{L}\\p{N}_]"), "u");
     this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
     this.end = RegExp(rules.end, "u");
@@ -55,7 +56,9 @@ export class Doubts {
     for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
     const same = this.newIn(this.sameWords(source, text), this.kept);
     for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
-    for (const [code] of source.matchAll(this.codes)) if (!text.includes(code)) add("code", code);
+    for (const [one, other] of [[source, text], [text, source]]) {
+      for (const [code] of one.matchAll(this.codes)) if (!other.includes(code)) add("code", code);
+    }
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
     const [all, some] = [source, text].map((side) => sentencesOf(side).length);
@@ -169,7 +172,8 @@ export class Doubts {
   namesOf(text) {
     const words = sentencesOf(text.normalize("NFC")).map((x) => [...x.matchAll(this.letters)]);
     const names = words.flatMap((row) => row.slice(1)).filter(({ 0: word, index, input }) =>
-      /^\p{Lu}\p{Ll}+$/u.test(word) && !`${this.quotes}«`.includes(input[index - 1]));
+      /^\p{Lu}\p{Ll}+$/u.test(word) && !`${this.quotes}«`.includes(input[index - 1])
+        && !this.acronym.test(input.slice(0, index)));
     return 2 * names.length <= words.flat().length ? names.map(([name]) => name) : [];
   }
 

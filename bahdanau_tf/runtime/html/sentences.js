@@ -9,7 +9,7 @@ const ENDS = RegExp([
 ].join(""), "g");
 const ABBREVIATIONS = (
   "A Abs Art Aug B Bd C Capt Co Col Corp D Dez Dr Dra Dña E Exma Exmo F Feb Fr G Gen Gov H Hon Hr " +
-  "Hrsg I Inc J Jan Jh Jr K L Lt Ltd M MM Me Messrs Mgr Mio Mlle Mme Mr Mrd Mrs Ms N Nov Nr O Okt P " +
+  "Hrsg I Inc J Jan Jh Jr K L Lt Ltd M MM Me Messrs Mgr Mio Mlle Mme Mr Mrd Mrs Ms Mt N Nov Nr O Okt P " +
   "Prof Q R Rep Rev S Sen Sept Sgt Sr Sra Srta St Str T Tel U Ud Uds V W X Y Z bzw ca cf env etc " +
   "evtl ggf inkl pág usw vgl vol vs zzgl"
 ).split(" ");
