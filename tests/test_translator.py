@@ -113,9 +113,11 @@ def test_a_text_is_translated_sentence_by_sentence(translator):
         assert joined.text == f"{first.text} {second.text}"
         assert joined.score == pytest.approx(first.score + second.score)
         assert len(joined.source_tokens) == len(first.source_tokens + second.source_tokens)
-    lines = translator.translate("The cat.\n\na dog\n", split_sentences=True)
-    first, second = translator.translate(["The cat.\n", "a dog\n"])
-    assert lines.text == f"{first.text}\n{second.text}"
+    lines = translator.translate("\nThe cat.\n\na dog\n ", split_sentences=True)
+    first, second = translator.translate(["The cat.", "a dog"])
+    assert lines.source == "\nThe cat.\n\na dog\n "
+    assert lines.text == f"{first.text}\n\n{second.text}"
+    assert translator.translate("\n", split_sentences=True).text == ""
     assert [lines.text.encode()[i:j].decode().strip() for i, j in lines.target_offsets] == [
         x.strip() for x in first.tokens + second.tokens
     ]

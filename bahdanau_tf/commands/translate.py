@@ -359,7 +359,7 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights = flags.alignments or flags.markup
-            return translate_lines(translate, lines, prefixes, weights, flags.mbr is not None)
+            return translate_lines(translate, lines, prefixes, weights, is_mean=bool(flags.mbr))
         return translate(lines, prefixes)
 
     whole = run if markup is None else partial(markup, run)

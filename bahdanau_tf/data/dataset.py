@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.data.synthetic import SyntheticPairs, careless
+from bahdanau_tf.data.synthetic import CARELESS, SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
@@ -315,7 +315,8 @@ class _Stream:
         """int [pairs]: how careless the source at each place of an epoch is, see `careless`."""
         count, share = len(self.corpus), self.batching.careless_sources
         random = np.random.RandomState([self.batching.seed, epoch, 1])
-        return np.where(random.random_sample(count) < share, random.randint(1, 9, count), 0)
+        ways = np.array(CARELESS)[random.randint(len(CARELESS), size=count)]
+        return np.where(random.random_sample(count) < share, ways, 0)
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.

@@ -39,7 +39,8 @@ from bahdanau_tf.text.word_pairs import Span, numerals, places_of, quantities, w
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _ENDS_WIDE = re.compile(f"{WIDE}$")
-_APOSTROPHE, _WORDS = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
+_APOSTROPHE, _TITLED = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
+CARELESS = (1, 2, 3, 4, 5, 6, 7, 10, 14)  # ways to be `careless`
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
@@ -53,7 +54,7 @@ FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
 class SyntheticPairs:
     """Draws synthetic pairs of a corpus.
 
-    A new name is spelled with pieces that the tokenizers of both sides have. What is drawn depends
+    A new name has pieces that the tokenizers of both sides have, or words. What is drawn depends
     on the seed, the epoch and the place in it, and NumPy's `RandomState` never changes, so that a
     stream that resumes draws the same.
     """
@@ -77,11 +78,10 @@ class SyntheticPairs:
                 names += spelled_names(*pair, self._spellings)
             self._words = word_pairs(pairs)
             self._nouns = dict(self._words)
-            others = [
-                [bool(numerals(*pair)) for pair in pairs],
-                [bool(self._noun_places(*pair)) for pair in pairs],
+            has_words = [
+                [bool(find(*pair)) for pair in pairs] for find in (numerals, self._noun_places)
             ]
-            self._rows += _by_kind(rows, pairs, words, others)
+            self._rows += _by_kind(rows, pairs, words, has_words)
 
     def read(
         self, epoch: int, places: np.ndarray, rows: np.ndarray
@@ -118,14 +118,14 @@ class SyntheticPairs:
         return places
 
     def _row(self, random: np.random.RandomState) -> int:
-        """The line of a pair that has numbers, names or quotes, or of any for a symbol."""
+        """The line of a pair that has something to renew, or of any for a symbol."""
         rows = self._rows[random.randint(len(self._rows))]
         return int(rows[random.randint(len(rows))])
 
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
-        """The pair with other numbers or names, sometimes with another behind it, or a word."""
+        """The pair with other numbers or names, sometimes with others behind it, or a word."""
         if self._are_spelled:
             signs = self._signs(random).encode()
             return signs, signs
@@ -138,7 +138,7 @@ class SyntheticPairs:
         return x.encode(), y.encode()
 
     def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
-        """The pair with other numbers, names, quotes or another noun, or a symbol at the end."""
+        """The pair with other numbers, quantities, names, quotes or a noun, or with a symbol."""
         if random.randint(2):
             new = [(at, _alike(random, "12"[: random.randint(1, 3)])) for at in numerals(x, y)]
             new += [(at, self._quantity(random)) for at in quantities(x, y, self._nouns)]
@@ -189,7 +189,7 @@ class SyntheticPairs:
         )
 
     def _number(self, random: np.random.RandomState, old: str) -> str:
-        """A number like the old one, or another number, decimal, time, date or version."""
+        """A number like the old one, or another number, decimal, price, time, date or version."""
         whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 6)
         day, month, year = random.randint([1, 1, 1900], [29, 13, 2100])
         return _one_of(
@@ -198,6 +198,8 @@ class SyntheticPairs:
             *[lambda: whole + _drawn(random, DIGITS)] * 5,
             lambda: f"{whole[:3]}.{random.randint(100):02d}",
             lambda: f"{whole[:2]}.{random.randint(10)}",
+            lambda: f"{random.choice(CURRENCIES)}{whole[:4]}",
+            lambda: f"{whole[:2]}%",
             lambda: f"{random.randint(1, 24)}:{random.randint(60):02d}",
             lambda: f"{day}/{month}/{year}",
             lambda: f"{year}-{month:02d}-{day:02d}",
@@ -252,23 +254,22 @@ def careless(source: bytes, target: bytes, how: int) -> bytes:
     """A source without its capitals (1), its last mark (2), its apostrophes (4), or several.
 
     Or as a title, In Which Each Word Has A Capital (8). Words that the target has, too, such as
-    names, keep their capitals and their apostrophe.
+    names and file names, stay as they are.
 
     Args:
         source, target: A pair.
         how: The sum of these numbers.
     """
     text, other = source.decode(), target.decode()
+    stay = {*_WORD.findall(other), *_TITLED.findall(other)}
     if how & 4:
-        kept = {x[0] for x in _APOSTROPHE.finditer(other)}
-        text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in kept else x[1] + x[2], text)
+        text = _APOSTROPHE.sub(lambda x: x[0] if x[0] in stay else x[1] + x[2], text)
     if how & 2:
         text = _LAST_MARK.sub("", text)
     if how & 1:
-        kept = {*_WORD.findall(other)}
-        text = _WORD.sub(lambda x: x[0] if x[0] in kept else x[0].lower(), text)
+        text = _WORD.sub(lambda x: x[0] if x[0] in stay else x[0].lower(), text)
     if how & 8:
-        text = _WORDS.sub(lambda x: x[0][0].upper() + x[0][1:], text)
+        text = _TITLED.sub(lambda x: x[0] if x[0] in stay else x[0][0].upper() + x[0][1:], text)
     return text.encode()
 
 
@@ -276,7 +277,7 @@ def _by_kind(
     rows: np.ndarray,
     pairs: Sequence[tuple[str, str]],
     words: Mapping[str, list[list[str]]],
-    others: Sequence[Sequence[bool]],
+    has_words: Sequence[Sequence[bool]],
 ) -> list[np.ndarray]:
     """The lines of pairs that have something to renew, a kind as often as it is to be drawn.
 
@@ -289,7 +290,7 @@ def _by_kind(
         for names, (source, _) in zip(words["names"], pairs, strict=True)
     ]
     quoted = [_quotes_once(*pair) for pair in pairs]
-    all_kinds = [*[with_numbers] * 2, *[named] * 2, inner, quoted, *others]
+    all_kinds = [*[with_numbers] * 2, *[named] * 2, inner, quoted, *has_words]
     kinds = [rows[np.array(kind)] for kind in all_kinds]
     return [kind for kind in kinds if kind.size]
 

@@ -16,7 +16,7 @@ _POSITIVE = Range(0, 1000, above_low=True)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
-WORKS = ("prefixes", "split_sentences", "markup", "terms", "mbr", "attention")  # of `translate`
+KEYWORDS = ("prefixes", "split_sentences", "markup", "terms", "mbr", "attention")  # others
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
 # The values that `bahdanau_tf.runtime` and pages support, of options that they support in part.
@@ -116,7 +116,7 @@ class Decoding(OptionGroup):
             raise Refusal(
                 "Translator.translate",
                 f"{name} is not an option of Decoding"
-                f"{did_you_mean(name, [*names, *WORKS])}, wanted one of {', '.join(names)}",
+                f"{did_you_mean(name, [*names, *KEYWORDS])}, wanted one of {', '.join(names)}",
             )
         Decoding.check(options)
         return _changed(decoding, **options)

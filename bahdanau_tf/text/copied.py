@@ -30,8 +30,8 @@ CODE = re.compile(
     rf"(?<!{_SIGN})(?={_SIGN}*(?:@[A-Za-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]|://|[a-z]{{2}}\.[a-z]{{2}}|"
     rf"[A-Z]-?[0-9]|[a-z][0-9])){_SIGN}*[A-Za-z0-9_/]"
 )
-UNITS = ("km", "m", "cm", "mm", "kg", "g", "ml", "°C", "GB", "MB", "km/h")  # in all languages
-UNIT = re.compile(rf"(?<=[0-9]) ?(?:{'|'.join(UNITS[::-1])})(?!{_LETTER})")
+UNITS = ("km/h", "km", "m", "cm", "mm", "kg", "g", "ml", "°C", "GB", "MB")  # in all languages
+UNIT = re.compile(rf"(?<=[0-9]) ?(?:{'|'.join(UNITS)})(?!{_LETTER})")
 DIGIT = re.compile(rf"(?<!{_LETTER})[0-9](?!{_LETTER})")  # by itself, not as in 4th
 # Digits with single separators between them; the groups of a thousand are one number.
 DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")

@@ -29,8 +29,8 @@ NEARLY = 0.8  # of the best coefficient: a longer run of characters that has it 
 LONGEST = 4  # characters of a word
 NOUN = 0.6  # of what follows the characters of a noun also follows Katakana
 USUAL = 0.02  # of what follows Katakana, at least, is usual there
-# Two, three and so on. A pair that has the same number on both sides can have any: "dos" is a back
-# in French, but then "two" is not in the other side.
+# Two, three and so on. A word counts only if the other side has the same number, so French "dos", a
+# back, does no harm.
 NUMERALS = {
     word: str(number)
     for words in (
@@ -45,9 +45,10 @@ NUMERALS = {
     for number, word in enumerate(words.split(), 2)
 }
 _HAN_DIGITS = "[〇一二三四五六七八九十百千万]"
+_SPACED = "|".join(x for x in NUMERALS if not re.match(_HAN_DIGITS, x))
 _NUMBER = re.compile(
-    f"{PATTERNS['numbers'].pattern}|(?<!{_HAN_DIGITS}){_HAN_DIGITS}(?!{_HAN_DIGITS})|"
-    f"(?<![\\w'’-])(?:{'|'.join(x for x in NUMERALS if len(x) > 1 or x > '가')})(?![\\w'’-])",
+    f"{PATTERNS['numbers'].pattern}|(?<!{_HAN_DIGITS})[二三四五六七八九十](?!{_HAN_DIGITS})|"
+    f"(?<![\\w'’-])(?:{_SPACED})(?![\\w'’-])",
     re.IGNORECASE,
 )
 
@@ -96,11 +97,15 @@ def places_of(words: Mapping[str, str], source: str, target: str) -> list[tuple[
 
 
 def numerals(source: str, target: str) -> list[tuple[Span, Span]]:
-    """Where a pair has the same number, in words on one side or both: two and deux, two and 2."""
+    """Where a pair has the same number, in words on one side or both: two and deux, two and 2.
+
+    十分 begins with a ten in Japanese and in Chinese, but means enough.
+    """
     return [
         (at, other)
         for at, other in _numbers(source, target)
         if not (source[at[0]].isdecimal() and target[other[0]].isdecimal())
+        and not (source[at[0]] == target[other[0]] and re.match(_HAN_DIGITS, source[at[0]]))
     ]
 
 
@@ -112,8 +117,8 @@ def quantities(source: str, target: str, words: Mapping[str, str]) -> list[tuple
         ((at[0], noun[1]), (other[0], its[1]))
         for at, other in numbers
         for noun, its in nouns
-        if source[at[1] : noun[0]] == " " and target[other[1] : its[0]] in (" ", "")
-        if other[1] <= its[0]
+        if other[1] <= its[0] and target[other[1] : its[0]] in (" ", "")
+        if source[at[1] : noun[0]] == " "
     ]
 
 

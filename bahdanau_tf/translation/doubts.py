@@ -48,10 +48,13 @@ WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
 RUNS = f"[{HAN}\U00020000-\U0003ffff]|[{HIRAGANA}]+|[{KATAKANA}ｦ-ﾟ]+|[{HANGUL}]+"
 LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
 SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}|{UNIT.pattern}")  # they are no words
-ACRONYM = re.compile(r"\w\.\w\.\s*$")  # before a name, or at the end of a sentence
+ACRONYM = re.compile(r"[^\s.]\.[^\s.]\.\s*$")  # before a name, or at the end of a sentence
+BREAKS = re.compile(
+    "[.!?…‥؟।。！？｡,;:、，；：–—]+"
+)  # marks that may end a sentence in a translation
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 # Letters or signs, four times in a row, or a digit, nine times.
-RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|(\d)\2{8}")
+RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|([0-9０-９])\2{8}")
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 # A mark, perhaps before a quotation mark or an emoji.
 END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]*$""")
@@ -70,6 +73,7 @@ RULES = {
         "half_a_day": HALF_A_DAY,
         "spelled": SPELLED.pattern,
         "acronym": ACRONYM.pattern,
+        "breaks": BREAKS.pattern,
         "end": END.pattern,
     },
 }
@@ -190,7 +194,9 @@ class Habits:
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
-            counterparts=counterparts_of(pairs, sources),
+            counterparts=counterparts_of(
+                pairs, [[*words, *map(str.lower, words[:1])] for words in sources]
+            ),
             ends=bool(ended) and sum(ended) >= ENDED * len(ended),
         )
 
@@ -272,13 +278,15 @@ class Habits:
         words = new_in(same_words(before, after), self.kept)
         words += [y for y in first_kept(before, after) if f" {y.lower()} " in f" {self.replaced} "]
         yield from (Doubt("untranslated", word) for word in words)
-        for one, other in (sides, sides[::-1]):
-            yield from (Doubt("code", code) for code in CODE.findall(one) if code not in other)
+        codes = CODE.findall(x.source)
+        yield from (Doubt("code", code) for code in codes if code not in x.text)
+        new = [code for code in CODE.findall(x.text) if code not in x.source] if codes else []
+        yield from (Doubt("code", y) for y in new if not any(y.startswith(f"{z}-") for z in codes))
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
         if self.ends and not x.truncated and END.search(x.source) and not END.search(x.text):
             yield Doubt("end")
-        if self.ends and (shares := fewer_sentences(*sides)):
+        if self.ends and not x.truncated and (shares := fewer_sentences(*sides)):
             yield Doubt("sentences", shares)
         yield from (Doubt("repeated", name) for name in doubled_names(before, after))
 
@@ -462,7 +470,7 @@ def names_of(text: str) -> list[str]:
             if word[0][0].isupper()
             and word[0][1:].islower()
             and sentence[word.start() - 1] not in f"{QUOTES}«"
-            and not ACRONYM.search(sentence[: word.start()])
+            and not ACRONYM.search(sentence[max(word.start() - 9, 0) : word.start()])
         ]
     return names if 2 * len(names) <= count else []
 
@@ -481,11 +489,11 @@ def marks_alone(text: str) -> bool:
 def fewer_sentences(source: str, text: str) -> str:
     """The numbers of sentences, as 1/2, if a translation has fewer of them than its source.
 
-    Quoted sentences do not count: languages have different marks for them.
+    They may be joined by a comma. Languages quote sentences with different marks.
     """
-    before, after = (len(split_sentences(side)) for side in (source, text))
-    is_quoted = any(mark in source for mark in QUOTES)
-    return f"{after}/{before}" if after < before and not is_quoted else ""
+    before, after = len(split_sentences(source)), len(BREAKS.findall(text))
+    is_quoted = any(mark in source for mark in f"{QUOTES}«")
+    return f"{after}/{before}" if after < before > 1 and not is_quoted else ""
 
 
 def repeated_phrase(text: str) -> str:

@@ -172,7 +172,8 @@ class StringTranslator(ABC):
                 of constraints has its own graph, so pass the same objects again. ONNX Runtime has
                 none, nor `attention`.
             split_sentences: Whether each string is translated sentence by sentence, as models that
-                learned from single sentences need. The first sentence gets the prefix.
+                learned from single sentences need. The first sentence gets the prefix, and line
+                breaks stay.
             markup: Whether inline tags and placeholders are taken out before the search and put
                 back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
                 them, and offsets count them. Those of a prefix are left out.

@@ -30,7 +30,7 @@ def translate_lines(
     starts = {} if prefixes is None else {"prefixes": prefixes}
     columns = strings("Translator.translate", {"sentences": lines, **starts})
     rows = [
-        [x for part in re.split("(?<=\n)", text) for x in split_sentences(part)] or [text]
+        [x for line in _LINE.findall(text) for x in split_sentences(line)] or [text]
         for text in map(decoded, columns["sentences"])
     ]
     if prefixes is not None:
@@ -79,17 +79,17 @@ def joined(
 
 def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Translation:
     """One translation of several sentences, made of those of each."""
-    text, read, written, ends = "", 0, 0, False  # bytes; whether a line has ended
+    text, read, written, breaks = "", 0, 0, 0  # bytes; line breaks at the end of the last part
     source_offsets: Offsets = []
     target_offsets: Offsets = []
     for part in parts:
-        if text and part.text and (ends or not text.endswith(tuple(_WIDE_MARKS))):
-            between = "\n" if ends else gap
-            text, written, ends = text + between, written + len(between), False
+        if text and part.text and (breaks or not text.endswith(tuple(_WIDE_MARKS))):
+            between = "\n" * breaks or gap
+            text, written = text + between, written + len(between)
         source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
         target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
         text += part.text
-        ends = ends or part.source.endswith("\n")
+        breaks = part.source[len(part.source.rstrip()) :].count("\n") if gap else 0
         read += len(part.source.encode())
         written += len(part.text.encode())
     finished = all(part.finished for part in parts)
@@ -131,8 +131,9 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     return weights
 
 
+_LINE = re.compile(r"\s*\S[^\n]*\n*(?:\s*\Z)?")
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
-# every language.
+# every language. "Mt" in those of English would change tokenizers of words.
 ABBREVIATIONS = frozenset(" ".join(["Mt", *(x.abbreviations for x in LANGUAGES.values())]).split())
 NUMBERING = frozenset(" ".join(rules.numbering for rules in LANGUAGES.values()).split())
 _MARKS = ".!?…‥؟।"  # they end a sentence only before a space

@@ -42,7 +42,7 @@ def translator():
 def test_the_score_of_a_line_is_the_mean_of_its_sentences(translator):
     options = {"beam_size": 6, "max_length": 6, "n_best": 2, "mbr": "chrf"}
     sentences = ["The cat sees. ", "The dog sleeps. ", "A cat."]
-    line = translator.translate("".join(sentences), split_sentences=True, **options)
+    line = translator.translate("\n".join(sentences), split_sentences=True, **options)
     rows = translator.translate(sentences, **options)
     assert line.score == pytest.approx(np.mean([x.score for x in rows]))
     assert line.score >= line.alternatives[0].score > np.mean([x.score for x in rows]) / 2

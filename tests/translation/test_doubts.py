@@ -194,6 +194,8 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         assert [doubt.detail for doubt in x.doubts] == told
     for source, text, told in (
         ("see a@b.org", "b@c.org", ["a@b.org", "b@c.org"]),
+        ("A4 paper at 2 p.m.", "A4-Papier 14h30", ["14h30"]),
+        ("it is 2:30 p.m.", "il est 14h30", []),
         ("it is 5 km away", "5 km, 9 km/h, 3kg", []),
         ("kg of 5 kmx", "kg, 5 kmx", ["kg", "kmx"]),
     ):
@@ -241,10 +243,13 @@ def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
     [
         ("He came. She left.", "Elle est partie.", ["1/2"]),
         ("No! Why? Tom left.", "Non ! Tom.", ["2/3"]),
-        ("Mr. Li left.", "Li.", []),
+        ("Mr. Li left. No.", "M. Li, no.", []),
+        ("On Mt. Fuji.", "Fuji", []),
+        ("\u00ab Yes. No. \u00bb", '"Yes, no."', []),
         ("He came. She left.", "Il est venu ; elle est partie. Ah.", []),
         ('"Yes. No."', "「はい」", []),
         ("Oh. No.", "ああ。いや。", []),
+        ("Excuse me. Where?", "すみません、どこ。", []),
     ],
 )
 def test_fewer_sentences_than_in_the_source(source, text, told) -> None:
@@ -261,6 +266,10 @@ def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
     pairs += [("it is 7", "\xe0 7 heures")] * 7 + [("odd", f"je le {i}") for i in "abcdef"]
     habits = Habits.of_pairs(pairs)
     assert habits.counterparts == {"March": "mars", "6": "6 six", "7": "7"}
+    french = [("french fries", "frites")] * 6 + [("it is", "le")] * 2000
+    assert Habits.of_pairs(french).counterparts["french"] == "frites"
+    french += [("French is hard", "fran\u00e7ais dur")] * 6  # the language begins a sentence
+    assert Habits.of_pairs(french).counterparts["french"] == "fran\u00e7ais frites"
     for source, text, told in (
         ("in March", "en Mars", []),
         ("in March", "en March", [("dropped", "March")]),
@@ -279,6 +288,7 @@ def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
         ("Kitchen.", "Tentez.", ["kitchen"]),
         ("Kitchen", "Cuisine", []),
         ("My Kitchen.", "Mon chat.", []),
+        ("Cat.", "Chat.", []),
         ("March 3.", "3 mars.", []),
         ("March 3.", "3 avril.", ["March"]),
     ],

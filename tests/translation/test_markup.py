@@ -249,6 +249,8 @@ def test_engines_agree(eager_search, tmp_path):
     assert [x.source for x in results] == SENTENCES
     assert results[0].text.startswith("<p>")
     assert results[1] == plains[1]
+    text = "<p>\nthe red <b>cat</b></p><br>\na dog"
+    assert own.translate(text, markup=True, split_sentences=True).text.count("\n") == 2
 
 
 @pytest.mark.parametrize(

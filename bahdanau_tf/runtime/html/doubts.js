@@ -13,7 +13,8 @@ export class Doubts {
     this.words = RegExp(rules.word, "gu");
     this.letters = RegExp(`${rules.letters}|(?:(?!${rules.letters})\\p{L})+`, "gu");
     this.runs = RegExp(rules.run, "u");
-    this.acronym = RegExp(rules.acronym.replaceAll("\\w", "[\\p{L}\\p{N}_]"), "u");
+    this.acronym = RegExp(rules.acronym, "u");
+    this.breaks = RegExp(rules.breaks, "gu");
     this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
     this.end = RegExp(rules.end, "u");
@@ -56,14 +57,15 @@ export class Doubts {
     for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
     const same = this.newIn(this.sameWords(source, text), this.kept);
     for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
-    for (const [one, other] of [[source, text], [text, source]]) {
-      for (const [code] of one.matchAll(this.codes)) if (!other.includes(code)) add("code", code);
-    }
+    const codes = source.match(this.codes) ?? [];
+    for (const code of codes) if (!text.includes(code)) add("code", code);
+    const isNew = (x) => codes.length && !source.includes(x) && !codes.some((y) => x.startsWith(`${y}-`));
+    for (const code of (text.match(this.codes) ?? []).filter(isNew)) add("code", code);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
-    const [all, some] = [source, text].map((side) => sentencesOf(side).length);
-    const isQuoted = [...this.quotes].some((mark) => source.includes(mark));
-    if (this.ends && some < all && !isQuoted) add("sentences", `${some}/${all}`);
+    const all = sentencesOf(source).length, some = (text.match(this.breaks) ?? []).length;
+    const isQuoted = [...this.quotes, "«"].some((mark) => source.includes(mark));
+    if (this.ends && finished && all > 1 && some < all && !isQuoted) add("sentences", `${some}/${all}`);
     for (const name of this.doubledNames(source, text)) add("repeated", name);
   }
 
@@ -173,7 +175,7 @@ export class Doubts {
     const words = sentencesOf(text.normalize("NFC")).map((x) => [...x.matchAll(this.letters)]);
     const names = words.flatMap((row) => row.slice(1)).filter(({ 0: word, index, input }) =>
       /^\p{Lu}\p{Ll}+$/u.test(word) && !`${this.quotes}«`.includes(input[index - 1])
-        && !this.acronym.test(input.slice(0, index)));
+        && !this.acronym.test(input.slice(Math.max(index - 9, 0), index)));
     return 2 * names.length <= words.flat().length ? names.map(([name]) => name) : [];
   }
 
