@@ -256,6 +256,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     texts += ["Mail me@firm.org {cat} a_b.pdf, %s cat"]
     texts += [
         "Hello! \U0001f600 ?",
+        "Hello \U0001f382.",
         "Mr.",
         "very " * 30,
         "no no no",
