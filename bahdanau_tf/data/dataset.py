@@ -259,7 +259,7 @@ class _Stream:
             SyntheticPairs(corpus, texts, batching) if batching.synthetic_pairs else None
         )
         self.order = lru_cache(maxsize=1)(self._order)
-        self.losses = lru_cache(maxsize=1)(self._losses)
+        self.ways = lru_cache(maxsize=1)(self._ways)
         self.tokenized = tf.function(
             self._tokenized,
             input_signature=(*CHUNK_SIGNATURE, tf.TensorSpec([], tf.int64)),
@@ -306,12 +306,12 @@ class _Stream:
             else:
                 rows, x, y = self.synthetic.read(int(epoch), places, rows)
             if self.batching.careless_sources:
-                losses = self.losses(int(epoch))[places]
-                for i in np.flatnonzero(losses).tolist():
-                    x[i] = careless(x[i], y[i], int(losses[i]))
+                ways = self.ways(int(epoch))[places]
+                for i in np.flatnonzero(ways).tolist():
+                    x[i] = careless(x[i], y[i], int(ways[i]))
             yield places, rows.astype(np.int64), x, y
 
-    def _losses(self, epoch: int) -> np.ndarray:
+    def _ways(self, epoch: int) -> np.ndarray:
         """int [pairs]: how careless the source at each place of an epoch is, see `careless`."""
         count, share = len(self.corpus), self.batching.careless_sources
         random = np.random.RandomState([self.batching.seed, epoch, 1])

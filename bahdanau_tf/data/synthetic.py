@@ -140,7 +140,7 @@ class SyntheticPairs:
     def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
         """The pair with other numbers, quantities, names, quotes or a noun, or with a symbol."""
         if random.randint(2):
-            new = [(at, _alike(random, "12"[: random.randint(1, 3)])) for at in numerals(x, y)]
+            new = [(at, _whole(random, 1)) for at in numerals(x, y)]
             new += [(at, self._quantity(random)) for at in quantities(x, y, self._nouns)]
             if new:
                 return _with_at(x, y, *new[random.randint(len(new))])
@@ -190,7 +190,7 @@ class SyntheticPairs:
 
     def _number(self, random: np.random.RandomState, old: str) -> str:
         """A number like the old one, or another number, decimal, price, time, date or version."""
-        whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 6)
+        whole = _whole(random, 6)
         day, month, year = random.randint([1, 1, 1900], [29, 13, 2100])
         return _one_of(
             random,
@@ -209,7 +209,7 @@ class SyntheticPairs:
     def _quantity(self, random: np.random.RandomState) -> str:
         """A price, a measure or a percentage."""
         sign, unit = random.choice(CURRENCIES), random.choice(UNITS)
-        whole = _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, 3)
+        whole = _whole(random, 3)
         decimal = f"{whole[:3]}.{_drawn(random, DIGITS, 1, 2)}"
         return _one_of(
             random,
@@ -335,6 +335,11 @@ def _alike(random: np.random.RandomState, number: str) -> str:
     """Other digits for those of a number, so that a year remains one, and a day; 0 stays first."""
     first = number[0] if number[0] == "0" else _drawn(random, DIGITS[1:])
     return first + re.sub("[0-9]", lambda _: _drawn(random, DIGITS), number[1:])
+
+
+def _whole(random: np.random.RandomState, most: int) -> str:
+    """A whole number of one digit and up to so many more."""
+    return _drawn(random, DIGITS[1:]) + _drawn(random, DIGITS, 0, most)
 
 
 def _drawn(random: np.random.RandomState, letters: str, least: int = 1, most: int = 1) -> str:

@@ -44,10 +44,10 @@ NUMERALS = {
     )
     for number, word in enumerate(words.split(), 2)
 }
-_HAN_DIGITS = "[〇一二三四五六七八九十百千万]"
-_SPACED = "|".join(x for x in NUMERALS if not re.match(_HAN_DIGITS, x))
+_HAN_DIGITS = "〇一二三四五六七八九十百千万"
+_SPACED = "|".join(x for x in NUMERALS if x not in _HAN_DIGITS)
 _NUMBER = re.compile(
-    f"{PATTERNS['numbers'].pattern}|(?<!{_HAN_DIGITS})[二三四五六七八九十](?!{_HAN_DIGITS})|"
+    f"{PATTERNS['numbers'].pattern}|(?<![{_HAN_DIGITS}])[二三四五六七八九十](?![{_HAN_DIGITS}])|"
     f"(?<![\\w'’-])(?:{_SPACED})(?![\\w'’-])",
     re.IGNORECASE,
 )
@@ -105,7 +105,7 @@ def numerals(source: str, target: str) -> list[tuple[Span, Span]]:
         (at, other)
         for at, other in _numbers(source, target)
         if not (source[at[0]].isdecimal() and target[other[0]].isdecimal())
-        and not (source[at[0]] == target[other[0]] and re.match(_HAN_DIGITS, source[at[0]]))
+        and not (source[at[0]] == target[other[0]] and source[at[0]] in _HAN_DIGITS)
     ]
 
 

@@ -49,9 +49,8 @@ RUNS = f"[{HAN}\U00020000-\U0003ffff]|[{HIRAGANA}]+|[{KATAKANA}ｦ-ﾟ]+|[{HANGU
 LETTERS = re.compile(rf"{RUNS}|(?:(?!{RUNS})[^\W\d_])+")
 SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}|{UNIT.pattern}")  # they are no words
 ACRONYM = re.compile(r"[^\s.]\.[^\s.]\.\s*$")  # before a name, or at the end of a sentence
-BREAKS = re.compile(
-    "[.!?…‥؟।。！？｡,;:、，；：–—]+"
-)  # marks that may end a sentence in a translation
+# Marks that may end a sentence in a translation.
+BREAKS = re.compile("[.!?…‥؟।。！？｡,;:、，；：–—]+")
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 # Letters or signs, four times in a row, or a digit, nine times.
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|([0-9０-９])\2{8}")
