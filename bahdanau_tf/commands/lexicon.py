@@ -19,6 +19,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.flags import Group, Modules, Threads, check_files
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.training import packaged
 from bahdanau_tf.system.files import check_folder
 from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
@@ -55,6 +56,11 @@ GROUPS = (Group(_Files), Group(_Learning, "Lexicon"))
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_files(flags, "source", "target")
+    if packaged(flags.model_dir):
+        raise ValueError(
+            f"--model_dir is {flags.model_dir}, which comes with the package, wanted a folder of "
+            f"your own: Translator.from_preset({flags.model_dir!r}).save('FOLDER') makes one"
+        )
 
 
 def run(flags: absl_flags.FlagValues) -> None:

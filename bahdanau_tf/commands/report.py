@@ -34,6 +34,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.training import TEXTS
 from bahdanau_tf.system.files import check_file, check_folder
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 _TEST = ("source", "reference", "alignments")
-_TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 def _check_files(flags: absl_flags.FlagValues) -> None:
     """Checks that the right files are given, and that they exist."""
-    names = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
+    names = [n for n in (*TEXTS, *_TEST) if flags[n].value is not None]
     if flags.quick or (flags.full and flags.train_source is None):
         if names:
             raise ValueError(
@@ -156,7 +156,7 @@ def _check_files(flags: absl_flags.FlagValues) -> None:
                 "with --train_source, --train_target, --dev_source and --dev_target"
             )
         return
-    require(flags, "source", "reference", *_TRAINING * flags.full)
+    require(flags, "source", "reference", *TEXTS * flags.full)
     for side in ("train", "dev"):
         if (f"{side}_source" in names) != (f"{side}_target" in names):
             raise ValueError(f"--{side}_source and --{side}_target go together")

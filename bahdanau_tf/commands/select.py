@@ -88,10 +88,9 @@ def run(flags: absl_flags.FlagValues) -> None:
         for texts in corpus.read_in_chunks(corpus.rows[chosen]):
             for stream, lines in zip(streams, texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
-    skipped = corpus.blank
     kept_words = "" if flags.words is None else f", {words[chosen].sum():,} words of --target"
     print(
         f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}{kept_words}, with scores "
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
-        f"{skipped:,} with a blank line; {rate:.0f} pairs a second"
+        f"{corpus.blank:,} with a blank line; {rate:.0f} pairs a second"
     )

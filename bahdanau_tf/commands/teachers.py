@@ -60,7 +60,7 @@ def check(asked: Training) -> None:
     is_begun = (asked.model_dir / "training.json").is_file()
     if is_begun and not all(path.is_file() for path in _distilled(asked).values()):
         raise ValueError(
-            f"--distil: {asked.model_dir} holds a model without teachers, wanted another folder"
+            f"--distil: {asked.model_dir} was trained without teachers, wanted another folder"
         )
 
 
@@ -140,7 +140,7 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
     elif training.dev_pairs:
         longest = TOKEN_BYTES * training.recipe.max_length or None
         pairs = hold_out(corpus, keys, folder / DIVIDED, training.dev_pairs, longest)
-        StatusLine().note(f"{amount(pairs, 'pair')} held out of all trainings, to choose models")
+        StatusLine().note(f"{amount(pairs, 'pair')} held out of every training as the dev text")
     write_settings(folder / HELD_OUT, settings)
     if training.dev_pairs:
         parts = (folder / DIVIDED).absolute()
@@ -173,7 +173,7 @@ def _trained(training: Training, texts: dict[str, str], count: int) -> dict[str,
     train_all(plans, training.model_dir, 0.0, jobs)
     folders = [str(training.model_dir / plan.folder) for plan in plans]
     if not all(Record.read(Path(folder)).is_over for folder in folders):
-        raise ValueError("--distil: a teacher was stopped; the same command continues")
+        raise ValueError("--distil: a teacher was stopped; run the same command again to continue")
     return dict(zip(directions, (folders[::2], folders[1::2]), strict=True))
 
 

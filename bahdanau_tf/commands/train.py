@@ -98,7 +98,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         try:
             training = teachers.with_teachers(training, flags.distil)
         except KeyboardInterrupt:
-            StatusLine().note("the same command continues")
+            StatusLine().note("run the same command again to continue")
             raise
     result = train(training)
     if is_chief():

@@ -100,8 +100,6 @@ class NGramModel:
     """
 
     def __init__(self, ids: np.ndarray, size: int, order: int) -> None:
-        if order < 1:
-            raise ValueError(f"NGramModel: order is {order}, wanted at least 1")
         self._size = size
         grams: list[_Grams] = []
         histories = np.zeros_like(ids)
@@ -252,8 +250,6 @@ def score_pairs(
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
     """int64 [count]: the indices of the lowest scores, ascending; of equal ones the first."""
-    if not 1 <= count <= len(scores):
-        raise ValueError(f"lowest: count is {count}, wanted 1 to {len(scores)}")
     return np.sort(np.argsort(scores, kind="stable")[:count])
 
 

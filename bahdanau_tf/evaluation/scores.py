@@ -271,7 +271,7 @@ def _check_corpus(
 ) -> None:
     check_counts(owner, {name: lines, "references": references})
     if not len(lines):
-        raise Refusal(owner, "there are no sentences to score.")
+        raise Refusal(owner, "there are no sentences to score")
 
 
 def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None:
@@ -279,7 +279,7 @@ def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{n} {name}" for name, n in lengths.items())
-        raise Refusal(function, f"{counts}; wanted equal numbers.")
+        raise Refusal(function, f"{counts}; wanted equal numbers")
 
 
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
@@ -363,7 +363,7 @@ def compare(
     if not systems or n_bootstrap < 1:
         raise ValueError(
             f"compare: {len(systems)} systems and n_bootstrap {n_bootstrap}, "
-            "wanted 1 or more of both."
+            "wanted 1 or more of both"
         )
     for name, lines in systems.items():
         _check_corpus("compare", f"lines of {name!r}", lines, references)

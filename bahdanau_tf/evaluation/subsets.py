@@ -134,7 +134,7 @@ def bleu_by_length(
         ValueError: As in `bleu`; or `width` is less than 1.
     """
     if width < 1:
-        raise ValueError(f"bleu_by_length: width is {width}, wanted >= 1.")
+        raise ValueError(f"bleu_by_length: width is {width}, wanted 1 or more")
     columns = {"hypotheses": hypotheses, "references": references}
     check_counts("bleu_by_length", {**columns, "source lengths": source_lengths})
     how = ScoreOptions(n_bootstrap=n_bootstrap, **options)
@@ -208,7 +208,7 @@ def bleu_by_rank(
         ValueError: As in `bleu`; or `count` is less than 1.
     """
     if count < 1:
-        raise ValueError(f"bleu_by_rank: count is {count}, wanted >= 1.")
+        raise ValueError(f"bleu_by_rank: count is {count}, wanted 1 or more")
     columns = {"hypotheses": hypotheses, "references": references}
     check_counts("bleu_by_rank", {**columns, "ranks": ranks})
     places = [0] * len(ranks)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from bahdanau_tf.system.ranges import Range, check_values, did_you_mean as did_you_mean, named
+from bahdanau_tf.system.ranges import Range, check_values, named
 
 # An entry of a docstring's list, whose further lines are indented.
 _TEXT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)

@@ -74,6 +74,12 @@ def pretrained_names() -> list[str]:
     return sorted(entry.name for entry in PRETRAINED.iterdir() if entry.is_dir())
 
 
+def packaged(name: str | os.PathLike[str]) -> Path | None:
+    """The folder of a translator that comes with the package; None if there is a folder `name`."""
+    is_packaged = str(name) in pretrained_names() and not os.path.exists(name)
+    return Path(str(PRETRAINED), name) if is_packaged else None
+
+
 def no_folder(folder: object) -> Refusal:
     """The error for a translator's folder that is not there."""
     names = " and ".join(pretrained_names())
@@ -82,7 +88,7 @@ def no_folder(folder: object) -> Refusal:
 
 def absolute(init_from: str | os.PathLike[str]) -> str:
     """The path for a run that resumes in another current folder; a pretrained one's name stays."""
-    if init_from in pretrained_names() and not os.path.exists(init_from):
+    if packaged(init_from):
         return os.fspath(init_from)
     return str(Path(init_from).absolute())
 
@@ -133,10 +139,13 @@ def change_options(path: Path, values: Mapping[str, object]) -> None:
 
 
 def write_texts(path: Path, texts: Mapping[str, str | None]) -> None:
-    """Writes the paths of the text files of a training, unless they are there."""
+    """Writes the paths of a training's texts, relative if in its folder, unless they are there."""
+    folder = path.parent.absolute()
+    paths = {name: Path(text).absolute() for name, text in texts.items() if text}
+    inside = {n: x.relative_to(folder) for n, x in paths.items() if x.is_relative_to(folder)}
     lines = [
         "# The text files of this training, for commands that name none.",
-        *_flags({name: Path(text).absolute() for name, text in texts.items() if text}),
+        *_flags({**paths, **inside}),
     ]
     if not path.is_file() or path.read_text("utf-8").split("\n")[:-1] != lines:
         _write(path, lines)

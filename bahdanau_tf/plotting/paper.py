@@ -246,7 +246,7 @@ def plot_alignment(
     if weights is None:
         raise ValueError(
             "plot_alignment: weights is None, as with a model without attention; "
-            "wanted float [T_y, T_x]."
+            "wanted float [T_y, T_x]"
         )
     weights = np.asarray(weights, np.float32)
     shape = (len(target_tokens), len(source_tokens))
@@ -255,7 +255,7 @@ def plot_alignment(
     if not {*more} <= {0, 1}:
         raise ValueError(
             f"plot_alignment: weights have shape {weights.shape}, wanted "
-            f"{shape} like the tokens, or 1 more for end symbols."
+            f"{shape} like the tokens, or 1 more for end symbols"
         )
     rows = labels(target_tokens)
     if rows[:1] == [""] and len(weights) > 1:  # a space before Japanese text, which is not written

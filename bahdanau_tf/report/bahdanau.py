@@ -409,7 +409,8 @@ def erasure_table(results: Results) -> Table:
         [
             [each.name, *map(str, erasure(each.aligner, sources, each.texts[:SAMPLE], samples))]
             for each in results.systems
-            if each.aligner and any(map(str.split, each.texts[:SAMPLE]))
+            if each.aligner
+            and any(x.split()[1:] and y.split() for x, y in zip(sources, each.texts, strict=False))
         ],
         [
             "How much the log-probability of a system's own translation falls, in nats, without "

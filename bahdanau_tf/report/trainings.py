@@ -131,9 +131,10 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
                 line.note(training.conclude())
                 done += 100
             percents, rates = zip((0, 0), *(each.progress() for each in running), strict=True)
-            names = " and ".join(training.plan.name for training in running)
+            now = "; now " * bool(running) + " and ".join(each.plan.name for each in running)
             rate = f", {sum(rates):,} words/s" * any(rates)
-            line.update(min(done + sum(percents), total - 1), f"% trained, now {names}{rate}")
+            count = f"{done // 100} of {len(plans)}"
+            line.update(min(done + sum(percents), total - 1), f"trained{now}{rate}", count)
     return {name: path for name, path in folders.items() if (path / "best").is_dir()}
 
 

@@ -9,12 +9,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.system.files import checksum, read_object
+from bahdanau_tf.system.files import BYTES_PER_TOKEN, checksum, read_object
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text.script import INVISIBLE, SIGNS, WIDE
 
 FILE = "sentencepiece.model"
-BYTES_PER_TOKEN = 64  # of a text that is cut, as in an exported SavedModel
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Two capitals, in the letters of `_kinds`.

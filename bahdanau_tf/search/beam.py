@@ -88,7 +88,7 @@ def beam_search(
     if isinstance(n_best, int) and not 1 <= n_best <= beam_size:
         raise ValueError(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
-            "wanted 1 <= n_best <= beam_size."
+            "wanted 1 <= n_best <= beam_size"
         )
 
     def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
@@ -178,7 +178,7 @@ def sample(
         ("n_samples", n_samples, ">= 1", n_samples >= 1),
     ):
         if not good:
-            raise ValueError(f"sample: {name} is {value}, wanted {wanted}.")
+            raise ValueError(f"sample: {name} is {value}, wanted {wanted}")
 
     numbers = _numbers(seed, state, max_length, n_samples)
 

@@ -10,14 +10,13 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.models.stepwise import TranslationModel
-from bahdanau_tf.system.files import LONGEST_SOURCE
+from bahdanau_tf.system.files import BYTES_PER_TOKEN, LONGEST_SOURCE
 from bahdanau_tf.system.ranges import OptionError
 from bahdanau_tf.text.rows import append_end, as_strings, surfaces
 from bahdanau_tf.text.tokenizer import Reading, Tokenizer, Written
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import Sources, joined
 
-BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
 GROUP_BYTES = 2**14  # bytes of text that are tokenised at once
 Columns = tuple[list[tf.RaggedTensor], list[tf.Tensor]]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 AnyPath = str | os.PathLike[str]
 RUNTIME = "runtime.json"  # in an export for ONNX Runtime
 LONGEST_SOURCE = 128  # tokens that an export reads of a sentence, unless it says another number
+BYTES_PER_TOKEN = 64  # read for each of these tokens; the average word of any language has fewer
 CARD = "card.md"  # in a folder of a translator
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk

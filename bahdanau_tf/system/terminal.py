@@ -113,8 +113,8 @@ class ProgressLine(StatusLine):
         self._start: float | None = None  # after the first step
         self._columns_of_table: list[str] = []
 
-    def update(self, done: int, text: str) -> None:
-        """Reports that `done` steps are done; `text` follows the count.
+    def update(self, done: int, text: str, count: str = "") -> None:
+        """Reports that `done` steps are done; `text` follows the count, or what stands for it.
 
         On a narrow terminal the bar and the last parts of the text, between commas, are left out.
         """
@@ -127,7 +127,7 @@ class ProgressLine(StatusLine):
         steps = done - self._first  # after the first one, by whose mean time the others are judged
         by_steps = max(used, 1e-9) / steps * (self._total - done) if steps > 0 else math.inf
         by_time = max(self._seconds - used, 0.0)
-        share, count, left = done / max(self._total, 1), f"{done}/{self._total}", []
+        share, count, left = done / max(self._total, 1), count or f"{done}/{self._total}", []
         if by_steps > by_time:
             share, count = used / max(self._seconds, 1e-9), f"{done},"
         if math.isfinite(seconds := min(by_steps, by_time)):

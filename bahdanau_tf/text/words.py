@@ -153,12 +153,12 @@ class WordTokenizer(Tokenizer):
         super().__init__()
         if normalization not in _NORMAL_FORMS:
             raise Refusal(
-                "WordTokenizer", f"normalization={normalization!r}, wanted one of {_NORMAL_FORMS}."
+                "WordTokenizer", f"normalization={normalization!r}, wanted one of {_NORMAL_FORMS}"
             )
         if rules != RULES:
             raise Refusal(
                 "WordTokenizer",
-                f"rules={rules!r}, wanted {RULES}; others may be those of a newer bahdanau_tf.",
+                f"rules={rules!r}, wanted {RULES}; others may be those of a newer bahdanau_tf",
             )
         if normalization:
             tensorflow_text("WordTokenizer with a normal form")

@@ -234,16 +234,9 @@ class Training:
         return replace(self, choices=[choice.without(without) for choice in choices])
 
 
-GIVEN = "given_texts"  # in the folder: sentences that were not in files
-
-
 def recall_texts(model_dir: Path) -> dict[str, str]:
     """The paths of the texts of a training, for a run that names none."""
     file = model_dir / options.TEXTS_FILE
     texts = options.read_options(file, options.TEXTS) if file.is_file() else {}
-    for name, path in texts.items():
-        folder = Path(path).parent.name
-        inside = (model_dir / folder / Path(path).name).absolute()
-        if folder in (GIVEN, "train_columns", "dev_columns") and inside.is_file():
-            texts[name] = str(inside)  # the folder may have been moved
-    return texts
+    # `folder / path` is `path` if that is absolute.
+    return {name: str(model_dir.absolute() / path) for name, path in texts.items()}

@@ -28,7 +28,7 @@ from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
 from bahdanau_tf.system.ranges import OptionError, did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.training.ask import GIVEN, Training, recall_texts
+from bahdanau_tf.training.ask import Training, recall_texts
 from bahdanau_tf.training.folder import Log, is_begun
 from bahdanau_tf.training.loop import check_callbacks, run
 from bahdanau_tf.training.run import TrainingResult
@@ -280,7 +280,7 @@ def _texts(
             pairs = amount(counts[0], "pair")
             raise ValueError(f"fit: {owner}: none of {pairs} has words on both sides")
         for side, sentences in lists.items():
-            path = folder / GIVEN / f"{name}.{side}"
+            path = folder / "given_texts" / f"{name}.{side}"
             _write_sentences(path, sentences)
             texts[f"{name}_{side}"] = str(path)
     return texts

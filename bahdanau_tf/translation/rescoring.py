@@ -17,7 +17,7 @@ import numpy as np
 
 from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
-from bahdanau_tf.system.ranges import OptionError
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.translation.result import Scored
 
 GRID = tuple(step / 100 for step in range(101))
@@ -66,8 +66,9 @@ class Hypothesis:
 
 def perplexity(scored: Iterable[Scored]) -> float:
     """exp of the mean of -log p over the tokens of translations, end symbols included."""
-    log_probs = np.concatenate([each.token_log_probs for each in scored])
-    return float(np.exp(-log_probs.mean(dtype=np.float64)))
+    if not (rows := [each.token_log_probs for each in scored]):
+        raise Refusal("perplexity", "there are no sentences to score")
+    return float(np.exp(-np.concatenate(rows).mean(dtype=np.float64)))
 
 
 def fields(*texts: str) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.training import PRETRAINED, no_folder, pretrained_names
+from bahdanau_tf.options.training import no_folder, packaged
 from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.ranges import Refusal
@@ -309,8 +309,8 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
     Raises ValueError if there is no best model yet, or only an export for ONNX Runtime.
     """
     files.check_not_in_onnx("Translator.load", folder)
-    if str(folder) in pretrained_names() and not os.path.exists(folder):
-        return Path(str(PRETRAINED), folder)
+    if (own := packaged(folder)) is not None:
+        return own
     best = files.found_directory(Path(folder, "best"))
     if best.is_dir():
         return best

@@ -39,6 +39,7 @@ RISK = [
     *("--train_source={text}", "--train_target={text}", "--model_dir={tmp}/m"),
     "--risk_samples=5",
 ]
+TEXT_PAIR = ["--source={text}", "--target={text}"]
 NO_TEXT = ["--source=/dev/null", "--reference=/dev/null"]
 SAME = ["--reference={text}", "--hypotheses={text}"]
 DISTIL = [*RISK[:2], "--out_dir={tmp}/out", "--model_dir=x"]
@@ -364,6 +365,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("lexicon", ["--words=1000000000"], "--words 1000000000"),
         ("lexicon", ["--words=0"], "--words 0 1"),
         ("lexicon", ["--frequent=-1"], "--frequent -1 1"),
+        ("lexicon", [*TEXT_PAIR, "--model_dir=tatoeba-en-fr"], "tatoeba-en-fr package from_preset"),
         ("rescore", ["--source={text}", "--weight=nan"], "--weight nan"),
         ("rescore", ["--source={text}", "--weight=1.5"], "--weight 1.5"),
         ("rescore", ["--source={text}", DEV[0]], "--dev_input, --dev_reference"),

@@ -8,12 +8,16 @@ import pytest
 from comparisons import write_lines
 from letters import stand_in_for_learning
 from processes import run_python
+from refusals import refused
 
 from bahdanau_tf.commands import teachers
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import grammar
-from bahdanau_tf.options.training import TEXTS, read_options
+from bahdanau_tf.options.training import TEXTS, read_options, write_texts
 from bahdanau_tf.report import trainings
+from bahdanau_tf.system.lines import longest_line
+from bahdanau_tf.system.ranges import as_flag
+from bahdanau_tf.training.ask import Training, recall_texts
 
 SMALL = [
     *("--recipe=paper", "--units=8", "--embedding_dim=8", "--attention_units=8"),
@@ -67,18 +71,20 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
     monkeypatch.setattr(teachers.subprocess, "Popen", InProcess)
     command = ["train", "--distil=2", f"--train_source={table}", f"--model_dir={model}", *SMALL]
     assert main(command) == 130
-    assert "the same command continues" in capsys.readouterr().err
+    assert "run the same command again to continue" in capsys.readouterr().err
     for _ in range(2):
         assert main(command) == 0
     assert made == ["forward 1", "backward 2", "translations"]
-    assert main(["train", "--distil=2", f"--model_dir={model}"]) == 0  # texts are recalled
+    moved = model.rename(tmp_path / "moved")
+    assert main(["train", "--distil=2", f"--model_dir={moved}"]) == 0  # texts are recalled
+    moved.rename(model)
 
     text, distilled = model / "teachers" / "text", model / "distilled"
     folders = [model / "teachers" / "forward-1", model / "teachers" / "backward-2", model]
     options = [read_options(folder / "train.flags") for folder in folders]
     assert [x["seed"] for x in options] == [6, 7, 5]
     assert [x["source_vocabulary_size"] for x in options] == [90, 80, 90]
-    texts = [read_options(folder / "texts.flags", TEXTS) for folder in folders]
+    texts = [recall_texts(folder) for folder in folders]
     sides = "source", "target"
     assert [[texts[n][f"dev_{side}"] for side in sides] for n in (0, 2, 1)] == [
         *[[str(text / f"dev.{side}") for side in sides]] * 2,
@@ -100,6 +106,73 @@ def test_a_model_without_teachers_gets_none(table, tmp_path, capsys):
     assert main(["train", "--distil=2", f"--train_source={table}", f"--model_dir={tmp_path}"]) == 2
     assert "--distil: " in (said := capsys.readouterr().err)
     assert "without teachers" in said
+
+
+FORWARD = {
+    "target_language": "en",
+    "source_vocabulary_size": 90,
+    "target_vocabulary_size": 80,
+    "tokenizer": "bpe",
+    "target_tokenizer": "word",
+    "units": 8,
+}
+BACKWARD = {
+    "source_language": "en",
+    "source_vocabulary_size": 80,
+    "target_vocabulary_size": 90,
+    "tokenizer": "word",
+    "target_tokenizer": "bpe",
+    "units": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        ({**FORWARD, "decompose_source": True}, BACKWARD),
+        # Of the source alone: the language is that of this side, the others are of both sides.
+        (
+            {"source_language": "ko", "tokenizer": "bpe"},
+            {"target_language": "ko", "tokenizer": "bpe"},
+        ),
+        (
+            {"tokenizer": "bpe", "target_tokenizer": "same"},
+            {"tokenizer": "bpe", "target_tokenizer": "same"},
+        ),
+        ({"source_vocabulary_size": 90}, {"source_vocabulary_size": 90}),
+    ],
+)
+def test_a_model_that_translates_back_has_the_sides_changed(forward, backward, tmp_path):
+    assert teachers._options_back(Training({}, tmp_path, forward)) == backward
+
+
+def test_teachers_are_planned_for_both_directions_and_share_the_threads(tmp_path, monkeypatch):
+    """Of 7 threads each of 3 trainings at a time has 2."""
+    plans: list[trainings.Plan] = []
+    monkeypatch.setattr(trainings, "train_all", lambda planned, *_: plans.extend(planned))
+    texts = {name: name.upper() for name in TEXTS}
+    asked = Training(texts, tmp_path, {"seed": 5, **FORWARD, "decompose_source": True}, threads=7)
+    refused(lambda: teachers._trained(asked, texts, 3), "run the same command again")
+    assert [plan.name for plan in plans] == ["forward 1", "backward 2", "forward 3"]
+    turned = ("TRAIN_TARGET", "TRAIN_SOURCE", "DEV_TARGET", "DEV_SOURCE")
+    for number, plan in enumerate(plans):
+        options = BACKWARD if number == 1 else {**FORWARD, "decompose_source": True}
+        named = zip(TEXTS, turned if number == 1 else texts.values(), strict=True)
+        own = {"seed": 6 + number, "threads": 2, "max_line_bytes": longest_line}
+        wanted = {**options, **dict(named), **own}
+        assert {*plan.flags} == {as_flag(*flag) for flag in wanted.items()}
+
+
+def test_texts_in_a_folder_that_is_moved_are_found_in_it(tmp_path):
+    model, outside = tmp_path / "model", str(tmp_path / "dev")
+    inside = {"train_source": "distilled/source.txt", "train_target": "teachers/text/train.target"}
+    model.mkdir()
+    given = {name: str(model / path) for name, path in inside.items()} | {"dev_source": outside}
+    write_texts(model / "texts.flags", given)
+    assert recall_texts(model) == given
+    moved = model.rename(tmp_path / "moved")
+    found = {name: str(moved / path) for name, path in inside.items()} | {"dev_source": outside}
+    assert recall_texts(moved) == found
 
 
 @pytest.mark.slow

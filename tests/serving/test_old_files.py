@@ -101,7 +101,8 @@ def test_a_training_resumes_to_the_same_variables(opened):
     cpu = Path("/proc/cpuinfo")  # of Linux
     is_same = cpu.is_file() and expected["processor"] in cpu.read_text("utf-8")
     is_same = is_same and expected["tensorflow"] == tf.__version__
-    tolerance = 0 if is_same else 1e-3  # another one rounds differently
+    # Another one rounds differently, and so do others of this name, some of which lack AVX-512.
+    tolerance = 1e-5 if is_same else 1e-3
     for name, wanted in np.load(folder / "resumed.npz").items():
         if "seconds" not in name:
             np.testing.assert_allclose(
