@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -288,7 +289,7 @@ def check_columns(table: str, model_dir: Path, name: str) -> None:
 def read_table(table: str, flag: str) -> Iterator[tuple[str, str]]:
     """Yields the pairs of a table, of which `flag` is the path; a blank line is a blank pair.
 
-    Raises a ValueError for a line that has not two columns.
+    Raises a ValueError for a line that has not two columns, or quotes of CSV around others.
     """
     for number, line in enumerate(read_lines(table), 1):
         cells = line.split("\t") if line.strip() else ["", ""]
@@ -299,6 +300,12 @@ def read_table(table: str, flag: str) -> Iterator[tuple[str, str]]:
                 f"{named(flag)}: {table}, line {number} has {count}, wanted two "
                 "columns, a sentence and its translation with a tab between "
                 f"them{_cut(table, len(cells))}",
+            )
+        if any(re.fullmatch('".*"".*"', cell) for cell in cells):
+            raise Refusal(
+                "fit",
+                f"{named(flag)}: {table}, line {number} has quotes of CSV, wanted plain text; "
+                "pandas writes it with `to_csv(..., sep='\\t', quoting=csv.QUOTE_NONE)`",
             )
         yield cells[0].rstrip("\r"), cells[1]
 

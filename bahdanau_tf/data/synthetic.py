@@ -5,10 +5,10 @@ copy one that it has never read. In a pair that has the same ones on both sides 
 by others, drawn anew in each epoch. So can a name that one side spells in Katakana or Hangul, which
 for an unknown name nobody knows: it keeps its letters. What stands between quotes on both sides
 becomes a name, too, and so does a noun if there are such names. A number in words becomes one in
-digits, and a number with its noun, such as 20 dollars, a price or a measure. Some pairs are a
-single word and its translation, and some are two or three sentences, which texts of sentences
-seldom have. Where both sides are read by characters, a synthetic pair is a number or some signs,
-the same on both sides.
+digits, a number with its noun, such as 20 dollars, a price or a measure, and a month another one.
+Some pairs are a single word and its translation, and some are two or three sentences, which texts
+of sentences seldom have. Where both sides are read by characters, a synthetic pair is a number or
+some signs, the same on both sides.
 """
 
 from __future__ import annotations
@@ -32,19 +32,28 @@ from bahdanau_tf.text.copied import (
     spellings,
     with_names,
 )
-from bahdanau_tf.text.script import WIDE
+from bahdanau_tf.text.script import gap_behind
 from bahdanau_tf.text.subwords import SPACE
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.text.word_pairs import Span, numerals, places_of, quantities, word_pairs
+from bahdanau_tf.text.word_pairs import (
+    CURRENCIES,
+    Places,
+    another_date,
+    dates,
+    numerals,
+    places_of,
+    prices,
+    quantities,
+    same_numbers,
+    word_pairs,
+)
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
-_ENDS_WIDE = re.compile(f"{WIDE}$")
 _APOSTROPHE, _TITLED = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
 CARELESS = (1, 2, 3, 4, 5, 6, 7, 10, 14)  # ways to be `careless`
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
-CURRENCIES = ("$", "€", "£")
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
 SYMBOLS = [*range(0x2600, 0x2700), *range(0x1F300, 0x1F650)]  # sun to hands; sub-words of bytes
 SIGNS = [x for x in (*range(0x21, 0xC0), *range(0x2010, 0x2050)) if category(chr(x))[0] in "PS"]
@@ -78,9 +87,8 @@ class SyntheticPairs:
                 names += spelled_names(*pair, self._spellings)
             self._words = word_pairs(pairs)
             self._nouns = dict(self._words)
-            has_words = [
-                [bool(find(*pair)) for pair in pairs] for find in (numerals, self._noun_places)
-            ]
+            found = [[*map(bool, self._found(*pair))] for pair in pairs]
+            has_words = [*zip(*found, strict=True)]
             self._rows += _by_kind(rows, pairs, words, has_words)
 
     def read(
@@ -134,19 +142,24 @@ class SyntheticPairs:
         x, y = self._with_others(source.decode(), target.decode(), random)
         places = random.randint(len(self._corpus), size=max(random.randint(8) - 5, 0))
         for other, translation in zip(*self._lines(self._corpus.rows[places]), strict=True):
-            x, y = _joined(x, other.decode()), _joined(y, translation.decode())
+            x += gap_behind(x) + other.decode()
+            y += gap_behind(y) + translation.decode()
         return x.encode(), y.encode()
 
     def _with_others(self, x: str, y: str, random: np.random.RandomState) -> tuple[str, str]:
         """The pair with other numbers, quantities, names, quotes or a noun, or with a symbol."""
-        if random.randint(2):
-            new = [(at, _whole(random, 1)) for at in numerals(x, y)]
-            new += [(at, self._quantity(random)) for at in quantities(x, y, self._nouns)]
-            if new:
-                return _with_at(x, y, *new[random.randint(len(new))])
+        in_words, counted, dated, priced, _ = self._found(x, y)
+        new = [(at, [_price(random)] * 2) for at in priced]
+        if not new and random.randint(2):
+            new = [(at, [_whole(random, 1)] * 2) for at in in_words]
+            new += [(at, [_quantity(random)] * 2) for at in counted]
+            new += [(at, _date(x, y, at, random.randint(84))) for at in dated]
+        if new:
+            return _with_at(x, y, *new[random.randint(len(new))])
         is_quoted = _quotes_once(x, y) and random.randint(2) == 0
         if is_quoted:
-            x, y = _requoted(x, y, self._name(random))
+            name = self._name(random)
+            x, y = (QUOTED.sub(lambda old: old[1] + name + old[3], text) for text in (x, y))
         others = {
             "numbers": {old: self._number(random, old) for old in kept("numbers", x, y)},
             "names": {old: self._name(random) for old in kept("names", x, y, self._names)},
@@ -159,14 +172,25 @@ class SyntheticPairs:
             x, y = (PATTERNS[kind].sub(partial(_other, words), text) for text in (x, y))
         is_new = is_quoted or any(others.values())
         if not is_new and random.randint(2) and (places := self._noun_places(x, y)):
-            return _with_at(x, y, places[random.randint(len(places))], self._name(random))
+            return _with_at(x, y, places[random.randint(len(places))], [self._name(random)] * 2)
         if random.randint(8) == 0 or not is_new:
             symbol = chr(random.choice(SYMBOLS))
             x = careless(x.encode(), y.encode(), 2 * random.randint(2)).decode()
             x, y = f"{x} {symbol}", f"{y} {symbol}"
         return x, y
 
-    def _noun_places(self, x: str, y: str) -> list[tuple[Span, Span]]:
+    def _found(self, x: str, y: str) -> tuple[list[Places], ...]:
+        """Where a pair has numbers in words or with nouns, dates, prices, and nouns for names."""
+        numbers = same_numbers(x, y)
+        return (
+            numerals(x, y, numbers),
+            quantities(x, y, numbers, self._nouns),
+            dates(x, y),
+            prices(x, y, numbers, self._nouns),
+            self._noun_places(x, y),
+        )
+
+    def _noun_places(self, x: str, y: str) -> list[Places]:
         """Where a pair has a noun that a name may replace, if names keep their letters."""
         return places_of(self._nouns, x, y) if self._spellings else []
 
@@ -198,26 +222,13 @@ class SyntheticPairs:
             *[lambda: whole + _drawn(random, DIGITS)] * 5,
             lambda: f"{whole[:3]}.{random.randint(100):02d}",
             lambda: f"{whole[:2]}.{random.randint(10)}",
-            lambda: f"{random.choice(CURRENCIES)}{whole[:4]}",
+            lambda: f"{int(whole):,}",
+            lambda: _price(random),
             lambda: f"{whole[:2]}%",
             lambda: f"{random.randint(1, 24)}:{random.randint(60):02d}",
             lambda: f"{day}/{month}/{year}",
             lambda: f"{year}-{month:02d}-{day:02d}",
             lambda: f"{random.randint(30)}.{month}.{day}",
-        )
-
-    def _quantity(self, random: np.random.RandomState) -> str:
-        """A price, a measure or a percentage."""
-        sign, unit = random.choice(CURRENCIES), random.choice(UNITS)
-        whole = _whole(random, 3)
-        decimal = f"{whole[:3]}.{_drawn(random, DIGITS, 1, 2)}"
-        return _one_of(
-            random,
-            lambda: f"{sign}{whole}",
-            lambda: f"{sign}{decimal}",
-            lambda: f"{whole} {unit}",
-            lambda: f"{decimal} {unit}",
-            lambda: f"{whole[:2]}%",
         )
 
     def _name(self, random: np.random.RandomState) -> str:
@@ -299,21 +310,15 @@ def _quotes_once(source: str, target: str) -> bool:
     return all(len(QUOTED.findall(text)) == 1 for text in (source, target))
 
 
-def _requoted(source: str, target: str, name: str) -> tuple[str, str]:
-    """The pair with a name between the quotes of each side."""
-    source, target = (QUOTED.sub(lambda x: x[1] + name + x[3], text) for text in (source, target))
-    return source, target
+def _date(x: str, y: str, places: Places, number: int) -> list[str]:
+    """Another month or day for that of each side."""
+    return [another_date(text[slice(*at)], number) for text, at in zip((x, y), places, strict=True)]
 
 
-def _with_at(x: str, y: str, places: tuple[Span, Span], new: str) -> tuple[str, str]:
+def _with_at(x: str, y: str, places: Places, new: Sequence[str]) -> tuple[str, str]:
     """A pair with something else at a place of each side."""
     (start, end), (other, last) = places
-    return x[:start] + new + x[end:], y[:other] + new + y[last:]
-
-
-def _joined(first: str, second: str) -> str:
-    """Two sentences in a line, with a space between them unless the first ends in a wide sign."""
-    return first + ("" if _ENDS_WIDE.search(first) else " ") + second
+    return x[:start] + new[0] + x[end:], y[:other] + new[1] + y[last:]
 
 
 def _half_width(line: bytes) -> bytes:
@@ -335,6 +340,24 @@ def _alike(random: np.random.RandomState, number: str) -> str:
     """Other digits for those of a number, so that a year remains one, and a day; 0 stays first."""
     first = number[0] if number[0] == "0" else _drawn(random, DIGITS[1:])
     return first + re.sub("[0-9]", lambda _: _drawn(random, DIGITS), number[1:])
+
+
+def _quantity(random: np.random.RandomState) -> str:
+    """A price, a measure or a percentage."""
+    whole, unit = _whole(random, 2), random.choice(UNITS)
+    return _one_of(
+        random,
+        *[lambda: _price(random)] * 2,
+        lambda: f"{whole} {unit}",
+        lambda: f"{whole}.{_drawn(random, DIGITS, 1, 2)} {unit}",
+        lambda: f"{whole[:2]}%",
+    )
+
+
+def _price(random: np.random.RandomState) -> str:
+    """A sign and a number, as whole as not."""
+    cents = f".{_drawn(random, DIGITS, 2, 2)}" if random.randint(2) else ""
+    return f"{random.choice([*CURRENCIES])}{_whole(random, 3)}{cents}"
 
 
 def _whole(random: np.random.RandomState, most: int) -> str:

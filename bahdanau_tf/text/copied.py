@@ -20,7 +20,7 @@ PATTERNS = {
 }
 # Placeholders of programs and entities: %s, %(name)d, %1$s, %1, {0}, {x:>8}, {{x}}, ${x}, &amp;
 PLACEHOLDER = re.compile(
-    r"(?<![0-9])%(?:%|(?:\([^()\s]+\)|[0-9]+\$)?[-+#0]*[0-9]*(?:\.[0-9]+)?(?:hh?|ll?|[Lqjzt])?"
+    r"(?<![0-9])%(?:%|(?:\([^()\s]+\)|[0-9]+\$)?[-+#0]*(?:[1-9][0-9]*)?(?:\.[0-9]+)?(?:hh?|ll?|[Lqjzt])?"
     r"[diouxXeEfFgGcrsa@]|L?[0-9]{1,2})|[$#]?\{\{[^{}]*\}\}|[$#]?\{[^{}\s]*\}|"
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);"
 )
@@ -37,7 +37,10 @@ DIGIT = re.compile(rf"(?<!{_LETTER})[0-9](?!{_LETTER})")  # by itself, not as in
 DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
 # What stands between quotes, and these: "no", « no », “no”, 「no」
-QUOTED = re.compile(r'(["“«「『]\s*)([^"“”«»「」『』]+?)(\s*["”»」』])')
+_UNQUOTED = '[^"“”«»「」『』]'
+QUOTED = re.compile(
+    rf'(["“«「『]\s*)((?!\s){_UNQUOTED}(?:{_UNQUOTED}*(?!\s){_UNQUOTED})?)(\s*["”»」』])'
+)
 # Words that can be the sound of a name: トム, 톰. In Korean a particle may follow in the same word.
 _SPELLED = re.compile(f"[{KATAKANA}]+|[{HANGUL}]+")
 _BEFORE_FIRST = re.compile(r"\W*")

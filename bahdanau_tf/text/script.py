@@ -56,6 +56,11 @@ _KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
 _WORD_LENGTH = 6  # fewer letters between spaces, on average: the text is tokenized
 
 
+def gap_behind(text: str) -> str:
+    """What stands between a sentence and the next one: a space, or nothing behind a wide sign."""
+    return "" if re.match(WIDE, text[-1:]) else " "
+
+
 def has_blanks(sentences: Sequence[str]) -> bool:
     """Whether spaces separate the words of a text.
 

@@ -21,6 +21,7 @@ _WORD = re.compile(f"(?P<han>[{HAN}]+)|[{KATAKANA}]+|{_LETTERS}(?:'{_LETTERS})*"
 _WHOLE = re.compile(f"[{HAN}]+|[{KATAKANA}]+|{_LETTERS}(?:-{_LETTERS})*")  # l'eau has eau
 _AFTER_KATAKANA = re.compile(f"[{KATAKANA}]([{HIRAGANA}])")
 Span = tuple[int, int]  # where a word starts and ends
+Places = tuple[Span, Span]  # on each side of a pair
 SEEN = 10  # pairs of a text have the word, at least,
 FREQUENT = 0.02  # and at most this share of them
 LOOKED_AT = 200  # of these pairs, evenly spread
@@ -46,6 +47,35 @@ NUMERALS = {
 }
 _HAN_DIGITS = "〇一二三四五六七八九十百千万"
 _SPACED = "|".join(x for x in NUMERALS if x not in _HAN_DIGITS)
+# The months and the days of the week from Monday, a language in a row.
+CALENDAR = [
+    row.split()
+    for row in (
+        "January February March April May June July August September October November December "
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre "
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember "
+        "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre "
+        "lunes martes miércoles jueves viernes sábado domingo",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre "
+        "dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica",
+        "1月 2月 3月 4月 5月 6月 7月 8月 9月 10月 11月 12月 月曜 火曜 水曜 木曜 金曜 土曜 日曜",
+        "一月 二月 三月 四月 五月 六月 七月 八月 九月 十月 十一月 十二月 "
+        "星期一 星期二 星期三 星期四 星期五 星期六 星期日",
+        "1월 2월 3월 4월 5월 6월 7월 8월 9월 10월 11월 12월 "
+        "월요일 화요일 수요일 목요일 금요일 토요일 일요일",
+    )
+]
+_TIMES = Counter(word for row in CALENDAR for word in row)
+# August, which two languages have, is not known to be of one.
+_PLACES = {x: (row, at) for row in CALENDAR for at, x in enumerate(row) if _TIMES[x] == 1}
+_DATE = re.compile(
+    f"(?<![\\d{_HAN_DIGITS}])(?:[0-9]+[月월]|[{_HAN_DIGITS}]+月)|[月火水木金土日]曜|星期.|.요일|"
+    f"(?<![\\w'’-])(?:{'|'.join(x for x in _PLACES if x[0] > '9' and x[0] < 'ⰰ')})(?![\\w-])"
+)
+CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds"}
 _NUMBER = re.compile(
     f"{PATTERNS['numbers'].pattern}|(?<![{_HAN_DIGITS}])[二三四五六七八九十](?![{_HAN_DIGITS}])|"
     f"(?<![\\w'’-])(?:{_SPACED})(?![\\w'’-])",
@@ -89,29 +119,41 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted((word, y) for word, y in best.items() if y in nouns and dice[word][y] == own[y])
 
 
-def places_of(words: Mapping[str, str], source: str, target: str) -> list[tuple[Span, Span]]:
+def places_of(words: Mapping[str, str], source: str, target: str) -> list[Places]:
     """Where words of a table and their translations stand in a pair, once on each side."""
     before = {x: at for x, at in _once(source).items() if x in words} if words else {}
     after = _once(target) if before else {}
     return [(at, after[words[x]]) for x, at in before.items() if words[x] in after]
 
 
-def numerals(source: str, target: str) -> list[tuple[Span, Span]]:
-    """Where a pair has the same number, in words on one side or both: two and deux, two and 2.
+def same_numbers(source: str, target: str) -> list[Places]:
+    """Where a pair has the same number, once on each side, in digits or in words."""
+
+    def digits(word: str) -> str:
+        return NUMERALS.get(word.lower(), word)
+
+    before = _once(source, _NUMBER, digits)
+    after = _once(target, _NUMBER, digits) if before else {}
+    return [(at, after[number]) for number, at in before.items() if number in after]
+
+
+def numerals(source: str, target: str, numbers: Sequence[Places]) -> list[Places]:
+    """Which of the `same_numbers` are in words on one side or both: two and deux, two and 2.
 
     十分 begins with a ten in Japanese and in Chinese, but means enough.
     """
     return [
         (at, other)
-        for at, other in _numbers(source, target)
+        for at, other in numbers
         if not (source[at[0]].isdecimal() and target[other[0]].isdecimal())
         and not (source[at[0]] == target[other[0]] and source[at[0]] in _HAN_DIGITS)
     ]
 
 
-def quantities(source: str, target: str, words: Mapping[str, str]) -> list[tuple[Span, Span]]:
-    """Where a pair has a number and its noun, by a table of words: 20 dollars, 20ドル."""
-    numbers = _numbers(source, target)
+def quantities(
+    source: str, target: str, numbers: Sequence[Places], words: Mapping[str, str]
+) -> list[Places]:
+    """Which of the `same_numbers` have a noun, by a table of words: 20 dollars, 20ドル."""
     nouns = places_of(words, source, target) if numbers else []
     return [
         ((at[0], noun[1]), (other[0], its[1]))
@@ -122,15 +164,35 @@ def quantities(source: str, target: str, words: Mapping[str, str]) -> list[tuple
     ]
 
 
-def _numbers(source: str, target: str) -> list[tuple[Span, Span]]:
-    """Where a pair has the same number, once on each side, in digits or in words."""
+def prices(
+    source: str, target: str, numbers: Sequence[Places], words: Mapping[str, str]
+) -> list[Places]:
+    """Which are prices in another form: $20, and 20 $ or, by a table of words, 20ドル."""
+    places = []
+    for (start, end), (other, last) in numbers:
+        sign = source[start - 1 : start]
+        if sign in CURRENCIES and target[other - 1 : other] != sign:
+            noun = words.get(CURRENCIES[sign], sign)
+            if behind := re.match(rf"\s?(?:{re.escape(sign)}|{re.escape(noun)})", target[last:]):
+                places.append(((start - 1, end), (other, last + behind.end())))
+    return places
 
-    def digits(word: str) -> str:
-        return NUMERALS.get(word.lower(), word)
 
-    before = _once(source, _NUMBER, digits)
-    after = _once(target, _NUMBER, digits) if before else {}
-    return [(at, after[number]) for number, at in before.items() if number in after]
+def dates(source: str, target: str) -> list[Places]:
+    """Where a pair has the same month or day, once on each side: October and octobre, or 10月."""
+
+    def place(word: str) -> str:
+        return str(_PLACES.get(word, (CALENDAR[0], word))[1])
+
+    before = _once(source, _DATE, place)
+    after = _once(target, _DATE, place) if before else {}
+    return [(at, after[x]) for x, at in before.items() if x in after and x.isdecimal()]
+
+
+def another_date(word: str, number: int) -> str:
+    """A month or day, by any number, in the language of another month or day."""
+    row, at = _PLACES[word]
+    return row[number % 12 if at < 12 else 12 + number % 7]
 
 
 def _once(

@@ -12,7 +12,16 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.synthetic import SyntheticPairs, careless
 from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.copied import kept, spelled_names, spellings, with_names
-from bahdanau_tf.text.word_pairs import numerals, places_of, quantities
+from bahdanau_tf.text.word_pairs import (
+    CALENDAR,
+    another_date,
+    dates,
+    numerals,
+    places_of,
+    prices,
+    quantities,
+    same_numbers,
+)
 
 SOURCE = [
     "Yesterday Tom saw 12 cats.", "The cat sleeps.", "Tom eats.", "At 9:45 it rains.",
@@ -272,10 +281,71 @@ def test_where_a_word_and_its_translation_stand(source, target, wanted):
     ],
 )
 def test_where_a_pair_has_the_same_number(source, target, numbers, nouns):
-    places = numerals(source, target)
+    same = same_numbers(source, target)
+    places = numerals(source, target, same)
     assert [(source[i:j], target[k:m]) for (i, j), (k, m) in places] == numbers
     table = {"cats": "chats", "dollars": "ドル", "books": "本"}
-    assert [source[i:j] for (i, j), _ in quantities(source, target, table)] == nouns
+    assert [source[i:j] for (i, j), _ in quantities(source, target, same, table)] == nouns
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted"),
+    [
+        ("It costs $20.", "20ドルだ。", [("$20", "20ドル")]),
+        ("It costs $20.", "Ça coûte 20 $.", [("$20", "20 $")]),
+        ("It costs €5.", "Ça coûte cinq €.", [("€5", "cinq €")]),
+        ("It costs $20.", "Ça coûte $20.", []),
+        ("It costs 20 dollars.", "20ドルだ。", []),
+        ("It costs $3 billion.", "3 milliards de dollars.", []),
+    ],
+)
+def test_where_a_price_is_in_another_form(source, target, wanted):
+    places = prices(source, target, same_numbers(source, target), {"dollars": "ドル"})
+    assert [(source[i:j], target[k:m]) for (i, j), (k, m) in places] == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted"),
+    [
+        ("In October.", "10月に。", ("October", "10月", "December", "12月")),
+        ("In October.", "十月に。", ("October", "十月", "December", "十二月")),
+        ("It's July.", "C'est juillet.", ("July", "juillet", "December", "décembre")),
+        ("July 4th", "7월 4일", ("July", "7월", "December", "12월")),
+        ("On Monday.", "月曜日に。", ("Monday", "月曜", "Friday", "金曜")),
+        ("On Monday.", "월요일에.", ("Monday", "월요일", "Friday", "금요일")),
+        ("On Monday.", "C'est lundi.", ("Monday", "lundi", "Friday", "vendredi")),
+        ("In July.", "C'est juin.", None),
+        ("In July or July.", "7月に。", None),
+        ("In August.", "8月に。", None),  # which may be German
+        ("In July.", "17月に。", None),
+        ("May I go?", "行ってもいい？", None),
+    ],
+)
+def test_where_a_pair_has_the_same_month_or_day(source, target, wanted):
+    places = dates(source, target)
+    assert bool(places) is (wanted is not None)
+    for (i, j), (k, m) in places:
+        old = source[i:j], target[k:m]
+        assert (*old, *(another_date(x, 11) for x in old)) == wanted
+
+
+def test_months_change_and_prices_are_written_as_in_the_source(text):
+    sources = ["We met on March 5.", "It costs $20 there."] * 100
+    corpus = ParallelCorpus(sources, ["3月5日に会った。", "あそこは20 $だ。"] * 100)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
+    _, *sides = pairs.read(0, np.arange(200), corpus.rows)
+    new, sums = set(), set()
+    for x, y in zip(*(map(bytes.decode, side) for side in sides), strict=True):
+        if found := re.match(r"We met on ([A-Z]\w+) 5\.", x):
+            month = re.match("([0-9]+)月5日に会った。", y)
+            assert month
+            assert found[1] == CALENDAR[0][int(month[1]) - 1]
+            new.add(found[1])
+        elif found := re.match(r"It costs (.+?) there", x):
+            assert y.startswith((f"あそこは{found[1]}だ。", "あそこは20 $だ。"))
+            sums.add(re.sub("[0-9]+", "1", found[1]))
+    assert len(new) > 8
+    assert {"$1", "£1.1"} < sums
 
 
 def test_numbers_in_words_become_digits_and_those_with_a_noun_quantities(text):
@@ -373,18 +443,34 @@ def test_a_careless_source_may_be_a_title():
     assert title == "Its A Red-And-Blue cat, It Isnt In a_b.pdf, https://cat.org"
 
 
-def test_the_share_of_careless_sources_is_that_which_is_wanted(text):
-    corpus = ParallelCorpus(["The cat sleeps."] * 400, ["Le chat dort."] * 400)
-    batching = Batching(400, pool_batches=1, careless_sources=0.3)
+def test_a_careless_source_is_one_of_nine(text):
+    """As often as any other."""
+    corpus = ParallelCorpus(["The cat's here."] * 2000, ["Le chat est ici."] * 2000)
+    batching = Batching(2000, pool_batches=1, careless_sources=0.3)
     ((inputs, *_), *_) = next(iter(stream_batches(corpus, text, text, batching)))
     sources = [x.decode() for x in text.detokenize(inputs["source"]).numpy()]
-    for form in (
-        shares := dict.fromkeys(
-            ["the cat sleeps.", "The cat sleeps", "the cat sleeps", "The Cat Sleeps"], 2
-        )
-    ):
-        assert sources.count(form) / 400 == pytest.approx(0.3 / 9 * 2, abs=0.04)
-    assert {*sources} == {*shares, "The cat sleeps."}
+    forms = {
+        x + y + z for x in ("The cat", "the cat") for y in ("'s", "s") for z in (" here", " here.")
+    }
+    careless_ones = {*forms, "The Cat's Here", "The Cats Here"} - {"The cat's here."}
+    assert {*sources} == {*careless_ones, "The cat's here."}
+    for form in careless_ones:
+        assert sources.count(form) / 2000 == pytest.approx(0.3 / 9, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kinds"),
+    [
+        (r"saw (\S+?) cats", "1,1 $1 £1.1 1% 1:1 1/1/1 1-1-1 1.1.1 1.1"),
+        (r"[Yy]esterday (\S+) saw", "A A-A A-1 A1 a@a.a a.a a_a.a a.a.a a://a.a %a {a}"),
+    ],
+)
+def test_every_kind_of_number_and_name_is_drawn(text, pattern, kinds):
+    every = [x for epoch in range(12) for _, x, _ in pairs_of(text, epoch)]
+    new = [found[1] for x in every if (found := re.search(pattern, x))]
+    for shape, letters in (("1", "[0-9]+"), ("A", "[A-Z]+[a-z]*"), ("a", "[a-z]+")):
+        new = [re.sub(letters, shape, x) for x in new]
+    assert {*new}.issuperset(kinds.split())
 
 
 def test_a_stream_that_resumes_draws_the_same(text):
