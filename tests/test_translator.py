@@ -33,6 +33,7 @@ from bahdanau_tf import (
     WordTokenizer,
 )
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import KEPT, STRINGS
 from bahdanau_tf.translation.saved import read_model
 
@@ -102,7 +103,7 @@ def test_one_string_gives_one_translation(translator):
     assert translator.translate(b"the cat sees", WITH_PREFIXES, prefixes="le") == wanted
 
 
-def test_a_text_is_translated_sentence_by_sentence(translator):
+def test_a_text_is_translated_sentence_by_sentence(translator, monkeypatch):
     """With the prefix at its start; a text may be bytes that are not UTF-8."""
     sentences = ["The \ufffd cat sees. ", "A dog sleeps."]
     first, second = translator.translate(sentences, WITH_PREFIXES, prefixes=["le", ""])
@@ -113,6 +114,14 @@ def test_a_text_is_translated_sentence_by_sentence(translator):
         assert joined.text == f"{first.text} {second.text}"
         assert joined.score == pytest.approx(first.score + second.score)
         assert len(joined.source_tokens) == len(first.source_tokens + second.source_tokens)
+    text = "".join(sentences)
+    whole = translator.translate(text, split_sentences=False)
+    assert translator.translate(text) == whole
+    monkeypatch.setattr(translator, "habits", Habits(singly=True))
+    assert translator.translate(text) == translator.translate(text, split_sentences=True) != whole
+    assert translator.translate([text], prefixes=["le"]) == translator.translate(
+        [text], prefixes=["le"], split_sentences=False
+    )
     lines = translator.translate("\nThe cat.\n\na dog\n ", split_sentences=True)
     first, second = translator.translate(["The cat.", "a dog"])
     assert lines.source == "\nThe cat.\n\na dog\n "

@@ -243,9 +243,12 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
 
 def _warn_of_long(translations: Sequence[Translation], habits: Habits) -> None:
     """Reports how many lines are longer than those of the training."""
+    from bahdanau_tf.translation.sentence_splitting import longest_sentence
+
     limit = habits.longest
-    if count := sum(len(x.source_tokens) > limit for x in translations) if limit else 0:
-        advice = "" if habits.is_short else ", may lose words; see translate --split_sentences"
+    lengths = (longest_sentence(x) if habits.singly else len(x.source_tokens) for x in translations)
+    if count := sum(length > limit for length in lengths) if limit else 0:
+        advice = "" if habits.is_short else ", may lose words"
         StatusLine().note(
             f"{count:,} of {amount(len(translations), 'line')}: longer than in training "
             f"({limit} tokens){advice}"
@@ -319,7 +322,8 @@ class TestSet(NamedTuple):
             return []
         first, *others = (self.references.copied(x, self.sources) for x in self.systems.values())
         if first and not others:
-            print("copied:", ", ".join(f"{kind} {share}" for kind, share in first.items()))
+            shares = ", ".join(f"{kind} {share}" for kind, share in first.items())
+            print(f"copied of what the reference has from the source: {shares}")
         if not (first and others):
             return []
         counts = ", ".join(f"{share.count:,} {kind}" for kind, share in first.items())

@@ -244,8 +244,8 @@ def warn_of_sides(sources: Sequence[str], languages: Sequence[str]) -> None:
 
 
 def most_frequent(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The most frequent target of each source, the first of equals."""
+    """The most frequent target of each source without spaces at its ends, the first of equals."""
     counts: dict[str, Counter[str]] = {}
     for source, target in pairs:
-        counts.setdefault(source, Counter())[target] += 1
+        counts.setdefault(source.strip(), Counter())[target] += 1
     return {source: targets.most_common(1)[0][0] for source, targets in counts.items()}

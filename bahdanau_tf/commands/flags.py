@@ -370,8 +370,9 @@ def check_search(flags: absl_flags.FlagValues) -> None:
     """Checks the flags of search."""
     decoding = from_flags(flags, Decoding)
     if "mbr" in flags and flags.mbr and decoding.hypotheses == 1:
-        raise ValueError(
-            "--mbr: there is one hypothesis, wanted several, such as with --beam_size=16"
-        )
+        option = "n_best" if decoding.sampling else "beam_size"
+        if option not in flags:
+            refuse(flags, ["sampling"], "with --mbr")
+        raise ValueError(f"--mbr: there is one hypothesis, wanted several, as with --{option}=16")
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")

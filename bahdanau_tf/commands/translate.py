@@ -62,6 +62,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import files, flags as common
 from bahdanau_tf.data.parallel import is_table
 from bahdanau_tf.options.fields import option
+from bahdanau_tf.options.training import packaged
 from bahdanau_tf.system.files import (
     checksum,
     found_directory,
@@ -84,24 +85,6 @@ HARMLESS = ("output", "shard", "threads", "batch_size", "window", "flagfile", "h
 SLOW = 5000  # characters of a line that takes seconds: it is reported first
 PER_TOKEN = 64  # characters of a line that are read, for each token that the model can use
 SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
-REASONS: dict[str, str] = {  # why a translation may be wrong, of several lines
-    "characters": "unknown characters",
-    "words": "unknown words",
-    "number": "a number is missing",
-    "added": "a number is not in the source",
-    "name": "a name is missing",
-    "dropped": "nothing stands for a word",
-    "untranslated": "a word is as in the source",
-    "code": "an address or a code is missing, or new",
-    "term": "a term is missing",
-    "marks": "a quotation mark or a bracket is alone",
-    "end": "the mark at the end is missing",
-    "sentences": "fewer sentences than in the source",
-    "cut": "cut off",
-    "repeated": "a phrase is repeated",
-    "long": "longer than in training",
-    "unlikely": "less likely than nearly all translations of the dev text",
-}
 PROMPT = "type a line and press Enter; Ctrl-D ends"
 
 
@@ -133,10 +116,10 @@ class _Lines(common.Batches):
         "limit of its training, or if that is not known, --max_length",
         within=Range(1, 10**9),
     )
-    split_sentences: bool = option(
-        "whether a line of several sentences is translated sentence by sentence, as models that "
-        "learned from single sentences need; the first gets the prefix",
-        False,
+    split_sentences: bool | None = option(
+        "whether a line of several sentences is translated sentence by sentence, of which the "
+        "first gets the prefix; default: yes, if nearly all lines that the model learned from are "
+        "single sentences and there are no --prefixes"
     )
     markup: bool = option(
         "whether tags of HTML and XML, and placeholders such as %s, {0} and &amp;, are taken out "
@@ -233,7 +216,7 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
 
 def _model_checksum(folder: str) -> str:
     """The SHA-256 of the files of the model that is loaded from a folder."""
-    best = found_directory(Path(folder, "best"))
+    best = packaged(folder) or found_directory(Path(folder, "best"))
     model = best if best.is_dir() else newest_export(folder)
     files = sorted(path for path in model.rglob("*") if path.is_file())
     parts = [f"{path.relative_to(model)} {checksum(path.read_bytes())}\n" for path in files]
@@ -248,6 +231,7 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     from bahdanau_tf.translation.markup import MarkedLines
+    from bahdanau_tf.translation.sentence_splitting import has_several
 
     part, terms, markup = _Part.of(flags), {}, None
     if flags.markup:
@@ -256,6 +240,9 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.terms is not None:
         terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
+    if flags.split_sentences is None:
+        is_split = flags.prefixes is None and translator.habits.singly
+        flags["split_sentences"].value = is_split
     limit = _limit(flags, translator.habits)
     most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
@@ -290,22 +277,25 @@ def run(flags: absl_flags.FlagValues) -> None:
                     counter.report(remark, [place])
                 doubtful += bool(translation.doubts)
             output.flush()
-            if not (flags.split_sentences or translator.habits.is_short):
-                several += sum(map(_has_several_sentences, sources))
+            several += sum(map(has_several, sources)) if flags.split_sentences else 0
             counter.advance(len(window))
-        if doubtful and not typed:
-            counter.note(
-                f"{doubtful:,} of {amount(counter.done, 'line')} may be wrong; --format=json has "
-                "the doubts of each"
-            )
-        if unused and not typed:
-            some = ", ".join(sorted(unused)[:SHOWN]) + ", ..." * (len(unused) > SHOWN)
-            counter.note(f"{amount(len(unused), 'term')} that no line has: {some}")
-        if several:
-            counter.note(
-                f"{several:,} of {amount(counter.done, 'line')}: several sentences; "
-                "--split_sentences translates each by itself"
-            )
+        if not typed:
+            _sum_up(counter, doubtful, several, unused)
+
+
+def _sum_up(counter: LineCounter, doubtful: int, several: int, unused: Collection[str]) -> None:
+    """Says how many lines may be wrong, or were split, and the terms that occur in none."""
+    lines = amount(counter.done, "line")
+    if doubtful:
+        counter.note(f"{doubtful:,} of {lines} may be wrong; --format=json has the doubts of each")
+    if several:
+        counter.note(
+            f"{several:,} of {lines}: several sentences, each translated by itself; "
+            "--nosplit_sentences translates such lines as a whole"
+        )
+    if unused:
+        some = ", ".join(sorted(unused)[:SHOWN]) + ", ..." * (len(unused) > SHOWN)
+        counter.note(f"{amount(len(unused), 'term')} in no line: {some}")
 
 
 class _Part(NamedTuple):
@@ -352,14 +342,19 @@ def _translated(
     def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
         starts = [line[:most] for line in lines]
         rows = translator.translate(
-            starts, batch_size=flags.batch_size, prefixes=prefixes, terms=terms, mbr=flags.mbr
+            starts,
+            batch_size=flags.batch_size,
+            prefixes=prefixes,
+            split_sentences=False,
+            terms=terms,
+            mbr=flags.mbr,
         )
         return [_of_whole(line, row) for line, row in zip(lines, rows, strict=True)]
 
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
-            weights = flags.alignments or flags.markup
-            return translate_lines(translate, lines, prefixes, weights, is_mean=bool(flags.mbr))
+            weights, is_mean = flags.alignments or flags.markup, bool(flags.mbr)
+            return translate_lines(translate, lines, prefixes, weights, is_mean, translator.memory)
         return translate(lines, prefixes)
 
     whole = run if markup is None else partial(markup, run)
@@ -382,13 +377,6 @@ def _terms_of(lines: Iterable[str], terms: Collection[str]) -> set[str]:
     from bahdanau_tf.translation.terms import find_terms
 
     return {match.term for line in lines if terms for match in find_terms(line, terms)}
-
-
-def _has_several_sentences(line: str) -> bool:
-    """Whether more than one sentence has a letter or a digit."""
-    from bahdanau_tf.translation.sentence_splitting import split_sentences
-
-    return sum(any(map(str.isalnum, x)) for x in split_sentences(line)) > 1
 
 
 def _limit(flags: absl_flags.FlagValues, habits: Habits) -> tuple[float, str]:
@@ -415,6 +403,7 @@ def _remarks(
 
     Of a line that was `typed`, these have details.
     """
+    from bahdanau_tf.translation.result import REASONS
     from bahdanau_tf.translation.sentence_splitting import longest_sentence
 
     split = flags.split_sentences
@@ -427,7 +416,7 @@ def _remarks(
     elif translation.source.strip() and not translation.text:
         yield "translation is empty"
     doubts = [x for x in translation.doubts if x.kind not in ("cut", "long")]
-    yield from dict.fromkeys(str(x) if typed else REASONS[x.kind] for x in doubts)
+    yield from dict.fromkeys(str(x) if typed else REASONS[x.kind][1] for x in doubts)
 
 
 def _formatter(

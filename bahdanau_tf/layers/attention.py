@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers import weights
-from bahdanau_tf.layers.recurrent import Encoded, Mask, as_mask
+from bahdanau_tf.layers.recurrent import Encoded, Mask, as_encoded, as_mask
 from bahdanau_tf.system.ranges import OptionError, Refusal, size
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -79,7 +79,7 @@ class FixedContext(_Context):
 
     def memory(self, encoded: Encoded) -> tf.Tensor:
         """h_Tx, the top layer's last forward state."""
-        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        encoded = as_encoded(type(self).__name__, encoded)
         return encoded.forward_states[-1][0]
 
     def call(
@@ -155,7 +155,7 @@ class Attention(_Context):
         In a functional model it leaves them to the layer that reads the memory. Keras would make a
         layer that is called here one of the model's own, neither saved nor frozen with this one.
         """
-        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        encoded = as_encoded(type(self).__name__, encoded)
         annotations, mask = encoded.annotations, encoded.mask
         is_symbolic = keras.backend.is_keras_tensor(annotations)
         keys = () if is_symbolic else self.project(annotations)

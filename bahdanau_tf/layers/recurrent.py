@@ -230,6 +230,19 @@ class Encoded(NamedTuple):
     mask: Nest  # a tensor, () or None
 
 
+def as_encoded(owner: str, encoded: Sequence[Nest]) -> Encoded:
+    """The output of an encoder, which in a reloaded functional model is a list.
+
+    Raises ValueError if it is a tensor.
+    """
+    if hasattr(encoded, "shape"):
+        raise ValueError(
+            f"{owner}: encoded is a tensor of shape {tuple(encoded.shape)}, wanted the output of "
+            "an encoder, or Encoded(annotations, (), (), None)"
+        )
+    return Encoded(*encoded)
+
+
 def _name(layer: int, reverse: bool) -> str:
     return f"{'backward' if reverse else 'forward'}_{layer}"
 

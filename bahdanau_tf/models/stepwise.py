@@ -304,5 +304,6 @@ def _check_inputs(owner: str, inputs: object) -> None:
             return
         kind = f"a dict with {[*inputs]}"
     raise ValueError(
-        f"{owner}: inputs is {kind}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
+        f"{owner}: inputs is {kind}, wanted a dict with {sorted(INPUTS)}, the ids of both sides; "
+        "the model itself shifts the target"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,7 +16,6 @@ _POSITIVE = Range(0, 1000, above_low=True)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
-KEYWORDS = ("prefixes", "split_sentences", "markup", "terms", "mbr", "attention")  # others
 _DRAWN = {"sampling": [True]}
 _SEARCHED = {"sampling": [False]}
 # The values that `bahdanau_tf.runtime` and pages support, of options that they support in part.
@@ -97,10 +96,13 @@ class Decoding(OptionGroup):
         return self.n_best if self.sampling else self.beam_size
 
     @staticmethod
-    def with_options(decoding: object, options: Mapping[str, Any]) -> Decoding:
+    def with_options(
+        decoding: object, options: Mapping[str, Any], others: Iterable[str] = ()
+    ) -> Decoding:
         """A `Decoding` with other values of some fields, for `Translator.translate`.
 
-        Fields that are not among the options yield to them. Raises ValueError if it is not a
+        Fields that are not among the options yield to them; `others` are keywords of the method
+        that may be meant. Raises ValueError if it is not a
         `Decoding`, has no such field, or an option is not allowed.
         """
         if not isinstance(decoding, Decoding):
@@ -116,7 +118,7 @@ class Decoding(OptionGroup):
             raise Refusal(
                 "Translator.translate",
                 f"{name} is not an option of Decoding"
-                f"{did_you_mean(name, [*names, *KEYWORDS])}, wanted one of {', '.join(names)}",
+                f"{did_you_mean(name, [*names, *others])}, wanted one of {', '.join(names)}",
             )
         Decoding.check(options)
         return _changed(decoding, **options)

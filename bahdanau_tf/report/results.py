@@ -160,10 +160,12 @@ def _translate(
     if kind == "LSTM":
         kind += " reversed" if translator.source_text.reverse else " forward"
     decoding = replace(decoding, n_best=1)
-    translations = translator.translate(sources, decoding)
+    translations = translator.translate(sources, decoding, split_sentences=False)
     texts = [translation.line for translation in translations]
     decoding = replace(decoding, unknown="forbid")
-    forbidden = iter(translator.translate([*compress(sources, is_known)], decoding))
+    forbidden = iter(
+        translator.translate([*compress(sources, is_known)], decoding, split_sentences=False)
+    )
     known_texts = [
         next(forbidden).line if each_is_known else text
         for text, each_is_known in zip(texts, is_known, strict=True)
@@ -211,4 +213,5 @@ def translate_rows(
             yield row, None
             continue
         how = replace(decoding, beam_size=beam_size, n_best=1)
-        yield row, [translation.text for translation in translator.translate(sources, how)]
+        translations = translator.translate(sources, how, split_sentences=False)
+        yield row, [translation.text for translation in translations]

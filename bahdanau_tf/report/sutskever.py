@@ -162,7 +162,9 @@ def _own_baseline(results: Results) -> Baseline | None:
             best.source,
             [Hypothesis(n, each.text, "", each.log_prob) for each in (best, *best.alternatives)],
         )
-        for n, best in enumerate(system.translator.translate(results.test.sources, decoding))
+        for n, best in enumerate(
+            system.translator.translate(results.test.sources, decoding, split_sentences=False)
+        )
     ]
     return Baseline(f"{system.name}, beam size {_NBEST}", lists)
 

@@ -28,7 +28,7 @@ from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
 from bahdanau_tf.translation.doubts import RULES, Habits
-from bahdanau_tf.translation.result import reasons
+from bahdanau_tf.translation.result import REASONS
 from bahdanau_tf.translation.saved import rounded
 
 Array: TypeAlias = Any  # of NumPy
@@ -168,10 +168,14 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
     texts = {"source": graph.source_texts[0], "target": graph.target_text}
     beam = decoding.beam_size if decoding.beam_size > 1 else BEAM
     several = {"beam_size": beam, "n_best": max(min(beam, ALTERNATIVES), decoding.n_best)}
+    reasons = {kind: of_one for kind, (of_one, _) in REASONS.items()}
     usual = "".join(sorted(graph.source_text.characters))
     settings = {
         "card": card,
-        "texts": {x: {**told, **reasons()[x]} for x, told in in_all_languages(DRAWN).items()},
+        "texts": {
+            language: {**told, **{kind: told[reason] for kind, reason in reasons.items()}}
+            for language, told in in_all_languages((*DRAWN, *reasons.values())).items()
+        },
         "gates": model.decoder.cell.update_equation,
         "step_order": model.decoder.step_order,
         "decoding": {**vars(decoding), "least_limit": LEAST_LIMIT},

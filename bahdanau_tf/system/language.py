@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
 
-LANGUAGES = "en", "ko", "ja"
 _used = "en"  # by `set_language`
 _PLACE = re.compile(r"\\\{(\w*)\\\}")  # {} or {name}, escaped
 _here: ContextVar[str | None] = ContextVar("language", default=None)  # by `in_language`

@@ -197,7 +197,7 @@ def evaluate(
         greedy search by `metrics`; and the translations, in the order of the text.
     """
     sources, references = ([x.decode() for x in side] for side in dev.read(dev.rows))
-    translations = translator.translate(sources, GREEDY)
+    translations = translator.translate(sources, GREEDY, split_sentences=False)
     log_probs = translator.score(sources, references)
     words = sum(len(score.token_log_probs) for score in log_probs)
     texts = [translation.text for translation in translations]

@@ -85,6 +85,7 @@ class DroppedPairs(RunCallback):
         if limits and dropped:
             self._run.line.note(
                 f"{amount(dropped, 'pair')} left out: more than {' or '.join(limits)}"
+                + ", with what synthetic pairs add" * (recipe.synthetic_pairs > 0)
             )
 
 

@@ -128,20 +128,23 @@ def _strings(name: str, column: object) -> list[str | bytes]:
 def with_memory(work: Work, memory: Mapping[str, str]) -> Work:
     """A function that answers lines of a memory from it, and translates others as `work` does.
 
-    Lines with a prefix are translated. What is answered has a text and no tokens.
+    Lines with a prefix are translated. Spaces at the ends of a line do not count. What is answered
+    has a text and no tokens.
     """
 
     def translate(
         decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
     ) -> Iterable[Translation]:
-        columns = {"sentences": sentences, "prefixes": prefixes or [""] * len(sentences)}
-        rows = [*zip(*strings("Translator.translate", columns).values(), strict=True)]
-        new = [row for row in rows if row[1] or decoded(row[0]) not in memory]
+        given = {} if prefixes is None else {"prefixes": prefixes}
+        columns = strings("Translator.translate", {"sentences": sentences, **given})
+        lines = columns["sentences"]
+        rows = [*zip(lines, columns.get("prefixes", [""] * len(lines)), strict=True)]
+        new = [row for row in rows if row[1] or decoded(row[0]).strip() not in memory]
         lines, starts = ([row[side] for row in new] for side in (0, 1))
         searched = iter(work(decoding, lines, starts if any(starts) else None))
         for line, start in rows:
             text = decoded(line)
-            is_new = start or text not in memory
-            yield next(searched) if is_new else Translation(text, memory[text])
+            is_new = start or text.strip() not in memory
+            yield next(searched) if is_new else Translation(text, memory[text.strip()])
 
     return translate

@@ -36,7 +36,8 @@ def check_consensus(mbr: str, decoding: Decoding, terms: Mapping[str, str] | Non
     if terms:
         raise Refusal("Translator.translate", "mbr and terms are set, wanted one of them")
     if decoding.hypotheses == 1:
-        why = "there is one hypothesis, wanted several, such as with beam_size=16"
+        option = "n_best" if decoding.sampling else "beam_size"
+        why = f"there is one hypothesis, wanted several, such as with {option}=16"
         raise Refusal("Translator.translate", f"mbr is set and {why}")
 
 

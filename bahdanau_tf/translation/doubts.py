@@ -19,16 +19,21 @@ import numpy as np
 
 from bahdanau_tf.text.copied import CODE, DIGIT, DIGITS, PLACEHOLDER, THOUSANDS, UNIT, numbers
 from bahdanau_tf.text.script import ALIKE, HAN, HANGUL, HIRAGANA, KATAKANA
-from bahdanau_tf.translation.result import Doubt, Translation
-from bahdanau_tf.translation.sentence_splitting import split_sentences
+from bahdanau_tf.text.word_pairs import CALENDAR
+from bahdanau_tf.translation.result import Doubt, Translation, without_spaces
+from bahdanau_tf.translation.sentence_splitting import has_several, split_sentences
 
 QUANTILES = 21  # of the scores of translations of similar lengths
 SHARES = np.linspace(0, 1, QUANTILES)
 GROUPS, MEMBERS = 4, 50  # at most so many groups of lengths, with at least so many translations
-UNLIKELY = 0.03  # below this confidence a translation is doubted
+UNLIKELY = 0.05  # below this confidence a translation is doubted
 REPEATS = 3  # of a phrase of 1 to `PHRASE` words
 PHRASE = 4
 SHOWN = 10  # strange characters of a text
+# 2 p.m. may be 14 h, and 8 p.m. 20時.
+HOUR = re.compile(
+    r"[0-9] ?(?:[AaPp]\.? ?[Mm]|h(?![a-zà-ÿ])|:[0-9]|heure|Uhr|時|시)|午[前後]|오[전후]|o['’]clock"
+)
 HALF_A_DAY = {str(hour): str((hour + 12) % 24) for hour in range(24)}
 NEW_WORDS = 2  # fewer words in several pieces are usual
 UNSURE = 0.1  # above this confidence they are no doubt
@@ -41,6 +46,9 @@ OWN = 0.2  # and these are by so much a larger share of those with it than of al
 EXCEPTIONS = 1 / 15  # of the pairs that have the word, at most, have no counterpart,
 RARELY = 3e-5  # nor more of all pairs
 COMMON = 20  # pairs of a training that have a word, at least, so that it is known to be a word
+CHANGED = 0.5  # of the pairs with a number lose it: it is not expected in a translation
+NEARLY = 0.8  # of the months and days of a training, at least, have a known counterpart
+SEVERAL = 0.03  # of the sources of a training are several sentences: a model knows such
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
@@ -51,6 +59,7 @@ SPELLED = re.compile(f"{CODE.pattern}|{PLACEHOLDER.pattern}|{UNIT.pattern}")  # 
 ACRONYM = re.compile(r"[^\s.]\.[^\s.]\.\s*$")  # before a name, or at the end of a sentence
 # Marks that may end a sentence in a translation.
 BREAKS = re.compile("[.!?…‥؟।。！？｡,;:、，；：–—]+")
+CLAUSE = ",:;、，：；–—-"  # marks that end no sentence, as in "Dear Tom,"
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
 # Letters or signs, four times in a row, or a digit, nine times.
 RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|([0-9０-９])\2{8}")
@@ -70,10 +79,12 @@ RULES = {
         "lone": DIGIT.pattern,
         "month": MONTH.pattern,
         "half_a_day": HALF_A_DAY,
+        "hour": HOUR.pattern,
         "spelled": SPELLED.pattern,
         "acronym": ACRONYM.pattern,
         "breaks": BREAKS.pattern,
         "end": END.pattern,
+        "clause": CLAUSE,
     },
 }
 
@@ -100,6 +111,11 @@ class Habits:
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
             of the training has one, with spaces between them.
+        changed: "number" and "code", if most pairs of the training that have one change it, as a
+            date becomes 2026-11-29.
+        singly: Whether nearly all sources of the training are single sentences, so that a text of
+            several is to be split; False if it is unknown.
+        stops: Which of `CLAUSE` sources of the training end with; None if it is unknown.
         ends: Whether targets of the training end with a mark, such as a full stop, if their
             sources do.
         languages: The codes of the source's language and the target's, such as en; "" if unknown.
@@ -116,6 +132,9 @@ class Habits:
     translated: str | None = None
     replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
+    changed: Sequence[str] = ()
+    singly: bool = False
+    stops: str | None = None
     ends: bool = False
     languages: Sequence[str] = ()
     is_short: bool = False
@@ -142,7 +161,7 @@ class Habits:
             None if None in column else " ".join(column)
             for column in zip(*((x.kept, x.translated) for x in members), strict=True)
         )
-        first = members[0] if members else cls()
+        first = members[0]
         counterparts = {
             word: " ".join(x.counterparts[word] for x in members)
             for word in first.counterparts
@@ -155,7 +174,10 @@ class Habits:
             translated=translated,
             replaced=first.replaced,
             counterparts=counterparts,
-            ends=bool(members) and all(x.ends for x in members),
+            changed=first.changed,
+            singly=all(x.singly for x in members),
+            stops=first.stops,
+            ends=all(x.ends for x in members),
             languages=first.languages,
             is_short=first.is_short,
         )
@@ -179,6 +201,7 @@ class Habits:
                 names.update(own)
                 lost.update(missing_names(source, target))
         new = [word for word, times in names.items() if times == 1]
+        stops = Counter(source[-1:] for source, _ in pairs if source[-1:] in {*CLAUSE})
         ended = [bool(END.search(target)) for source, target in pairs if END.search(source)]
         if sum(word not in lost for word in new) >= KEPT * max(len(new), 1):
             translated: str | None = " ".join(sorted(lost))
@@ -196,6 +219,9 @@ class Habits:
             counterparts=counterparts_of(
                 pairs, [[*words, *map(str.lower, words[:1])] for words in sources]
             ),
+            changed=_changed(pairs),
+            singly=sum(has_several(source) for source, _ in pairs) < SEVERAL * len(pairs),
+            stops="".join(x for x, n in sorted(stops.items()) if n >= SEEN),
             ends=bool(ended) and sum(ended) >= ENDED * len(ended),
         )
 
@@ -264,7 +290,7 @@ class Habits:
             words, share = new_words(x)
             if share > self.split:
                 yield Doubt("words", ", ".join(words[:PHRASE]))
-        has_numbers = bool(numbers(x.source))
+        has_numbers = "number" not in self.changed and bool(numbers(x.source))
         missing = missing_numbers(*sides) if has_numbers else []
         first = [word.lower() for word in before[:1] if word not in self.counterparts]
         lost = self._lost((*first, *before, *missing), x.text)
@@ -277,10 +303,13 @@ class Habits:
         words = new_in(same_words(before, after), self.kept)
         words += [y for y in first_kept(before, after) if f" {y.lower()} " in f" {self.replaced} "]
         yield from (Doubt("untranslated", word) for word in words)
-        codes = CODE.findall(x.source)
+        codes = [] if "code" in self.changed else CODE.findall(x.source)
         yield from (Doubt("code", code) for code in codes if code not in x.text)
         new = [code for code in CODE.findall(x.text) if code not in x.source] if codes else []
         yield from (Doubt("code", y) for y in new if not any(y.startswith(f"{z}-") for z in codes))
+        last = x.source.rstrip()[-1:]
+        if self.stops is not None and last in {*CLAUSE} - {*self.stops}:
+            yield Doubt("fragment", last)
         if marks_alone(x.text) and not marks_alone(x.source):
             yield Doubt("marks")
         if self.ends and not x.truncated and END.search(x.source) and not END.search(x.text):
@@ -298,6 +327,17 @@ class Habits:
         return [x for x in those if not after & {*table[x].split()}]
 
 
+def _changed(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The kinds that most pairs change, as `Habits` has them."""
+    rows = {
+        "number": [
+            bool(missing_numbers(x, y) or missing_numbers(y, x)) for x, y in pairs if numbers(x)
+        ],
+        "code": [any(x not in y for x in codes) for z, y in pairs if (codes := CODE.findall(z))],
+    }
+    return tuple(x for x, lost in rows.items() if sum(lost) > CHANGED * max(len(lost), SEEN))
+
+
 def counterparts_of(
     pairs: Sequence[tuple[str, str]], words: Sequence[Sequence[str]]
 ) -> dict[str, str]:
@@ -307,8 +347,31 @@ def counterparts_of(
     """
     targets = [target_words(target) for _, target in pairs]
     digits = zip(({*lone_digits(source)} for source, _ in pairs), targets, strict=True)
-    both = ([*zip(map(set, words), targets, strict=True)], [x for x in digits if x[0]])
-    return dict(sorted(x for part in both for x in _counterparts(part, len(pairs)).items()))
+    read = [*zip(map(set, words), targets, strict=True)]
+    both = (read, [x for x in digits if x[0]])
+    table = {x: y for part in both for x, y in _counterparts(part, len(pairs)).items()}
+    return dict(sorted({**_dates(read), **table}.items()))
+
+
+def _dates(pairs: Sequence[tuple[set[str], set[str]]]) -> dict[str, str]:
+    """Those of the months and days, of which many are too rare to count, as most of them have.
+
+    A language may have several words for one. May, which is mostly none, has no counterpart.
+    """
+    ways = [[target_words(word) for word in row] for row in CALENDAR]
+    ways = [[x - set[str]().union("月월曜日星期") for x in row] for row in ways]
+    row = max(CALENDAR, key=lambda row: sum(len(before.intersection(row)) for before, _ in pairs))
+    seen = [(at, y) for before, y in pairs for at, word in enumerate(row) if word in before]
+    used = [way for way in ways if sum(bool(way[at] & y) for at, y in seen) > len(seen) / 9]
+    found: dict[int, list[bool]] = defaultdict(list)
+    for at, y in seen:
+        found[at].append(any(way[at] & y for way in used))
+    others = {at for at, x in found.items() if 2 * sum(x) <= len(x)}
+    dates = [x for at, row in found.items() if at not in others for x in row]
+    if sum(dates) < NEARLY * max(len(dates), 10 * SEEN):
+        return {}
+    known = {at: set[str]().union(*(way[at] for way in used)) for at in range(len(row))}
+    return {row[at]: " ".join(sorted(x)) for at, x in known.items() if x and at not in others}
 
 
 def _counterparts(pairs: Sequence[tuple[set[str], set[str]]], count: int) -> dict[str, str]:
@@ -344,7 +407,7 @@ def _counterparts(pairs: Sequence[tuple[set[str], set[str]]], count: int) -> dic
 def target_words(text: str) -> set[str]:
     """The words of a translation in lower case, and its numbers; for 14 h also 2."""
     digits = numbers(text)
-    hours = (HALF_A_DAY[x] for x in digits if x in HALF_A_DAY)
+    hours = (HALF_A_DAY[x] for x in digits if x in HALF_A_DAY and HOUR.search(text))
     return {*words_of(text.lower()), *digits, *hours}
 
 
@@ -397,13 +460,13 @@ def new_words(x: Translation) -> tuple[list[str], float]:
     Names, numbers and codes do not count. A text of another language has many such words. Of fewer
     than `NEW_WORDS` the share is 0.
     """
-    data, count, words = x.source.encode(), 0, []
-    starts = [end - len(data[start:end].lstrip()) for start, end in x.source_offsets]
+    count, words = 0, []
+    starts = [start for start, _ in without_spaces(x.source, x.source_spans)]
     for word in WORD.finditer(x.source):
         if word[0].isalpha() and unicodedata.category(word[0][0]) != "Lu":
-            first, last = (len(x.source[:place].encode()) for place in word.span())
             count += 1
-            if sum(first <= start < last for start in starts) > 1:
+            first, last = (bisect_left(starts, place) for place in word.span())
+            if last - first > 1:
                 words.append(word[0])
     return words, len(words) / count if len(words) >= NEW_WORDS else 0.0
 
@@ -414,7 +477,7 @@ def missing_numbers(source: str, text: str) -> list[str]:
     2 p.m. may be 14 h, and 3月 March. With the sides swapped, what the translation adds.
     """
     before, after = Counter(numbers(MONTH.sub(" ", source))), Counter(numbers(text))
-    added = after - before
+    added = after - before if HOUR.search(source) or HOUR.search(text) else Counter[str]()
     lone = {*lone_digits(source)}
     return [
         x for x in before - after if (len(x) > 1 or x in lone) and HALF_A_DAY.get(x) not in added

@@ -24,7 +24,7 @@ from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
 from bahdanau_tf.text.script import HAN, KATAKANA, unspaced_script
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
-from bahdanau_tf.translation.result import Offsets, Translation
+from bahdanau_tf.translation.result import Offsets, Translation, without_spaces
 from bahdanau_tf.translation.sentence_splitting import joined
 
 _MARK = re.compile(
@@ -290,8 +290,8 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     """
     if marked.plain == marked.source:
         return translation
-    source_spans = stripped(translation.source, translation.source_spans)
-    target_spans = stripped(translation.text, translation.target_spans)
+    source_spans = without_spaces(translation.source, translation.source_spans)
+    target_spans = without_spaces(translation.text, translation.target_spans)
     words = _words(translation.text, target_spans)
     view = _View.of(marked, translation, source_spans, words)
     whole = np.array([float(start < end) for start, end in source_spans])  # a space is not inside
@@ -318,11 +318,6 @@ def _in_order(source: str, items: Iterable[int | Mark]) -> list[int | Mark]:
         x._replace(text=next(texts)) if isinstance(x, Mark) and _BARE.fullmatch(x.text) else x
         for x in items
     ]
-
-
-def stripped(text: str, spans: Offsets) -> Offsets:
-    """Spans without the space that a sub-word may begin with."""
-    return [(end - len(text[start:end].lstrip()), end) for start, end in spans]
 
 
 def _moved(spans: Offsets, origin: Offsets, result: str) -> tuple[list[str], Offsets]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
@@ -115,7 +116,7 @@ class StringTranslator(ABC):
         *,
         prefixes: str | None = None,
         constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
+        split_sentences: bool | None = None,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
         mbr: str | None = None,
@@ -132,7 +133,7 @@ class StringTranslator(ABC):
         *,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
+        split_sentences: bool | None = None,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
         mbr: str | None = None,
@@ -147,7 +148,7 @@ class StringTranslator(ABC):
         *,
         prefixes: str | Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
-        split_sentences: bool = False,
+        split_sentences: bool | None = None,
         markup: bool = False,
         terms: Mapping[str, str] | None = None,
         mbr: str | None = None,
@@ -171,9 +172,10 @@ class StringTranslator(ABC):
                 `history.rows` counts within a batch, where equal sentences are one row. Each tuple
                 of constraints has its own graph, so pass the same objects again. ONNX Runtime has
                 none, nor `attention`.
-            split_sentences: Whether each string is translated sentence by sentence, as models that
-                learned from single sentences need. The first sentence gets the prefix, and line
-                breaks stay.
+            split_sentences: Whether each string is translated sentence by sentence; line breaks
+                stay, and the first sentence gets the prefix. If None, it is if nearly all lines
+                that the model learned from are single sentences (`Habits.singly`), and no prefixes,
+                constraints or attention are given.
             markup: Whether inline tags and placeholders are taken out before the search and put
                 back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
                 them, and offsets count them. Those of a prefix are left out.
@@ -211,6 +213,9 @@ class StringTranslator(ABC):
         ```
         """
         is_one = isinstance(sentences, str | bytes)
+        if split_sentences is None:
+            is_free = prefixes is None and attention is None and not constraints
+            split_sentences = is_free and self.habits.singly
         if attention is not None and (split_sentences or terms or not is_one):
             raise Refusal(
                 "Translator.translate",
@@ -224,7 +229,9 @@ class StringTranslator(ABC):
                     f"{name} is set and {self.model_name} has no attention, wanted a model "
                     "with attention",
                 )
-        decoding = Decoding.with_options(self.decoding if decoding is None else decoding, options)
+        decoding = self.decoding if decoding is None else decoding
+        others = signature(StringTranslator.translate).parameters if options else ()
+        decoding = Decoding.with_options(decoding, options, others)
         work = self._work(batch_size, constraints, attention)
         if mbr is not None:
             check_consensus(mbr, decoding, terms)
@@ -240,16 +247,18 @@ class StringTranslator(ABC):
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
             search = with_terms(judged, terms)
-        if self.memory and not markup:
-            search = with_memory(search, self.memory)
+        memory = {} if markup else self.memory
+        if memory:
+            search = with_memory(search, memory)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
 
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
-            if split_sentences:
-                return translate_lines(run, sentences, prefixes, is_mean=mbr is not None)
-            return run(sentences, prefixes)
+            if not split_sentences:
+                return run(sentences, prefixes)
+            is_mean = mbr is not None
+            return translate_lines(run, sentences, prefixes, is_mean=is_mean, remembered=memory)
 
         translate = partial(translate_marked, run_lines) if markup else run_lines
         if isinstance(sentences, str | bytes):

@@ -8,13 +8,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.system.language import LANGUAGES, in_language, said
+from bahdanau_tf.system.language import in_language, said
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.view import Row, Side, alignment_html, table_html
 
@@ -24,41 +24,34 @@ if TYPE_CHECKING:
 Offsets = list[tuple[int, int]]
 _SHOWN = 60  # characters of a text in a repr
 
-Kind = Literal[
-    "characters",
-    "words",
-    "number",
-    "added",
-    "name",
-    "dropped",
-    "untranslated",
-    "code",
-    "term",
-    "marks",
-    "end",
-    "sentences",
-    "cut",
-    "repeated",
-    "long",
-    "unlikely",
-]
-REASONS: dict[Kind, str] = {
-    "characters": "characters that the model does not know: {}",
-    "words": "words that the model hardly knows: {}",
-    "number": "the number {} is missing",
-    "added": "the source lacks the number {}, or has it less often",
-    "name": "the name {} is missing",
-    "dropped": "nothing stands for {}",
-    "untranslated": "{} is left as in the source",
-    "code": "{} is missing, or is new",
-    "term": "the term {} is missing",
-    "marks": "a quotation mark or a bracket is alone",
-    "end": "the mark at the end is missing",
-    "sentences": "fewer sentences than in the source ({})",
-    "cut": "only a part is translated",
-    "repeated": "{} is repeated",
-    "long": "longer than in training ({} tokens)",
-    "unlikely": "less likely than {} of the dev text's translations",
+# Why a translation may be wrong, by kind: of one, and of several lines.
+REASONS: dict[str, tuple[str, str]] = {
+    "characters": ("characters that the model does not know: {}", "unknown characters"),
+    "words": ("words that the model hardly knows: {}", "unknown words"),
+    "number": ("the number {} is missing", "a number is missing"),
+    "added": (
+        "the source lacks the number {}, or has it less often",
+        "a number is not in the source",
+    ),
+    "name": ("the name {} is missing", "a name is missing"),
+    "dropped": ("{} is not translated", "a word is not translated"),
+    "untranslated": ("{} is left as in the source", "a word is left as in the source"),
+    "code": ("{} is missing or was added", "an address or a code is missing or was added"),
+    "term": ("the term {} is missing", "a term is missing"),
+    "marks": ("unmatched quotation mark or bracket",) * 2,
+    "fragment": (
+        "no sentence of the training ends with {}",
+        "ends as no sentence of the training does",
+    ),
+    "end": ("the mark at the end is missing",) * 2,
+    "sentences": ("fewer sentences than in the source ({})", "fewer sentences than in the source"),
+    "cut": ("only a part is translated",) * 2,
+    "repeated": ("{} is repeated", "a phrase is repeated"),
+    "long": ("longer than in training ({} tokens)", "longer than in training"),
+    "unlikely": (
+        "less likely than {} of the dev text's translations",
+        "less likely than nearly all translations of the dev text",
+    ),
 }
 
 
@@ -70,20 +63,11 @@ class Doubt(NamedTuple):
         detail: What is meant, such as the number that is missing.
     """
 
-    kind: Kind
+    kind: str
     detail: str = ""
 
     def __str__(self) -> str:
-        return said(REASONS[self.kind]).format(self.detail)
-
-
-def reasons() -> dict[str, dict[Kind, str]]:
-    """The texts of doubts by language and kind."""
-    texts = {}
-    for language in LANGUAGES:
-        with in_language("reasons", language):
-            texts[language] = {kind: said(reason) for kind, reason in REASONS.items()}
-    return texts
+        return said(REASONS[self.kind][0]).format(self.detail)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -356,11 +340,15 @@ def _in_characters(text: str, offsets: Offsets) -> Offsets:
     return [(bisect_right(starts, a) - 1, bisect_left(starts, b)) for a, b in offsets]
 
 
+def without_spaces(text: str, spans: Offsets) -> Offsets:
+    """Spans without the space that a sub-word may begin with."""
+    return [(end - len(text[start:end].lstrip()), end) for start, end in spans]
+
+
 def _token_words(text: str, spans: Offsets) -> np.ndarray:
     """Which tokens a word between spaces consists of, 1 or 0, float [words, tokens]."""
     starts = [word.start() for word in re.finditer(r"\S+", text)]
-    # A sub-word may begin with the space before its word.
-    places = [end - len(text[start:end].lstrip()) for start, end in spans]
+    places = [start for start, _ in without_spaces(text, spans)]
     words = np.searchsorted(starts, places, side="right") - 1
     return np.equal.outer(np.arange(len(starts)), words).astype(float)
 

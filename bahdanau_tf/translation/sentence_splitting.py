@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 
 import numpy as np
 
 from bahdanau_tf.text.languages import LANGUAGES
+from bahdanau_tf.text.script import gap_behind
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
 
@@ -20,17 +21,21 @@ def translate_lines(
     prefixes: Sentences | None = None,
     with_weights: bool = True,
     is_mean: bool = False,
+    remembered: Container[str] = (),
 ) -> Iterator[Translation]:
     """Translates lines sentence by sentence, by `translate` of a translator.
 
     The translation of each line starts with its text in `prefixes`. Without weights, which are a
     matrix for each line, lines of many sentences take less memory. The score of a line is the sum
-    of its sentences' scores, or their mean. A string may have several lines.
+    of its sentences' scores, or their mean. A string may have several lines. Lines of a memory are
+    `remembered` as a whole.
     """
     starts = {} if prefixes is None else {"prefixes": prefixes}
     columns = strings("Translator.translate", {"sentences": lines, **starts})
     rows = [
-        [x for line in _LINE.findall(text) for x in split_sentences(line)] or [text]
+        [text]
+        if text.strip() in remembered
+        else [x for line in _lines(text) for x in split_sentences(line)] or [text]
         for text in map(decoded, columns["sentences"])
     ]
     if prefixes is not None:
@@ -83,8 +88,8 @@ def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Tra
     source_offsets: Offsets = []
     target_offsets: Offsets = []
     for part in parts:
-        if text and part.text and (breaks or not text.endswith(tuple(_WIDE_MARKS))):
-            between = "\n" * breaks or gap
+        if text and part.text:
+            between = "\n" * breaks or (gap and gap_behind(text))
             text, written = text + between, written + len(between)
         source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
         target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
@@ -113,13 +118,16 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     """Joins soft alignments as blocks of one matrix.
 
     The weights at each sentence's end symbol move to that of the line, which has a row if all are
-    finished.
+    finished. There are at most `MOST` weights, or none.
     """
     blocks = [(x.weights[: len(x.tokens)], x.weights[-1]) for x in parts if x.weights is not None]
     if not blocks:
         return None
     heights, widths = zip(*((len(rows), len(end) - 1) for rows, end in blocks), strict=True)
-    weights = np.zeros([sum(heights) + finished, sum(widths) + 1], np.float32)
+    shape = sum(heights) + finished, sum(widths) + 1
+    if shape[0] * shape[1] > MOST:
+        return None
+    weights = np.zeros(shape, np.float32)
     row = column = 0
     for rows, end in blocks:
         until, last = row + len(rows), column + len(end) - 1
@@ -131,7 +139,14 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     return weights
 
 
-_LINE = re.compile(r"\s*\S[^\n]*\n*(?:\s*\Z)?")
+def _lines(text: str) -> list[str]:
+    """The lines of a text that have words, each with the empty ones behind it."""
+    starts = [match.start() for match in _LINE.finditer(text)]
+    return [text[a:b] for a, b in pairwise([*(0 for _ in starts[:1]), *starts[1:], len(text)])]
+
+
+_LINE = re.compile(r"^[^\S\n]*\S", re.MULTILINE)
+MOST = 1 << 24  # weights of a text of several sentences: some 4,000 tokens on each side
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
 # every language. "Mt" in those of English would change tokenizers of words.
 ABBREVIATIONS = frozenset(" ".join(["Mt", *(x.abbreviations for x in LANGUAGES.values())]).split())
@@ -169,6 +184,11 @@ def split_sentences(text: str) -> list[str]:
             sentences.append(text[start : match.end()])
             start = match.end()
     return [*sentences, text[start:]] if start < len(text) else sentences
+
+
+def has_several(line: str) -> bool:
+    """Whether more than one sentence has a letter or a digit."""
+    return sum(any(map(str.isalnum, x)) for x in split_sentences(line)) > 1
 
 
 def _is_end(before: str, mark: str, after: str) -> bool:

@@ -23,8 +23,8 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.translation.batches import Sentences, Work, decoded, strings
 from bahdanau_tf.translation.doubts import words_of
-from bahdanau_tf.translation.markup import goes_on, in_word, stripped
-from bahdanau_tf.translation.result import Doubt, Translation
+from bahdanau_tf.translation.markup import goes_on, in_word
+from bahdanau_tf.translation.result import Doubt, Translation, without_spaces
 
 WIDTH = 5  # hypotheses of a sentence that are continued
 LONGER = re.compile(r"\w+(\s*(?:\w+|\S))")  # the rest of a word, and what follows
@@ -294,7 +294,7 @@ def _touched(spans: Sequence[tuple[int, int]], match: Match) -> list[int]:
 
 def _words_for(x: Translation, match: Match) -> tuple[int, int, str]:
     """Where the words begin and end that attend to a source term most, and the target term."""
-    spans = stripped(x.text, x.target_spans)
+    spans = without_spaces(x.text, x.target_spans)
     shares = _shares(x, match)
     if shares is None or not spans:
         return -1, -1, match.term
@@ -313,7 +313,7 @@ def _words_for(x: Translation, match: Match) -> tuple[int, int, str]:
 
 def _place(x: Translation, shares: np.ndarray, least: int = 0) -> int:
     """Where the word begins that attends most, not before `least`."""
-    spans = stripped(x.text, x.target_spans)
+    spans = without_spaces(x.text, x.target_spans)
     rows = [n for n, (start, _) in enumerate(spans) if start >= least]
     if not rows:
         return len(x.text)

@@ -96,7 +96,7 @@ def test_sentences_longer_than_those_of_the_training_are_counted(
     assert main(["evaluate", *flags]) == 0
     long = sum(len(line.split()) > 30 for line in corpus["source"])
     said = f"{long} of 60 lines: longer than in training (30 tokens)"
-    assert f"{said}, may lose words; see translate" in capsys.readouterr().err
+    assert f"{said}, may lose words\n" in capsys.readouterr().err
     monkeypatch.setattr(Copier, "habits", Habits(30, is_short=True))
     assert main(["evaluate", *flags]) == 0
     assert f"{said}\n" in capsys.readouterr().err
@@ -219,6 +219,11 @@ def test_perplexity_is_that_of_the_references_and_alone_translates_nothing(
     monkeypatch.delattr(Copier, "translate")
     (only,) = run(tmp_path, capsys, *flags, "--metrics=perplexity")
     assert only == first
+    for name in ("source", "reference"):
+        (tmp_path / name).write_text("")
+    flags += [f"--reference={tmp_path / 'reference'}", "--metrics=perplexity"]
+    assert main(["evaluate", *flags]) == 2
+    assert "evaluate: there are no sentences to score\n" in capsys.readouterr().err
 
 
 def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, capsys):
@@ -272,7 +277,10 @@ def test_copied_numbers_and_names_are_counted(tmp_path, capsys):
         f"--{flag}={tmp_path / name}"
         for flag, name in (("source", "source"), ("hypotheses", "good"), ("hypotheses", "bad"))
     )
-    assert "copied: numbers 100.0 % of 2, names 0.0 % of 1" in run(tmp_path, capsys, source, good)
+    assert (
+        "copied of what the reference has from the source: numbers 100.0 % of 2, names 0.0 % of 1"
+        in run(tmp_path, capsys, source, good)
+    )
     rows = run(tmp_path, capsys, source, good, bad)
     assert "% copied of what the reference has from the source: 2 numbers, 1 names" in rows
     cells = table(rows)

@@ -12,7 +12,8 @@ from test_translate import Shouter
 
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.commands.translate import Shard
+from bahdanau_tf.commands.translate import Shard, _model_checksum
+from bahdanau_tf.options.training import pretrained_names
 from bahdanau_tf.system.lines import GZIP, UTF_16, count_lines, read_lines
 
 
@@ -31,6 +32,11 @@ def run(source: Path, output: Path, *flags: str) -> int:
 def joined(folder: Path, pattern: str) -> bytes:
     """The files of a pattern one after the other, as `cat` joins them."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob(pattern)))
+
+
+def test_a_part_that_another_packaged_translator_made_is_not_complete():
+    names = pretrained_names()
+    assert len({_model_checksum(name) for name in names}) == len(names) > 1
 
 
 @given(total=st.integers(0, 10**12), count=st.integers(1, 1000))

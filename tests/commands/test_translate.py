@@ -19,9 +19,10 @@ from refusals import says
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation import Translation, sentence_splitting
 from bahdanau_tf.translation.doubts import Doubt, Habits
 from bahdanau_tf.translation.sentence_splitting import (
+    has_several,
     longest_sentence,
     split_sentences,
     translate_lines,
@@ -41,12 +42,13 @@ class Shouter:
         attention: bool = True,
         reverse_target: bool = False,
         longest: int | None = None,
-        is_short: bool = False,
+        **habits: bool,
     ) -> None:
         self.model_name, self.has_alignment = "Shouter", attention
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
-        self.habits = Habits(longest, is_short=is_short)
+        self.habits = Habits(longest, **habits)
+        self.memory: dict[str, str] = {}
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
@@ -57,10 +59,12 @@ class Shouter:
         lines: list[str],
         batch_size: int = 64,
         prefixes: list[str] | None = None,
+        split_sentences: bool | None = None,
         terms: dict[str, str] | None = None,
         mbr: str | None = None,
     ) -> list[Translation]:
         self.windows.append(len(lines))
+        assert split_sentences is not True  # which the command does
         self.terms = terms or {}
         self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
@@ -252,12 +256,12 @@ def test_json_lines_are_written(run):
     assert second_object["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
-@pytest.mark.parametrize("split", [[], ["--split_sentences"]])
+@pytest.mark.parametrize("split", [False, True])
 def test_markup_is_put_back(run, tmp_path, split):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("<i>P</i>\n\n", "utf-8")
     text = "<b>one</b> two %s\nsaid <i>no. Well</i> done\n"
-    flags = ["--markup", f"--prefixes={prefixes}", *split]
+    flags = ["--markup", f"--prefixes={prefixes}", f"--split_sentences={split}"]
     first, second = run(text, *flags).split("\n")[:-1]
     assert first == "TWO <b>ONE</b> %s"
     assert second == ("<i>NO.</i> SAID DONE WELL" if split else "DONE <i>WELL NO.</i> SAID")
@@ -290,7 +294,7 @@ def test_terms_are_read_from_a_file(run, tmp_path, capsys):
     terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\n".encode())
     assert run("one two\n", f"--terms={terms}") == "TWO ONE\n"
     assert run.model.terms == {"one": "uno", "credit card": "carte bancaire"}
-    assert capsys.readouterr().err == "1 term that no line has: credit card\n"
+    assert capsys.readouterr().err == "1 term in no line: credit card\n"
     words = ["translate", "--model_dir=x", f"--terms={terms}", f"--input={terms}"]
     for line in ("two", "two\tdue\ttre", "two\t"):
         terms.write_text(f"one\tuno\n{line}\n")
@@ -372,9 +376,8 @@ def test_doubtful_lines_are_named_by_reason(run, capsys):
     )
 
 
-def test_emoji_are_no_sentence(run, capsys):
-    run("A! \u263a\u263a\n! ?\nA! B.\n")
-    assert "1 of 3 lines: several sentences" in capsys.readouterr().err
+def test_emoji_are_no_sentence():
+    assert [has_several(x) for x in ("A! \u263a\u263a", "! ?", "A! B.")] == [False, False, True]
 
 
 def test_empty_translations_of_lines_with_words_are_named(run, capsys):
@@ -384,24 +387,23 @@ def test_empty_translations_of_lines_with_words_are_named(run, capsys):
 
 def test_long_lines_are_named_and_translated_whole(run, capsys):
     text = "a b\na b c d\na b. C d e.\n"
-    assert run(text, "--max_source_length=3") == ("B A\nD C B A\nE. D C B. A\n")
+    options = ("--nosplit_sentences", "--max_source_length=3")
+    assert run(text, *options) == ("B A\nD C B A\nE. D C B. A\n")
     err = capsys.readouterr().err
-    several = "1 of 3 lines: several sentences; --split_sentences translates each by itself\n"
-    longer = "lines 2-3: longer than --max_source_length=3, may lose words; see --split_sentences\n"
-    assert err == several + longer
-    run(text, "--max_source_length=5")
-    assert capsys.readouterr().err == several
+    assert err == (
+        "lines 2-3: longer than --max_source_length=3, may lose words; see --split_sentences\n"
+    )
+    run(text, "--nosplit_sentences", "--max_source_length=5")
+    assert not capsys.readouterr().err
 
 
 def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
     text = "a b\na b. C d. E f.\n"
-    run(text, longest=3)
+    run(text, "--nosplit_sentences", longest=3)
     err = capsys.readouterr().err
     assert "line 2: longer than in training (3 tokens), may lose words" in err
-    assert "several sentences" in err
     run(text, longest=3, is_short=True)
     assert capsys.readouterr().err == "line 2: longer than in training (3 tokens)\n"
-    assert run(text, "--split_sentences", longest=3) == "B A\nB. A D. C F. E\n"
     run(text, "--max_source_length=6", longest=3)
     run("a b c d\n" * 3)
     assert "longer" not in capsys.readouterr().err
@@ -411,14 +413,22 @@ def test_a_line_has_neither_line_feeds_nor_nul():
     assert Translation("", "a\0b\nc\td").line == "ab c\td"
 
 
-def test_lines_of_several_sentences_are_split_with_split_sentences(run, capsys):
+def test_lines_of_several_sentences_are_split_if_the_model_knows_single_ones(run, capsys):
+    assert run("a. B.\n") == "B. A.\n"
+    assert run("a. B.\n", "--split_sentences") == "A. B.\n"
+    assert run("a. B.\n", "--nosplit_sentences", singly=True) == "B. A.\n"
     text = "a b\na b c d\n\na b. C d e. F g h i.\nA. Z b.\n \n"
     whole = "B A\nD C B A\n\nB. A E. D C I. H G F\nB. Z A.\n\n"
-    assert run(text, "--split_sentences") == whole
-    assert not capsys.readouterr().err
-    assert run(text, "--split_sentences", "--max_source_length=3") == whole
+    capsys.readouterr()
+    assert run(text, singly=True) == whole
+    several = (
+        "1 of 6 lines: several sentences, each translated by itself; --nosplit_sentences "
+        "translates such lines as a whole\n"
+    )
+    assert capsys.readouterr().err == several
+    assert run(text, "--max_source_length=3", singly=True) == whole
     longer = "a sentence is longer than --max_source_length=3 and may lose words"
-    assert capsys.readouterr().err == f"lines 2, 4: {longer}\n"
+    assert capsys.readouterr().err == f"{several}lines 2, 4: {longer}\n"
 
 
 def test_translations_of_the_parts_of_a_line_are_joined():
@@ -446,6 +456,13 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     assert sorted(second.tokens) == sorted([*whole_line.tokens, "!"])
     # "!" was aligned to the end of its part, so now to the end of the line.
     assert second.weights[second.tokens.index("!"), -1] == 1
+
+
+def test_a_long_text_has_no_alignment(monkeypatch):
+    """Whose matrix would take more memory than all else."""
+    monkeypatch.setattr(sentence_splitting, "MOST", 25)
+    lines = translate_lines(Shouter().translate, ["A b. C d.", "A b. C d. E."])
+    assert [x.weights is None for x in lines] == [False, True]
 
 
 def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
@@ -608,7 +625,7 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
     assert said == ["line 2: more than 5,000 characters; this will take a while\n", ""]
 
 
-@pytest.mark.parametrize("split", [[], ["--split_sentences"]])
+@pytest.mark.parametrize("split", [False, True])
 def test_of_a_line_that_is_far_too_long_only_the_start_is_read(run, capsys, monkeypatch, split):
     """Before memory grows with it; a line of many sentences is as long as they are."""
     read = []
@@ -621,8 +638,14 @@ def test_of_a_line_that_is_far_too_long_only_the_start_is_read(run, capsys, monk
         ),
     )
     long = f"{'x' * 999_999} end."
-    out = run(f"a\n{long} B.\n", "--format=json", "--max_source_length=3", "--n_best=2", *split)
-    assert read == ["a", "x" * 192, *["B."][: len(split)]]
+    out = run(
+        f"a\n{long} B.\n",
+        "--format=json",
+        "--max_source_length=3",
+        "--n_best=2",
+        f"--split_sentences={split}",
+    )
+    assert read == ["a", "x" * 192, *["B."][:split]]
     values = [(x["source"], x["truncated"]) for x in map(json.loads, out.splitlines())]
     assert values == [("a", False), (f"{long} B.", True)]
     said = "line 2: only its start was translated, see --max_source_length\n"
@@ -649,6 +672,19 @@ def test_split_sentences_splits_known_examples():
         wanted = [part.strip() for part in text.split("|")]
         parts = split_sentences(text.replace("|", "").replace("  ", " "))
         assert [part.strip() for part in parts] == wanted
+
+
+@given(st.text(st.sampled_from("a \n\t.B"), max_size=20))
+def test_each_line_with_words_is_translated_and_line_breaks_stay(text):
+    read = []
+    (row,) = translate_lines(
+        lambda lines, **_: read.extend(lines) or [Translation(x, x.strip()) for x in lines], [text]
+    )
+    assert "".join(read) == row.source == text
+    assert row.text.split() == text.split()
+    assert all(line.strip() for line in read) or not text.strip()
+    inner = text.strip()
+    assert row.text.count("\n") == inner.count("\n")
 
 
 @given(st.text(st.sampled_from('aA1 .!?…。！"»)「」\u00a0\nMr'), max_size=60))

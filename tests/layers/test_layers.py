@@ -664,6 +664,16 @@ def test_shapes_that_do_not_fit_are_refused(layer, shapes, said):
     refused(lambda: layer.build(*shapes), type(layer).__name__, *said)
 
 
+def test_annotations_alone_are_no_memory():
+    for batch in (2, 4):  # as many as `Encoded` has parts
+        annotations = tf.ones([batch, 5, 7])
+        refused(
+            lambda x=annotations: layers.BahdanauAttention(3).memory(x), "encoded is a tensor", "("
+        )
+    memory = layers.BahdanauAttention(3).memory(layers.Encoded(annotations, (), (), None))
+    assert memory.keys.shape == (4, 5, 3)
+
+
 def test_attention_without_a_memory_says_what_it_reads():
     attention = layers.BahdanauAttention(5)
     refused(lambda: attention(tf.ones([1, 2]), tf.ones([1, 3, 4])), "has type", "Tensor")

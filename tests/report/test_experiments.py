@@ -83,12 +83,16 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(monkeypatch, tmp_pa
         monotonic=lambda: 3600.0 * has_begun(folder), sleep=lambda _: time.sleep(0.01)
     )
     monkeypatch.setattr(trainings, "time", clock)
+    (tmp_path / "done").mkdir()
+    (tmp_path / "done" / "trained.json").write_text('{"is_over": true}')
     plan = Plan("slow", ("waits",))
-    assert train_all([plan], tmp_path, 59.0, 1) == {"slow": folder}
+    assert train_all([Plan("done", ()), plan], tmp_path, 59.0, 1) == {"slow": folder}
     assert (folder / "stopped").exists()
     device = Record.read(folder).device
     assert Record.read(folder) == Record(3600, device, False, ("waits",))
-    assert "stopped when its time ran out, dev BLEU 9.10, 60.0 minutes" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "1 of 2 trained; now slow" in said
+    assert "stopped when its time ran out, dev BLEU 9.10, 60.0 minutes" in said
     train_all([plan], tmp_path, 61.0, 1)
     assert (folder / "runs").read_text() == "run\nrun\n"
     assert Record.read(folder).is_over
@@ -227,7 +231,8 @@ def test_a_flag_is_passed_only_to_models_that_take_it():
 def test_a_translation_has_one_line_of_the_report():
     """A vocabulary of bytes can write line feeds and NUL."""
 
-    def translate(sources, decoding):
+    def translate(sources, decoding, split_sentences):
+        assert split_sentences is False
         text = f"a\n{decoding.unknown}\0"
         return [Translation(source, text) for source in sources]
 

@@ -376,6 +376,9 @@ def test_erasure_compares_attention_with_what_a_word_changes():
     translator = SimpleNamespace(model=SimpleNamespace(has_alignment=True))
     empty = system("untrained", texts=[""] * len(REFERENCES), translator=translator)
     assert bahdanau.erasure_table(results(empty)).rows == []
+    one_word = Corpus(["red"], ["x y"])
+    short = results(system("S", texts=["x y"], translator=translator), test=one_word)
+    assert bahdanau.erasure_table(short).rows == []
     # Ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4.
     assert bahdanau.rank_correlation(np.array([1, 2, 2, 5]), np.array([0, 7, 2, 9])) == (
         pytest.approx(4.5 / math.sqrt(4.5 * 5))
@@ -391,7 +394,8 @@ class Lister:
         self.target_text = SimpleNamespace(settings=lambda: settings)
         self.beams = []
 
-    def translate(self, sources, decoding):
+    def translate(self, sources, decoding, split_sentences):
+        assert split_sentences is False  # as in the papers
         self.beams.append(decoding.beam_size)
         translations = []
         for source, texts in zip(sources, self.lists, strict=True):

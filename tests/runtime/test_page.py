@@ -249,7 +249,7 @@ def check_doubts(own: Translator, texts: list[str], options: dict, folder: Path)
     kinds = set()
     html = page_of(own.graph, int8=False, habits=own.habits)
     rows = in_node(html, folder, texts=texts, options=options)
-    for x, row in zip(own.translate(texts, **options), rows, strict=True):
+    for x, row in zip(own.translate(texts, **options, split_sentences=False), rows, strict=True):
         assert [(y["kind"], str(y["detail"])) for y in row["doubts"]] == [*map(tuple, x.doubts)]
         assert row.get("confidence") == pytest.approx(x.confidence, abs=1e-3)
         assert "\u200b" not in x.source or "characters" not in {doubt.kind for doubt in x.doubts}
@@ -270,6 +270,9 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     ).measured(np.linspace(-8, -1, 400), [*range(2, 12)] * 40, [0.4])
     options = {"beam_size": 2, "n_best": 1, "max_length": 12}
     kinds = check_doubts(own, DOUBTED, options, tmp_path)
+    own.habits = replace(own.habits, changed=("number", "code"))
+    changed = {"number", "added", "code"}
+    assert not changed & check_doubts(own, DOUBTED, options, tmp_path)
     own.habits = replace(own.habits, is_short=True)
     assert {"end", "number"} < kinds - check_doubts(own, DOUBTED, options, tmp_path)
     assert kinds >= {

@@ -3,13 +3,16 @@
 import itertools
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from refusals import refused
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translation
 from bahdanau_tf.commands.files import most_frequent
 from bahdanau_tf.translation.batches import LONG, in_batches, with_memory
+from bahdanau_tf.translation.doubts import Habits
 
 
 def batches(lengths: list[int], size: int) -> list[list[int]]:
@@ -92,3 +95,9 @@ def test_a_translator_answers_from_its_memory():
     assert [x.text for x in rows] == [plain[0].text, "!"]
     assert (rows[1].tokens, rows[1].doubts) == ([], ())
     assert own.translate("the cat").text == "!"
+    own.memory = {"The cat. A dog.": "!", "A dog.": "?"}
+    own.habits = Habits(singly=True)
+    assert own.translate("The cat. A dog.").text == "!"
+    assert own.translate("A dog. A dog.").text == "? ?"
+    assert own.translate(["A dog."] * 2, prefixes=np.array(["", "le"]))[0].text == "?"
+    refused(lambda: own.translate(["A dog."] * 2, prefixes=[]), "2 sentences, 0 prefixes")

@@ -74,8 +74,9 @@ def test_the_best_has_the_largest_mean_score(translator, metric, options):
 def test_what_leaves_no_choice_is_refused(translator):
     for options, reason in (
         ({"mbr": "ter"}, "mbr is 'ter'"),
-        ({"mbr": "chrf", "beam_size": 1}, "one hypothesis"),
-        ({"mbr": "chrf", "sampling": True}, "one hypothesis"),
+        ({"mbr": "chrf", "beam_size": 1}, "one hypothesis, wanted several, such as with beam"),
+        ({"mbr": "chrf", "sampling": True}, "one hypothesis, wanted several, such as with n_best"),
+        ({"batchsize": 1}, "did you mean batch_size or beam_size?"),
         ({"mbr": "chrf", "terms": {"cat": "chat"}}, "terms are set"),
     ):
         refused(lambda options=options: translator.translate("a", **options), reason)

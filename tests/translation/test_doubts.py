@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bahdanau_tf.commands import translate
 from bahdanau_tf.text.copied import CODE
-from bahdanau_tf.translation import doubts, result
+from bahdanau_tf.translation import doubts
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Translation
 
@@ -48,6 +47,8 @@ def test_words_are_doubted_for_less_than_sentences():
         ("14,000 men", "14000 hommes", []),
         ("10 p.m.", "22 h", []),
         ("10 a.m.", "21 h", ["10"]),
+        ("20 dollars", "8 dollars", ["20"]),
+        ("12 cats", "0 chats", ["12"]),
         ("1,234,567", "1.234.567", []),
         ("2026-11-28", "28/11/2026", []),
         ("\uff13\uff15 \u500b", "35 of them", []),  # full width
@@ -217,7 +218,51 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         x = habits.judged(translation(f"I saw {name}", "見た"), USUAL | {*name, *"Iw"})
         assert [doubt.kind for doubt in x.doubts] == told
     copies = [(word, word) for word in ("ab", "cd")]
-    assert Habits.of_pairs(copies) == Habits(kept=None, translated=None)
+    assert Habits.of_pairs(copies) == Habits(kept=None, translated=None, singly=True, stops="")
+
+
+def test_numbers_and_codes_that_most_translations_change_are_no_doubts() -> None:
+    pairs = [(f"on May {i}, 1{i:02}0", f"1{i:02}0-05") for i in range(10, 20)] + [("7", "7")] * 5
+    pairs += [(f"report_{i}.pdf", "a report") for i in range(10, 20)]
+    habits = Habits.of_pairs(pairs)
+    assert habits.changed == ("number", "code")
+    x = translation("on May 3, a_1.csv", "b")
+    some = {doubt.kind for doubt in habits.judged(x, USUAL | {*x.source}).doubts}
+    assert some == {doubt.kind for doubt in Habits().judged(x, USUAL | {*x.source}).doubts} - {
+        "code"
+    }
+    assert Habits.of_pairs(pairs[10:15] * 3).changed == ()
+
+
+def test_a_source_that_ends_as_no_sentence_of_the_training() -> None:
+    pairs = [("I ate.", "a."), ("and then:", "b:")] * 5 + [("Dear Tom,", "c,")] * 4
+    habits = Habits.of_pairs(pairs)
+    assert habits.stops == ":"
+    for source, told in (("so, ", True), ("so:", False), ("so.", False), ("so", False)):
+        x = translation(source, "o.")
+        assert ("fragment" in kinds(Habits(stops=habits.stops), x)) is told
+        assert "fragment" not in kinds(Habits(), x)
+
+
+def test_months_and_days_are_expected_though_they_are_rare() -> None:
+    pairs = [(f"in {x} he slept", f"{n}月に寝た") for x, n in (("March", 3), ("June", 6)) * 20]
+    pairs += [
+        (f"on {x}, he slept", f"{n}曜に") for x, n in (("Friday", "金"), ("Sunday", "日")) * 20
+    ]
+    pairs += [("May I?", "いい？")] * 9
+    habits = Habits.of_pairs(pairs * 2)
+    assert habits.counterparts["July"] == "7"
+    assert "水" in habits.counterparts["Wednesday"]
+    assert "May" not in habits.counterparts
+    assert "dropped" in kinds(habits, translation("in July", "8月に"))
+    assert "dropped" not in kinds(habits, translation("in July", "7月に"))
+
+
+def test_texts_are_split_if_nearly_all_lines_of_the_training_are_single_sentences() -> None:
+    pairs = [("Go! Dr. Li left.", "x")] * 2 + [("Dr. Li left...", "x. y.")] * 96
+    assert Habits.of_pairs(pairs).singly
+    assert not Habits.of_pairs([*pairs, ("A? B!", "x")]).singly
+    assert not Habits().singly
 
 
 def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
@@ -362,7 +407,3 @@ def test_alternatives_are_judged_too() -> None:
     judged = Habits().judged(x, USUAL)
     assert judged.doubts == ()
     assert [str(doubt) for doubt in judged.alternatives[0].doubts] == ["the number 12 is missing"]
-
-
-def test_the_command_counts_each_kind() -> None:
-    assert translate.REASONS.keys() == result.REASONS.keys()

@@ -543,6 +543,6 @@ def test_doubts_stand_below_the_translation(language):
     doubtful = replace(translation("x", "y", ["y"], np.ones([2, 2])), doubts=DOUBTS)
     for drawn in (doubtful, replace(doubtful, weights=None), Translations([doubtful])):
         with in_language("test", language):
-            reasons = [escape(said(reason).format("<7>")) for reason in REASONS.values()]
+            reasons = [escape(said(x).format("<7>")) for x, _ in REASONS.values()]
         assert all(f"<small>⚠ {reason}</small>" in drawn.view(language) for reason in reasons)
     assert language == "en" or not set(reasons) & {*map(str, DOUBTS)}

@@ -17,6 +17,7 @@ export class Doubts {
     this.breaks = RegExp(rules.breaks, "gu");
     this.months = RegExp(rules.month, "g");
     this.lone = RegExp(rules.lone, "gu");
+    this.hour = RegExp(rules.hour, "u");
     this.end = RegExp(rules.end, "u");
     this.usual = new Set(rules.usual);
   }
@@ -44,23 +45,25 @@ export class Doubts {
     const [words, share] = this.newWords(source, tokens);
     const isSure = confidence > this.unsure;
     if (this.split !== null && share > this.split && !isSure) add("words", words.slice(0, this.phrase).join(", "));
-    const missing = this.missingNumbers(source, text);
+    const hasNumbers = !this.changed.includes("number") && this.numbersOf(source).length;
+    const missing = hasNumbers ? this.missingNumbers(source, text) : [];
     const before = this.plainWords(source);
     const first = before.slice(0, 1).filter((x) => !Object.hasOwn(this.counterparts, x));
     const lost = this.lost([...first.map((x) => x.toLowerCase()), ...before, ...missing], text);
     for (const x of missing) if (x.length > 1 || lost.includes(x)) add("number", x);
-    if (this.numbersOf(source).length) {
-      for (const number of this.missingNumbers(text, source)) add("added", number);
-    }
+    const added = hasNumbers ? this.missingNumbers(text, source) : [];
+    for (const number of added) add("added", number);
     const names = this.newIn(this.missingNames(source, text), this.translated);
     for (const name of names) add("name", name);
     for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
     const same = this.newIn(this.sameWords(source, text), this.kept);
     for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
-    const codes = source.match(this.codes) ?? [];
+    const codes = this.changed.includes("code") ? [] : source.match(this.codes) ?? [];
     for (const code of codes) if (!text.includes(code)) add("code", code);
     const isNew = (x) => codes.length && !source.includes(x) && !codes.some((y) => x.startsWith(`${y}-`));
     for (const code of (text.match(this.codes) ?? []).filter(isNew)) add("code", code);
+    const last = source.trimEnd().slice(-1);
+    if (this.stops !== null && last && this.clause.includes(last) && !this.stops.includes(last)) add("fragment", last);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
     if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
     const all = sentencesOf(source).length, some = (text.match(this.breaks) ?? []).length;
@@ -118,7 +121,8 @@ export class Doubts {
     const add = (number, count) => left.set(number, (left.get(number) ?? 0) + count);
     for (const number of this.numbersOf(source.replace(this.months, " "))) add(number, 1);
     for (const number of this.numbersOf(text)) add(number, -1);
-    const isHour = (number) => left.get(this.half_a_day[number]) < 0;
+    const hasHours = this.hour.test(source) || this.hour.test(text);
+    const isHour = (number) => hasHours && left.get(this.half_a_day[number]) < 0;
     const lone = source.normalize("NFKC").match(this.lone) ?? [], counts = (x) => x.length > 1 || lone.includes(x);
     return [...left].filter(([x, n]) => n > 0 && counts(x) && !isHour(x)).map(([x]) => x);
   }
@@ -130,7 +134,7 @@ export class Doubts {
   // The words of a source with counterparts, none of which is in its translation.
   lost(words, text) {
     const numbers = this.numbersOf(text);
-    const hours = numbers.map((x) => this.half_a_day[x]);
+    const hours = this.hour.test(text) ? numbers.map((x) => this.half_a_day[x]) : [];
     const after = new Set([...this.wordsOf(text.toLowerCase()), ...numbers, ...hours]);
     const isLost = (x) => Object.hasOwn(this.counterparts, x)
       && !this.counterparts[x].split(" ").some((y) => after.has(y));
