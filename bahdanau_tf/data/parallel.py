@@ -318,7 +318,7 @@ def _cut(table: str, columns: int) -> str:
     rows = [cells for cells in every if len(cells) == columns]
     texts = text_columns(rows)
     if len(texts) < len(SIDES):
-        return ""
+        return "; `cut -f1,2` keeps the first two" if columns > len(SIDES) else ""
     if columns == 3 and 1 < len({cells[2] for cells in rows}) <= len(rows) / TAGS:
         lemma, form, tags = rows[0]
         return (

@@ -49,6 +49,7 @@ COMMON = 20  # pairs of a training that have a word, at least, so that it is kno
 CHANGED = 0.5  # of the pairs with a number lose it: it is not expected in a translation
 NEARLY = 0.8  # of the months and days of a training, at least, have a known counterpart
 SEVERAL = 0.03  # of the sources of a training are several sentences: a model knows such
+NEW = 0.1  # of the pairs of a training, at most, have a word that no other pair has
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 _OTHER = r"""[^\s.,;:!?…"'“”‘’«»()\[\]]"""
 WORD = re.compile(rf"{_OTHER}(?:\S*{_OTHER})?")  # without the signs beside it
@@ -102,6 +103,8 @@ class Habits:
         scores: For each group the quantiles of log p(y | x) / |y|, from 0 to 1.
         split: The largest usual share of the words of a source, as `new_words` counts, that are of
             several tokens.
+        vocabulary: The words of the training's sources in lower case, also without apostrophes,
+            with spaces between them; None if new ones are frequent, or if it is unknown.
         kept: The words in lower case that some pair of the training has on both sides, with spaces
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
@@ -128,6 +131,7 @@ class Habits:
     lengths: Sequence[int] = ()
     scores: Sequence[Sequence[float]] = ()
     split: float | None = None
+    vocabulary: str | None = None
     kept: str | None = None
     translated: str | None = None
     replaced: str = ""
@@ -157,9 +161,9 @@ class Habits:
         """Those of an ensemble: its lengths are those that all members know, its scores its own."""
         longest = min((x.longest for x in members if x.longest), default=None)
         words = min((x.longest_words for x in members if x.longest_words), default=None)
-        kept, translated = (
+        vocabulary, kept, translated = (
             None if None in column else " ".join(column)
-            for column in zip(*((x.kept, x.translated) for x in members), strict=True)
+            for column in zip(*((x.vocabulary, x.kept, x.translated) for x in members), strict=True)
         )
         first = members[0]
         counterparts = {
@@ -170,6 +174,7 @@ class Habits:
         return cls(
             longest,
             words,
+            vocabulary=vocabulary,
             kept=kept,
             translated=translated,
             replaced=first.replaced,
@@ -200,6 +205,10 @@ class Habits:
             if own := {*names_of(source)}:
                 names.update(own)
                 lost.update(missing_names(source, target))
+        known = Counter(x.lower() for words in sources for x in words)
+        known.update(
+            x.lower() for x, _ in pairs if "'" in x for x in plain_words(x.replace("'", ""))
+        )
         new = [word for word, times in names.items() if times == 1]
         stops = Counter(source[-1:] for source, _ in pairs if source[-1:] in {*CLAUSE})
         ended = [bool(END.search(target)) for source, target in pairs if END.search(source)]
@@ -210,7 +219,9 @@ class Habits:
             every = {x for x in read if x[0].isupper() and x.lower() not in read}
             is_known = keeps_names and 2 * latin < len(pairs)
             translated = " ".join(sorted(every.union(names))) if is_known else None
+        is_new = [*known.values()].count(1) > NEW * len(pairs)
         return cls(
+            vocabulary=None if is_new else " ".join(sorted(known)),
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=translated,
             replaced=" ".join(
@@ -286,10 +297,10 @@ class Habits:
         sides = x.source, x.text
         before, after = map(plain_words, sides)
         is_sure = confidence is not None and confidence > UNSURE
-        if self.split is not None and not is_sure:
-            words, share = new_words(x)
-            if share > self.split:
-                yield Doubt("words", ", ".join(words[:PHRASE]))
+        strange, share = new_words(x)
+        is_strange = self.split is not None and not is_sure and share > self.split
+        if words := [*self._unread(before, after), *(strange if is_strange else [])]:
+            yield Doubt("words", ", ".join([*dict.fromkeys(words)][:PHRASE]))
         has_numbers = "number" not in self.changed and bool(numbers(x.source))
         missing = missing_numbers(*sides) if has_numbers else []
         first = [word.lower() for word in before[:1] if word not in self.counterparts]
@@ -317,6 +328,13 @@ class Habits:
         if self.ends and not x.truncated and (shares := fewer_sentences(*sides)):
             yield Doubt("sentences", shares)
         yield from (Doubt("repeated", name) for name in doubled_names(before, after))
+
+    def _unread(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
+        """The words of a source that the training never had and the translation does not have."""
+        own = (*map(str.lower, before[:1]), *before[1:])
+        words = [x for x in own if x == x.lower() and len(x) > 1]
+        new = new_in(words, self.vocabulary)
+        return [x for x in new if x not in map(str.lower, after)]
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
         """The words of a source that have counterparts, none of which is in its translation."""

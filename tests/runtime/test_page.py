@@ -263,6 +263,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own.habits = Habits(
         longest=9,
         kept="bus table",
+        vocabulary="a and cat dog i is it my name of the to where you",
         translated="London",
         replaced="visit hello",
         counterparts=counterparts,

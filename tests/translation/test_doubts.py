@@ -174,14 +174,16 @@ def test_words_end_where_the_script_changes() -> None:
         ("in March", "三月に", []),
         ("in March", "春に", ["dropped"]),
     ):
-        x = replace(habits, translated="March").judged(translation(source, text), USUAL | {*"IBM"})
+        own = replace(habits, translated="March", vocabulary=None)
+        x = own.judged(translation(source, text), USUAL | {*"IBM"})
         assert [doubt.kind for doubt in x.doubts] == told, text
 
 
 def test_words_and_names_that_the_training_never_had_so() -> None:
     pairs = [("the table of Jim", "la table de Jim"), ("the cat of Anna in London", "")]
     pairs += [("the dogs of Bo", "les chiens de Bo")] * 200
-    habits = Habits.of_pairs([("the cat in London", "le chat de Londres"), *pairs])
+    pairs = [("the cat in London", "le chat de Londres"), *pairs]
+    habits = replace(Habits.of_pairs(pairs), vocabulary=None)
     assert (habits.kept, habits.translated) == ("table", "Anna London")
     told = habits.judged(
         translation("a table, the cat and Bo in London", "Table, cat"), USUAL | {*"BL,"}
@@ -234,6 +236,24 @@ def test_numbers_and_codes_that_most_translations_change_are_no_doubts() -> None
     assert Habits.of_pairs(pairs[10:15] * 3).changed == ()
 
 
+def test_words_that_the_training_never_had() -> None:
+    pairs = [("The cat can't sleep.", "a b"), ("Two dogs ran to Rome.", "c d")] * 20
+    habits = Habits(vocabulary=Habits.of_pairs(pairs).vocabulary)
+    for source, text, told in (
+        ("Cats sleep.", "x", "cats"),
+        ("two dogs cant sleep in rome", "x", "in"),
+        ("The zorbling ran.", "x", "zorbling"),
+        ("The zorbling ran.", "le Zorbling", ""),
+        ("The dogs ran to Oslo.", "x", ""),
+        ("A cat ran 3 km to a_b.pdf.", "x", ""),
+    ):
+        x = Habits.judged(habits, translation(source, text), USUAL | {*source})
+        assert [y.detail for y in x.doubts if y.kind == "words"] == [told] * bool(told)
+    rare = [(f"cat {x}{y}", "a") for x in "abcdefgh" for y in "xyz"]
+    assert Habits.of_pairs([*pairs, *rare]).vocabulary is None
+    assert Habits.of_pairs([*pairs, *rare[:4]]).vocabulary
+
+
 def test_a_source_that_ends_as_no_sentence_of_the_training() -> None:
     pairs = [("I ate.", "a."), ("and then:", "b:")] * 5 + [("Dear Tom,", "c,")] * 4
     habits = Habits.of_pairs(pairs)
@@ -267,7 +287,7 @@ def test_texts_are_split_if_nearly_all_lines_of_the_training_are_single_sentence
 
 def test_a_translation_ends_with_a_mark_if_those_of_the_training_do() -> None:
     pairs = [("I ate.", "\u98df\u3079\u305f\u3002")] * 98 + [("Who?", "\u8ab0")] * 2
-    habits = Habits.of_pairs([*pairs, ("a title", "Titel")])
+    habits = replace(Habits.of_pairs([*pairs, ("a title", "Titel")]), vocabulary=None)
     assert habits.ends
     assert not Habits.of_pairs([*pairs, ("Who?", "\u8ab0")]).ends
     for source, text, told in (
@@ -315,6 +335,7 @@ def test_counterparts_are_in_nearly_all_pairs_and_own() -> None:
     assert Habits.of_pairs(french).counterparts["french"] == "frites"
     french += [("French is hard", "fran\u00e7ais dur")] * 6  # the language begins a sentence
     assert Habits.of_pairs(french).counterparts["french"] == "frites fran\u00e7ais"
+    habits = replace(habits, vocabulary=None)
     for source, text, told in (
         ("in March", "en Mars", []),
         ("in March", "en March", [("dropped", "March")]),
@@ -396,9 +417,9 @@ def test_each_doubt_has_its_cause() -> None:
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
     members = [
-        Habits(n, 5, [2], [[0.0] * 21], 0.5, str(n), None, "r", {"x": y, y: y}) for n, y in rows
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, "r", {"x": y, y: y}) for n, y in rows
     ]
-    joined = Habits(3, 5, kept="None 4 3 9", replaced="r", counterparts={"x": "a b ab abc"})
+    joined = Habits(3, 5, (), (), None, "a b ab abc", "None 4 3 9", None, "r", {"x": "a b ab abc"})
     assert Habits.joined(members) == joined
 
 

@@ -42,9 +42,10 @@ export class Doubts {
 
   // Those of the words, numbers, names and signs of a sentence.
   ofWords(source, tokens, text, confidence, finished, add) {
-    const [words, share] = this.newWords(source, tokens);
-    const isSure = confidence > this.unsure;
-    if (this.split !== null && share > this.split && !isSure) add("words", words.slice(0, this.phrase).join(", "));
+    const [strange, share] = this.newWords(source, tokens);
+    const isStrange = this.split !== null && share > this.split && !(confidence > this.unsure);
+    const words = new Set([...this.unreadWords(source, text), ...(isStrange ? strange : [])]);
+    if (words.size) add("words", [...words].slice(0, this.phrase).join(", "));
     const hasNumbers = !this.changed.includes("number") && this.numbersOf(source).length;
     const missing = hasNumbers ? this.missingNumbers(source, text) : [];
     const before = this.plainWords(source);
@@ -114,6 +115,14 @@ export class Doubts {
       if (starts.filter((x) => first <= x && x < last).length > 1) words.push(word);
     }
     return [words, words.length < this.new_words ? 0 : words.length / count];
+  }
+
+  // The words of a source that the training never had and the translation does not have.
+  unreadWords(source, text) {
+    const after = this.plainWords(text).map((x) => x.toLowerCase());
+    const own = this.plainWords(source).map((x, i) => (i ? x : x.toLowerCase()));
+    const words = own.filter((x) => x === x.toLowerCase() && x.length > 1);
+    return this.newIn(words, this.vocabulary).filter((x) => !after.includes(x));
   }
 
   missingNumbers(source, text) {
