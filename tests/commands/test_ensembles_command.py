@@ -105,7 +105,7 @@ class Named:
     def __init__(self, name):
         self.name = name
 
-    def translate(self, sources, how):
+    def translate(self, sources, how, split_sentences):
         said = f"{self.name} {how.beam_size} {how.n_best} "
         return [SimpleNamespace(text=said + line) for line in sources]
 

@@ -415,7 +415,7 @@ class Fixed:
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
 
-    def translate(self, sentences: list[str], decoding: Any) -> list[Any]:
+    def translate(self, sentences: list[str], decoding: Any, split_sentences: bool) -> list[Any]:
         return [SimpleNamespace(text=text) for text in self.texts]
 
     def score(self, sources: list[str], targets: list[str]) -> list[Any]:
