@@ -126,14 +126,15 @@ def _class(field: str, name: str) -> type:
     module, _, last = name.rpartition(".")
     home = imported(module or LAYERS, field, name)
     owner = getattr(home, last, None)
+    example = {"attention": "GeneralAttention", "cell": "LSTMCell"}[field]
     if not isinstance(owner, type):
         classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
         hint = did_you_mean(last, classes)
         why = f"but {module or LAYERS} has no class {last!r}{hint}"
-        raise OptionError("ModelOptions", field, name, f"a class of {LAYERS} or module.Class", why)
+        wanted = f"a class of {LAYERS}, such as {example}, or module.Class"
+        raise OptionError("ModelOptions", field, name, wanted, why)
     is_registered = keras.saving.get_registered_name(owner) != owner.__name__
     if owner.__module__.startswith("bahdanau_tf.") and not is_registered:
-        example = {"attention": "GeneralAttention", "cell": "LSTMCell"}[field]
         wanted = f"a class such as {example}, or one of your own as module.Class"
         raise OptionError("ModelOptions", field, name, wanted, "a base class")
     return owner

@@ -106,7 +106,7 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
         return [SimpleNamespace(log_prob=-1.0, token_log_probs=np.zeros(1))]
 
     translations = [SimpleNamespace(text=line) for line in ours]
-    translator = SimpleNamespace(translate=lambda lines, _: translations, score=score)
+    translator = SimpleNamespace(translate=lambda *_, **__: translations, score=score)
     wanted = sacrebleu.corpus_bleu(ours, [references]).score
     scores, _ = evaluate(translator, dev, "13a", ["bleu"])
     assert scores["bleu"] == pytest.approx(wanted)
