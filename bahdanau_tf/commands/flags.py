@@ -370,7 +370,7 @@ def check_search(flags: absl_flags.FlagValues) -> None:
     """Checks the flags of search."""
     decoding = from_flags(flags, Decoding)
     if "mbr" in flags and flags.mbr and decoding.hypotheses == 1:
-        option = "n_best" if decoding.sampling else "beam_size"
+        option = decoding.option_of_hypotheses
         if option not in flags:
             refuse(flags, ["sampling"], "with --mbr")
         raise ValueError(f"--mbr: there is one hypothesis, wanted several, as with --{option}=16")

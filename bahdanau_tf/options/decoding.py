@@ -95,6 +95,11 @@ class Decoding(OptionGroup):
         """How many translations search has at its end; n_best of them are returned."""
         return self.n_best if self.sampling else self.beam_size
 
+    @property
+    def option_of_hypotheses(self) -> str:
+        """The option that sets their number."""
+        return "n_best" if self.sampling else "beam_size"
+
     @staticmethod
     def with_options(
         decoding: object, options: Mapping[str, Any], others: Iterable[str] = ()
@@ -102,8 +107,8 @@ class Decoding(OptionGroup):
         """A `Decoding` with other values of some fields, for `Translator.translate`.
 
         Fields that are not among the options yield to them; `others` are keywords of the method
-        that may be meant. Raises ValueError if it is not a
-        `Decoding`, has no such field, or an option is not allowed.
+        that may be meant. Raises ValueError if it is not a `Decoding`, has no such field, or an
+        option is not allowed.
         """
         if not isinstance(decoding, Decoding):
             raise Refusal(

@@ -68,12 +68,13 @@ CALENDAR = [
         "월요일 화요일 수요일 목요일 금요일 토요일 일요일",
     )
 ]
-_TIMES = Counter(word for row in CALENDAR for word in row)
+_ROWS = Counter(word for row in CALENDAR for word in row)
 # August, which two languages have, is not known to be of one.
-_PLACES = {x: (row, at) for row in CALENDAR for at, x in enumerate(row) if _TIMES[x] == 1}
+_PLACES = {x: (row, at) for row in CALENDAR for at, x in enumerate(row) if _ROWS[x] == 1}
+_NAMED = "|".join(x for x in _PLACES if x[0].isascii() and x[0].isalpha())
 _DATE = re.compile(
     f"(?<![\\d{_HAN_DIGITS}])(?:[0-9]+[月월]|[{_HAN_DIGITS}]+月)|[月火水木金土日]曜|星期.|.요일|"
-    f"(?<![\\w'’-])(?:{'|'.join(x for x in _PLACES if x[0] > '9' and x[0] < 'ⰰ')})(?![\\w-])"
+    f"(?<![\\w'’-])(?:{_NAMED})(?![\\w-])"
 )
 CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds"}
 _NUMBER = re.compile(

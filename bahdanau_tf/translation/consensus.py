@@ -36,7 +36,7 @@ def check_consensus(mbr: str, decoding: Decoding, terms: Mapping[str, str] | Non
     if terms:
         raise Refusal("Translator.translate", "mbr and terms are set, wanted one of them")
     if decoding.hypotheses == 1:
-        option = "n_best" if decoding.sampling else "beam_size"
+        option = decoding.option_of_hypotheses
         why = f"there is one hypothesis, wanted several, such as with {option}=16"
         raise Refusal("Translator.translate", f"mbr is set and {why}")
 

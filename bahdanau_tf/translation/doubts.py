@@ -331,10 +331,9 @@ class Habits:
 
     def _unread(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
         """The words of a source that the training never had and the translation does not have."""
-        own = (*map(str.lower, before[:1]), *before[1:])
-        words = [x for x in own if x == x.lower() and len(x) > 1]
-        new = new_in(words, self.vocabulary)
-        return [x for x in new if x not in map(str.lower, after)]
+        own, kept = (*map(str.lower, before[:1]), *before[1:]), {*map(str.lower, after)}
+        words = [x for x in own if x == x.lower() and len(x) > 1 and x not in kept]
+        return new_in(words, self.vocabulary)
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
         """The words of a source that have counterparts, none of which is in its translation."""

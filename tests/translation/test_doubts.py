@@ -258,9 +258,9 @@ def test_a_source_that_ends_as_no_sentence_of_the_training() -> None:
     pairs = [("I ate.", "a."), ("and then:", "b:")] * 5 + [("Dear Tom,", "c,")] * 4
     habits = Habits.of_pairs(pairs)
     assert habits.stops == ":"
-    for source, told in (("so, ", True), ("so:", False), ("so.", False), ("so", False)):
+    for source, is_doubted in (("so, ", True), ("so:", False), ("so.", False), ("so", False)):
         x = translation(source, "o.")
-        assert ("fragment" in kinds(Habits(stops=habits.stops), x)) is told
+        assert ("fragment" in kinds(Habits(stops=habits.stops), x)) is is_doubted
         assert "fragment" not in kinds(Habits(), x)
 
 
