@@ -232,16 +232,20 @@ class SyntheticPairs:
         )
 
     def _name(self, random: np.random.RandomState) -> str:
-        """A name of one or two words, capitals, a code, a file, an address or a placeholder."""
+        """A name of one or two words, capitals, a code, a file, an address or a placeholder.
+
+        Half have a word of the text, as report.pdf and Lena Brown.
+        """
         word, small, other = (self._word(random) for _ in range(3))
         small, ending = small.lower(), ENDINGS[random.randint(len(ENDINGS))]
         if self._words and random.randint(2):
-            small = self._words[random.randint(len(self._words))][0]  # as in report.pdf
+            small = self._words[random.randint(len(self._words))][0]
         capitals = _drawn(random, CAPITALS, 2, 5)
         return _one_of(
             random,
             *[lambda: word] * 5,
             *[lambda: f"{word} {other}"] * 2,
+            *[lambda: f"{word} {small.capitalize()}"] * 2,
             lambda: f"{word}-{other}",
             lambda: capitals,
             lambda: f"{capitals}-{_drawn(random, DIGITS, 2, 5)}",

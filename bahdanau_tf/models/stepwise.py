@@ -173,6 +173,16 @@ class StepwiseModel(keras.Model):
         """True at target words, for losses and metrics of Keras."""
         return keras.ops.not_equal(inputs["target"], PAD_ID)
 
+    def compute_loss(self, *args: Any, **kwargs: Any) -> tf.Tensor:
+        """Keras' loss of a batch; raises ValueError if it is one of probabilities, not logits."""
+        loss = getattr(self.loss, "__name__", self.loss)
+        if str(loss).endswith("categorical_crossentropy") or not getattr(loss, "from_logits", True):
+            raise ValueError(
+                f"{type(self).__name__}: the loss of compile is {loss!r}, of probabilities, wanted "
+                "that of logits: TokenCrossentropy() or, of Keras, one with from_logits=True"
+            )
+        return super().compute_loss(*args, **kwargs)
+
     def encode(self, source: Nest) -> tuple[Nest, Nest]:
         """See `TranslationModel`."""
         raise NotImplementedError

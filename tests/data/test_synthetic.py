@@ -245,6 +245,10 @@ def test_a_noun_becomes_a_name_if_names_keep_their_letters_in_another_script(tex
         new = [(x[1], y[2]) for x, y in both if x and y and x[1] not in words]
         assert all(x == y for x, y in new)
         assert (len({*new}) > 20) is becomes
+        second = {
+            x.split()[-1].rstrip(".") for x in map(bytes.decode, sides[0]) if "e Tom" not in x
+        }
+        assert len(second & {word.capitalize() for word in words}) > 5  # I see Lena Bato.
 
 
 @pytest.mark.parametrize(

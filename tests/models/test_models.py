@@ -174,6 +174,23 @@ def test_classes_have_no_weights(method: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "loss", ["sparse_categorical_crossentropy", keras.losses.SparseCategoricalCrossentropy()]
+)
+def test_a_loss_of_probabilities_is_refused(loss: Any) -> None:
+    """The model returns logits, of which Keras would take the logarithm."""
+    model = encdec()
+    model.compile("adam", loss)
+    inputs = {"source": SOURCE, "target": TARGET}
+    refused(
+        lambda: model.fit(inputs, TARGET, verbose=0),
+        "RNNEncDec: the loss of compile is",
+        "from_logits=True",
+    )
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(inputs, TARGET, verbose=0)
+
+
 RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)
 
 
