@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
 import keras
@@ -111,6 +112,30 @@ def test_a_pretrained_translator_knows_its_languages(name):
     text = translator.source_text
     curly = "\u201cDon\u2019t\u201d\u2026 she\u00a0said \u2014 no."
     assert text.encode(curly) == text.encode('"Don\'t"... she said - no.')
+
+
+def phrases() -> list[list[str]]:
+    text = Path(str(PRETRAINED), "phrases.tsv").read_text("utf-8")
+    return [line.split("\t") for line in text.rstrip("\n").split("\n")]
+
+
+def test_a_phrase_is_in_three_languages_and_keeps_its_numbers():
+    """In Japanese a month is a number, and so may be a number in words."""
+    rows = phrases()
+    assert len({english.lower() for english, _, _ in rows}) == len(rows) > 4000
+    for row in rows:
+        assert all(x and x == " ".join(unicodedata.normalize("NFKC", x).split()) for x in row[:2])
+        assert row[2] == row[2].strip() != ""
+        assert not {*"’“”«»"} & {*"".join(row)}
+        if not re.search(r"[0-9] p\.m\.|\b[24] [a-z]", row[0]):  # 17 h; 2 do; 4 ur
+            numbers = re.findall(r"\b[0-9]+\b", row[0])
+            assert all(number in x for number in numbers for x in row), row
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_phrase_is_in_the_dev_text_of_a_translator(name, shared):
+    dev = (shared(f"data/{name}") / "dev.en").read_text("utf-8").split("\n")
+    assert not {*dev} & {english for english, _, _ in phrases()}
 
 
 # What people type first: names, numbers, addresses; short inputs; a missing capital or mark.
