@@ -7,12 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import from_flags, is_in_onnx
+from bahdanau_tf.commands.flags import from_flags, is_given, is_in_onnx
 from bahdanau_tf.data.parallel import read_table
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import incomplete, read_lines
@@ -113,7 +114,7 @@ def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
         from bahdanau_tf import runtime
 
         translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
-        translator.decoding = from_flags(flags, Decoding)
+        translator.decoding = _decoding(flags, translator.decoding)
     if flags.memory:
         translator.memory = most_frequent(read_table(flags.memory, "memory"))
     return translator
@@ -136,10 +137,16 @@ def load_translator(
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)
     if "beam_size" in flags:  # the command has search flags
-        translator.decoding = from_flags(flags, Decoding)
+        translator.decoding = _decoding(flags, translator.decoding)
         if "dictionary" in flags and flags.dictionary:
             translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
+
+
+def _decoding(flags: absl_flags.FlagValues, own: Decoding) -> Decoding:
+    """That of the flags, with the penalties of the translator's own unless they are given."""
+    left = [name for name in ("alpha", "beta") if not is_given(flags, name)]
+    return replace(from_flags(flags, Decoding), **{name: getattr(own, name) for name in left})
 
 
 def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator[NBest]:

@@ -37,8 +37,8 @@ class Decoding(OptionGroup):
         n_best: Number of translations returned for each sentence, best first; with sampling, the
             number of draws.
         alpha: α in the length penalty ((5 + |y|) / 6)^α; 0 ranks translations by log p(y | x)
-            alone, as in the paper.
-        beta: β in the coverage penalty, for models with attention; 0 for none.
+            alone, as in the paper. If commands are not given it, they use the model's.
+        beta: β in the coverage penalty, for models with attention; 0 for none; like `alpha`.
         min_length_ratio: Shortest translation, in tokens per source token.
         max_length_ratio: Longest translation, in tokens per source token; 3 as in the original
             code. Translations of up to 10 tokens are never too long for it.

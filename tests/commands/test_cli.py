@@ -16,11 +16,13 @@ from typing import NamedTuple
 import pytest
 from letters import stand_in_for_learning
 from refusals import says
+from toys import english, french, toy_translator
 
 from bahdanau_tf.commands import demo
 from bahdanau_tf.commands.files import MOST_CHARACTERS, windows
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import grammar
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.text import load_text
 from bahdanau_tf.translation import Translation
 
@@ -119,6 +121,20 @@ def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
     assert len(translations) == len(lines) + 2
     assert translations[1] == ""
     assert translations[0] == translations[-1] != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "alpha"), [([], 0.5), (["--beam_size=2"], 0.5), (["--alpha=2"], 2.0)]
+)
+def test_a_command_ranks_by_the_length_penalty_of_the_model(tmp_path, capsys, arguments, alpha):
+    own = Decoding(beam_size=7, alpha=0.5)
+    toy_translator(english(), french(), own).save(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("the cat sleeps.\n")
+    command = ["translate", f"--model_dir={tmp_path / 'model'}", f"--input={tmp_path / 'in.txt'}"]
+    assert main([*command, "--format=json", "--alignments", *arguments]) == 0
+    x = json.loads(capsys.readouterr().out)
+    words = len(x["tokens"]) + x["finished"]
+    assert x["score"] == pytest.approx(x["log_prob"] / ((5 + words) / 6) ** alpha, rel=1e-5)
 
 
 def test_translate_reads_and_writes_pipes(model_dir):
