@@ -107,7 +107,8 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.backward_model_dir:
         teachers.append(files.load_translator(flags, flags.backward_model_dir))
         first, second = (teacher.habits.languages for teacher in teachers)
-        if any(first) and [*first] == [*second]:
+        # Alike if both sides are guessed to be in one language.
+        if any(first) and first[0] != first[1] and [*first] == [*second]:
             name, direction = flags.backward_model_dir[0], " to ".join(second)
             raise ValueError(
                 f"--backward_model_dir: {name} translates {direction}, as --model_dir does, wanted "

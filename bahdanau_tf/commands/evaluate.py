@@ -131,7 +131,7 @@ def _has_model(flags: absl_flags.FlagValues) -> bool:
 
 def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
     """Whether the model, if any, runs in TensorFlow."""
-    return not common.is_in_onnx(flags)
+    return _has_model(flags) and not common.is_in_onnx(flags)
 
 
 def run(flags: absl_flags.FlagValues) -> None:

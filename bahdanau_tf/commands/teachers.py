@@ -23,7 +23,7 @@ from typing import Any
 from bahdanau_tf.commands.distil import OUTPUTS
 from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, write_columns
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.training import FILE, OF_MODEL, TEXTS, read_options, refuse
+from bahdanau_tf.options.training import FILE, OF_DEV_TEXT, OF_MODEL, TEXTS, read_options, refuse
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.cores import core_count
 from bahdanau_tf.system.ranges import Range, as_flag
@@ -108,7 +108,8 @@ def with_teachers(asked: Training, count: int) -> Training:
 
 def _without_dev(asked: Training, dev: Mapping[str, str]) -> dict[str, Any]:
     """The user's options, for a text of which no pairs are to be held out."""
-    options = {n: v for n, v in asked.user_options.items() if n != "dev_pairs"}
+    left_out = ("dev_pairs", *(() if dev else OF_DEV_TEXT))
+    options = {n: v for n, v in asked.user_options.items() if n not in left_out}
     return options if dev else options | {"dev_pairs": 0}
 
 

@@ -126,7 +126,8 @@ def with_new_vocabularies(model: keras.Model, sizes: Mapping[str, int]) -> Encod
             f"the model is a {type(model).__name__}, wanted an EncoderDecoder, such as RNNSearch",
         )
     config = model.get_config() | {f"{side}_vocabulary_size": n for side, n in sizes.items()}
-    renewed = model.from_config(config | {"share_embeddings": False})
+    apart = {name: False for name in ("share_embeddings",) if name in config}
+    renewed = model.from_config(config | apart)
     for side in ("source", "target"):
         old, new = (getattr(x, f"{side}_embedding") for x in (model, renewed))
         if side not in sizes:

@@ -46,6 +46,7 @@ _SPELLED = re.compile(f"[{KATAKANA}]+|[{HANGUL}]+")
 _BEFORE_FIRST = re.compile(r"\W*")
 MOSTLY = 0.8  # of the pairs that have a name must have its spelling
 OWN = 0.5  # of the pairs that have a spelling must have its name
+LONGEST = 40  # letters of a spelling
 
 
 def kept(kind: str, source: str, target: str, names: Collection[str] = ()) -> list[str]:
@@ -80,8 +81,8 @@ def _shared(kind: str, source: str, target: str) -> dict[str, bool]:
     if not before:
         return {}
     after, other = _words(kind, target)
-    inner = {*before[len(first) :], *after[len(other) :]}
-    return {word: kind == "numbers" or word in inner for word in before if word in after}
+    inner, both = {*before[len(first) :], *after[len(other) :]}, {*before}.intersection(after)
+    return {word: kind == "numbers" or word in inner for word in before if word in both}
 
 
 def _words(kind: str, text: str) -> tuple[list[str], list[str]]:
@@ -105,7 +106,7 @@ def spellings(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     together: dict[str, Counter[str]] = defaultdict(Counter)
     for source, target in pairs:
         if runs := _SPELLED.findall(target):
-            starts = {run[:end] for run in runs for end in range(1, len(run) + 1)}
+            starts = {run[:end] for run in runs for end in range(1, min(len(run), LONGEST) + 1)}
             spelled.update(starts)
             words, first = _words("names", source)
             inner.update(words[len(first) :])

@@ -244,7 +244,7 @@ class Habits:
         `split` are the sentences' shares of words in several tokens.
         """
         count = min(GROUPS, max(1, len(lengths) // MEMBERS))
-        edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count).astype(int))
+        edges = np.unique(np.quantile(lengths, np.arange(1, count + 1) / count, method="lower"))
         groups = np.searchsorted(edges, lengths)
         means = np.array(log_probs) / np.array(lengths)
         scores = [np.quantile(means[groups == i], SHARES).round(4) for i in range(len(edges))]
@@ -424,8 +424,8 @@ def _counterparts(pairs: Sequence[tuple[set[str], set[str]]], count: int) -> dic
 def target_words(text: str) -> set[str]:
     """The words of a translation in lower case, and its numbers; for 14 h also 2."""
     digits = numbers(text)
-    hours = (HALF_A_DAY[x] for x in digits if x in HALF_A_DAY and HOUR.search(text))
-    return {*words_of(text.lower()), *digits, *hours}
+    hours = [HALF_A_DAY[x] for x in digits if x in HALF_A_DAY]
+    return {*words_of(text.lower()), *digits, *(hours if hours and HOUR.search(text) else ())}
 
 
 def plain_words(text: str) -> list[str]:
@@ -435,7 +435,7 @@ def plain_words(text: str) -> list[str]:
 
 def lone_digits(text: str) -> list[str]:
     """The numbers of a single digit, but not those that are joined to letters."""
-    lone = DIGIT.findall(unicodedata.normalize("NFKC", text))
+    lone = {*DIGIT.findall(unicodedata.normalize("NFKC", text))}
     return [x for x in numbers(text) if x in lone]
 
 

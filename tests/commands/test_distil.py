@@ -129,6 +129,15 @@ def test_a_backward_model_of_the_same_direction_is_refused(folder, translator, c
     assert "same translates en to fr, as --model_dir does" in capsys.readouterr().err
 
 
+def test_languages_that_are_guessed_alike_say_nothing_of_the_direction(folder, translator, capsys):
+    """As Hindi and Marathi are, or English and simplified English."""
+    habits, translator.habits = translator.habits, Habits(languages=("hi", "hi"))
+    for name in ("model", "back"):
+        translator.save(folder / name)
+    translator.habits = habits
+    assert distil(folder, f"--backward_model_dir={folder / 'back'}", out="alike") == 0
+
+
 def test_it_refuses_files_of_different_length_before_it_writes(folder, tmp_path, capsys):
     (tmp_path / "short").write_text("un\n", "utf-8")
     assert distil(folder, target=tmp_path / "short", out="none") == 2

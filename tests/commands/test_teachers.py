@@ -184,3 +184,10 @@ def test_teachers_are_trained_in_processes_of_their_own(table, tmp_path):
         assert part in said
     assert "1/2 loss" in (model / "teachers" / "backward-2" / "train.log").read_text()
     assert (model / "best").is_dir()
+
+
+def test_without_a_dev_text_its_options_are_left_out(tmp_path):
+    """Which a text too small for one takes, too."""
+    asked = Training({}, tmp_path, {"patience": 5, "dev_pairs": 3, "units": 4})
+    assert teachers._without_dev(asked, {}) == {"units": 4, "dev_pairs": 0}
+    assert teachers._without_dev(asked, {"dev_source": "a"}) == {"units": 4, "patience": 5}

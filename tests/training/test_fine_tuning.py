@@ -111,6 +111,11 @@ def test_rows_are_added_beside_a_weight_without_axes():
     assert float(grown.decoder.attention.scale) == 3.0
 
 
+def test_a_model_without_shared_embeddings_gets_a_new_vocabulary():
+    renewed = with_new_vocabularies(Seq2SeqLSTM(9, 9, 4, 4, layers=2), {"target": 13})
+    assert renewed.target_vocabulary_size == 13
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize(
     "options",

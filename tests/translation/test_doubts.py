@@ -382,6 +382,13 @@ def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths(
         assert habits.judged(x, USUAL).confidence == pytest.approx(share, abs=0.01)
 
 
+def test_groups_of_lengths_between_which_there_are_none() -> None:
+    """The third of the 200 is between 3 and 5, the half between 5 and 15."""
+    habits = Habits().measured([-1.0] * 200, [3] * 20 + [5] * 80 + [15] * 100)
+    assert {*habits.lengths} <= {3, 5, 15}
+    assert habits.lengths[-1] == 15
+
+
 def test_each_doubt_has_its_cause() -> None:
     habits = Habits(longest=3).measured([-1.0] * 100, [2] * 100)
     usual = {"log_prob": -0.5}
