@@ -121,7 +121,7 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.training.folder import HELD_OUT, check_settings, of_held_out, write_settings
     from bahdanau_tf.training.prepare import DIVIDED, TOKEN_BYTES
-    from bahdanau_tf.training.text import hold_out, measure
+    from bahdanau_tf.training.text import doubts, few_pairs, hold_out, measure
 
     # The teachers need memory of a GPU while this process waits for them.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -134,6 +134,8 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
     texts = {name: str(Path(path).absolute()) for name, path in training.paths.items()}
     corpus = ParallelCorpus(texts["train_source"], texts["train_target"])
     facts, keys = measure(corpus)
+    for remark in (*doubts(corpus, None, keys), *(() if facts.is_short else few_pairs(keys))):
+        StatusLine().note(remark)
     training = training.chosen(facts)
     settings = {"distil": count, **of_held_out(training.dev_pairs, corpus)}
     if (folder / HELD_OUT).is_file():

@@ -71,7 +71,9 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
     monkeypatch.setattr(teachers.subprocess, "Popen", InProcess)
     command = ["train", "--distil=2", f"--train_source={table}", f"--model_dir={model}", *SMALL]
     assert main(command) == 130
-    assert "run the same command again to continue" in capsys.readouterr().err
+    said, _, ending = capsys.readouterr().err.partition("2 teachers, ")
+    assert "only 60 different pairs" in said  # before hours are spent
+    assert "run the same command again to continue" in ending
     for _ in range(2):
         assert main(command) == 0
     assert made == ["forward 1", "backward 2", "translations"]
