@@ -351,7 +351,8 @@ def check_model(flags: absl_flags.FlagValues, also_in_onnx: bool = False) -> Non
         from_flags(flags, Decoding).check_without_tensorflow()
     else:
         check_folders("model_dir", flags.model_dir)
-    if len(flags.model_dir) == 1:
+    others = flags.backward_model_dir if "backward_model_dir" in flags else None
+    if len(flags.model_dir) == 1 and len(others or ()) < 2:
         refuse(flags, ["average"], "with one model")
     check_search(flags)
 

@@ -129,6 +129,15 @@ def test_a_backward_model_of_the_same_direction_is_refused(folder, translator, c
     assert "same translates en to fr, as --model_dir does" in capsys.readouterr().err
 
 
+def test_backward_models_are_averaged_beside_one_model(folder, capsys):
+    for seed, name in enumerate(("b", "c")):
+        toy_translator(french(), english(), SEARCH, seed=seed).save(folder / name)
+    models = f"--backward_model_dir={folder / 'b'},{folder / 'c'}"
+    assert distil(folder, models, "--average=log_probability", out="averaged") == 0
+    assert distil(folder, "--average=log_probability", out="none") == 2
+    assert "--average" in capsys.readouterr().err
+
+
 def test_languages_that_are_guessed_alike_say_nothing_of_the_direction(folder, translator, capsys):
     """As Hindi and Marathi are, or English and simplified English."""
     habits, translator.habits = translator.habits, Habits(languages=("hi", "hi"))
