@@ -18,6 +18,7 @@ from refusals import says
 
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation, sentence_splitting
 from bahdanau_tf.translation.doubts import Doubt, Habits
@@ -49,6 +50,7 @@ class Shouter:
         self.n_best = n_best
         self.habits = Habits(longest, **habits)
         self.memory: dict[str, str] = {}
+        self.decoding = Decoding()
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
