@@ -78,7 +78,7 @@ GROUPS = (
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    common.check_model(flags)
+    common.check_model(flags, others=flags.backward_model_dir or ())
     if flags.backward_model_dir is not None:
         common.require(flags, "backward_model_dir")
         common.check_folders("backward_model_dir", flags.backward_model_dir)

@@ -344,15 +344,19 @@ def is_in_onnx(flags: absl_flags.FlagValues) -> bool:
     )
 
 
-def check_model(flags: absl_flags.FlagValues, also_in_onnx: bool = False) -> None:
-    """Checks the flags of models and search; with `also_in_onnx` --model_dir may be an export."""
+def check_model(
+    flags: absl_flags.FlagValues, also_in_onnx: bool = False, others: Sequence[str] = ()
+) -> None:
+    """Checks the flags of models and search; with `also_in_onnx` --model_dir may be an export.
+
+    `others` are the folders of another ensemble.
+    """
     require(flags, "model_dir")
     if also_in_onnx and is_in_onnx(flags):
         from_flags(flags, Decoding).check_without_tensorflow()
     else:
         check_folders("model_dir", flags.model_dir)
-    others = flags.backward_model_dir if "backward_model_dir" in flags else None
-    if len(flags.model_dir) == 1 and len(others or ()) < 2:
+    if max(len(flags.model_dir), len(others)) == 1:
         refuse(flags, ["average"], "with one model")
     check_search(flags)
 

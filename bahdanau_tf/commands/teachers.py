@@ -108,7 +108,7 @@ def with_teachers(asked: Training, count: int) -> Training:
 
 def _without_dev(asked: Training, dev: Mapping[str, str]) -> dict[str, Any]:
     """The user's options, for a text of which no pairs are to be held out."""
-    left_out = ("dev_pairs", *(() if dev else OF_DEV_TEXT))
+    left_out = ["dev_pairs"] if dev else ["dev_pairs", *OF_DEV_TEXT]
     options = {n: v for n, v in asked.user_options.items() if n not in left_out}
     return options if dev else options | {"dev_pairs": 0}
 

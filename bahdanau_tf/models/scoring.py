@@ -126,8 +126,9 @@ def with_new_vocabularies(model: keras.Model, sizes: Mapping[str, int]) -> Encod
             f"the model is a {type(model).__name__}, wanted an EncoderDecoder, such as RNNSearch",
         )
     config = model.get_config() | {f"{side}_vocabulary_size": n for side, n in sizes.items()}
-    apart = {name: False for name in ("share_embeddings",) if name in config}
-    renewed = model.from_config(config | apart)
+    if "share_embeddings" in config:
+        config["share_embeddings"] = False
+    renewed = model.from_config(config)
     for side in ("source", "target"):
         old, new = (getattr(x, f"{side}_embedding") for x in (model, renewed))
         if side not in sizes:

@@ -120,11 +120,16 @@ def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, mon
         translator.save(folder / "model")
 
 
-def test_a_backward_model_of_the_same_direction_is_refused(folder, translator, capsys):
-    habits, translator.habits = translator.habits, Habits(languages=("en", "fr"))
-    for name in ("model", "same"):
-        translator.save(folder / name)
+def save_both(folder: Path, translator: Translator, name: str, *languages: str) -> None:
+    """Saves the model and another of the same direction between languages."""
+    habits, translator.habits = translator.habits, Habits(languages=languages)
+    translator.save(folder / "model")
+    translator.save(folder / name)
     translator.habits = habits
+
+
+def test_a_backward_model_of_the_same_direction_is_refused(folder, translator, capsys):
+    save_both(folder, translator, "same", "en", "fr")
     assert distil(folder, f"--backward_model_dir={folder / 'same'}", out="none") == 2
     assert "same translates en to fr, as --model_dir does" in capsys.readouterr().err
 
@@ -138,12 +143,9 @@ def test_backward_models_are_averaged_beside_one_model(folder, capsys):
     assert "--average" in capsys.readouterr().err
 
 
-def test_languages_that_are_guessed_alike_say_nothing_of_the_direction(folder, translator, capsys):
+def test_languages_that_are_guessed_alike_say_nothing_of_the_direction(folder, translator):
     """As Hindi and Marathi are, or English and simplified English."""
-    habits, translator.habits = translator.habits, Habits(languages=("hi", "hi"))
-    for name in ("model", "back"):
-        translator.save(folder / name)
-    translator.habits = habits
+    save_both(folder, translator, "back", "hi", "hi")
     assert distil(folder, f"--backward_model_dir={folder / 'back'}", out="alike") == 0
 
 
