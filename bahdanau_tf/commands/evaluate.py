@@ -137,8 +137,8 @@ def needs_tensorflow(flags: absl_flags.FlagValues) -> bool:
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     files.check_tokenize_flag(flags)
-    sources, references = _texts(flags)
-    systems = _read_hypotheses(flags, references)
+    sources, references, is_pair = _texts(flags)
+    systems = _read_hypotheses(flags, references, is_pair)
     translator = files.load_either(flags) if _has_model(flags) else None
     if PERPLEXITY in flags.metrics:
         _print_perplexity(translator, sources, references)
@@ -202,17 +202,18 @@ def _print_perplexity(
     print(f"perplexity = {perplexity(scored):.2f} of {count:,} tokens, end symbols included")
 
 
-def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str]]:
-    """The sources, none if they are not given, and their references."""
+def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str], list[bool]]:
+    """The sources, none if they are not given, their references, and which lines are pairs."""
     if _is_table(flags):
         # Blank lines, as between sentences, are no pairs.
-        pairs = [pair for pair in read_table(flags.source, "source") if any(pair)]
-        return [source for source, _ in pairs], [reference for _, reference in pairs]
+        rows = [*read_table(flags.source, "source")]
+        pairs = [pair for pair in rows if any(pair)]
+        return [x for x, _ in pairs], [y for _, y in pairs], [*map(any, rows)]
     references = list(read_lines(flags.reference))
     sources = [] if flags.source is None else list(read_lines(flags.source))
     if flags.source is not None:
         files.check_count("--source", sources, references)
-    return sources, references
+    return sources, references, [True] * len(references)
 
 
 def _facts(
@@ -227,8 +228,10 @@ def _facts(
     return *source_lengths(translator.source_texts, sources), is_known
 
 
-def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dict[str, list[str]]:
-    """Other systems' translations, by name."""
+def _read_hypotheses(
+    flags: absl_flags.FlagValues, references: list[str], is_pair: list[bool]
+) -> dict[str, list[str]]:
+    """Other systems' translations, by name, with or without a line for each that is no pair."""
     systems: dict[str, list[str]] = {}
     for value in flags.hypotheses or []:
         name, path = _name_and_path(value)
@@ -236,22 +239,20 @@ def _read_hypotheses(flags: absl_flags.FlagValues, references: list[str]) -> dic
             raise ValueError(
                 f"--hypotheses: the name {name!r} is taken, wanted another one, as in NAME=FILE"
             )
-        systems[name] = list(read_lines(path))
+        lines = list(read_lines(path))
+        whole = len(lines) == len(is_pair)
+        systems[name] = [*itertools.compress(lines, is_pair)] if whole else lines
         files.check_count(f"--hypotheses={value}", systems[name], references)
     return systems
 
 
 def _warn_of_long(translations: Sequence[Translation], habits: Habits) -> None:
-    """Reports how many lines are longer than those of the training."""
-    from bahdanau_tf.translation.sentence_splitting import longest_sentence
-
-    limit = habits.longest
-    lengths = (longest_sentence(x) if habits.singly else len(x.source_tokens) for x in translations)
-    if count := sum(length > limit for length in lengths) if limit else 0:
+    """Reports how many lines, or sentences in them, are longer than those of the training."""
+    if count := sum("long" in (doubt.kind for doubt in x.doubts) for x in translations):
         advice = "" if habits.is_short else ", may lose words"
         StatusLine().note(
             f"{count:,} of {amount(len(translations), 'line')}: longer than in training "
-            f"({limit} tokens){advice}"
+            f"({habits.longest} tokens){advice}"
         )
 
 

@@ -125,7 +125,7 @@ def load_translator(
 ) -> Translator:
     """Loads the best model of --model_dir, for --threads, with the search flags if any.
 
-    `folders` are others than those of --model_dir.
+    `folders`, in place of --model_dir, have models of the other direction, without --dictionary.
     """
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.text import Dictionary
@@ -138,7 +138,7 @@ def load_translator(
         translator = Translator.ensemble(translators, flags.average)
     if "beam_size" in flags:  # the command has search flags
         translator.decoding = _decoding(flags, translator.decoding)
-        if "dictionary" in flags and flags.dictionary:
+        if folders is None and "dictionary" in flags and flags.dictionary:
             translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
 

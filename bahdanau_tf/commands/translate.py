@@ -46,7 +46,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 import os
 import re
 import sys
@@ -71,12 +70,10 @@ from bahdanau_tf.system.files import (
     write_atomically,
 )
 from bahdanau_tf.system.lines import count_lines, read_lines, read_pairs, written
-from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import SHOWN, LineCounter, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
-    from bahdanau_tf.translation.doubts import Habits
     from bahdanau_tf.translation.markup import MarkedLines
     from bahdanau_tf.translation.protocol import StringTranslator
 
@@ -110,12 +107,6 @@ class _Lines(common.Batches):
         "text, Moses' n-best list, or one JSON object per line", "text"
     )
     alignments: bool = option("whether to write the alignment of each translation", False)
-    max_source_length: int | None = option(
-        "longer lines, in tokens of the model, are reported on standard error, and of a line of "
-        "more than 64 times as many characters only the start is translated; default: the length "
-        "limit of its training, or if that is not known, --max_length",
-        within=Range(1, 10**9),
-    )
     split_sentences: bool | None = option(
         "whether a line of several sentences is translated sentence by sentence, of which the "
         "first gets the prefix; default: yes, if nearly all lines that the model learned from are "
@@ -243,8 +234,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     if flags.split_sentences is None:
         is_split = flags.prefixes is None and translator.habits.singly
         flags["split_sentences"].value = is_split
-    limit = _limit(flags, translator.habits)
-    most = PER_TOKEN * int(limit[0] if limit[0] < math.inf else flags.max_length)
+    most = PER_TOKEN * (translator.habits.longest or flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
     for name in ("prefixes", "terms"):
         if flags[name].value is not None and translator.target_text.reverse:
@@ -273,7 +263,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             translations = _translated(flags, translator, markup, sources, prefixes, terms, most)
             for place, translation in enumerate(translations):
                 output.writelines(to_lines(next(numbers), translation))
-                for remark in _remarks(flags, translation, *limit, typed):
+                for remark in _remarks(translation, typed):
                     counter.report(remark, [place])
                 doubtful += bool(translation.doubts)
             output.flush()
@@ -379,43 +369,20 @@ def _terms_of(lines: Iterable[str], terms: Collection[str]) -> set[str]:
     return {match.term for line in lines if terms for match in find_terms(line, terms)}
 
 
-def _limit(flags: absl_flags.FlagValues, habits: Habits) -> tuple[float, str]:
-    """The length in tokens above which lines or sentences are reported, and the report.
-
-    It is the flag, or the longest source of the training, or infinite.
-    """
-    if (limit := flags.max_source_length) is not None:
-        long = f"longer than --max_source_length={limit}"
-    else:
-        limit = habits.longest or math.inf
-        long = f"longer than in training ({limit} tokens)"
-    if habits.is_short:
-        return limit, long
-    if flags.split_sentences:
-        return limit, f"a sentence is {long} and may lose words"
-    return limit, f"{long}, may lose words; see --split_sentences"
-
-
-def _remarks(
-    flags: absl_flags.FlagValues, translation: Translation, limit: float, long: str, typed: bool
-) -> Iterator[str]:
-    """What to report of a line: that it is too long, its translation cut off or empty, and doubts.
+def _remarks(translation: Translation, typed: bool) -> Iterator[str]:
+    """What to report of a line: that its translation was cut off or is empty, and doubts.
 
     Of a line that was `typed`, these have details.
     """
     from bahdanau_tf.translation.result import REASONS
-    from bahdanau_tf.translation.sentence_splitting import longest_sentence
 
-    split = flags.split_sentences
-    if (longest_sentence(translation) if split else len(translation.source_tokens)) > limit:
-        yield long
     if translation.cut:
-        yield "only its start was translated, see --max_source_length"
+        yield "only its start was translated"
     if not translation.finished:
         yield "translation cut off at the length limit"
     elif translation.source.strip() and not translation.text:
         yield "translation is empty"
-    doubts = [x for x in translation.doubts if x.kind not in ("cut", "long")]
+    doubts = [x for x in translation.doubts if x.kind != "cut"]
     yield from dict.fromkeys(str(x) if typed else REASONS[x.kind][1] for x in doubts)
 
 

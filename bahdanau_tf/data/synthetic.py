@@ -63,7 +63,8 @@ FILES = ("txt", "pdf", "csv", "py", "jpg", "html", "zip", "docx", "png", "json")
 class SyntheticPairs:
     """Draws synthetic pairs of a corpus.
 
-    A new name has pieces that the tokenizers of both sides have, or words. What is drawn depends
+    A new name has pieces that the tokenizers of both sides have (of Latin letters, if there are
+    any, otherwise of others, otherwise single letters), or words. What is drawn depends
     on the seed, the epoch and the place in it, and NumPy's `RandomState` never changes, so that a
     stream that resumes draws the same.
     """
@@ -74,7 +75,9 @@ class SyntheticPairs:
         self._corpus, self._batching = corpus, batching
         self._is_synthetic = lru_cache(maxsize=1)(self._places)
         self._are_spelled = {text.kind for text in texts} == {"char"}
-        self._syllables = sorted(set.intersection(*map(_syllables, texts)))
+        shared = set.intersection(*map(_syllables, texts))
+        latin = {x for x in shared if x.isascii()}
+        self._syllables = sorted(latin or shared or CAPITALS.lower())
         rows = corpus.spread(LOOKED_AT)
         self._rows, self._names, self._spellings = [corpus.rows], set[str](), dict[str, str]()
         self._words: list[tuple[str, str]] = []
@@ -119,7 +122,7 @@ class SyntheticPairs:
     def _places(self, epoch: int) -> np.ndarray:
         """bool [pairs]: the places of an epoch that get a synthetic pair."""
         count = len(self._corpus)
-        if not (self._are_spelled or (len(self._rows) > 1 and self._syllables)):
+        if not self._are_spelled and len(self._rows) == 1:
             return np.zeros(count, bool)
         random = np.random.RandomState([self._batching.seed, epoch, count])
         places: np.ndarray = random.random_sample(count) < self._batching.synthetic_pairs
@@ -331,9 +334,9 @@ def _half_width(line: bytes) -> bytes:
 
 
 def _syllables(text: Tokenizer) -> set[str]:
-    """The short pieces of Latin letters, in lower case."""
+    """The short pieces of letters that may be capitals, in lower case."""
     pieces = (word.lstrip(SPACE.decode()).lower() for word in text.words)
-    return {x for x in pieces if 2 <= len(x) <= 4 and x.isascii() and x.isalpha()}
+    return {x for x in pieces if 2 <= len(x) <= 4 and x.isalpha() and x.islower()}
 
 
 def _other(others: Mapping[str, str], old: re.Match[str]) -> str:

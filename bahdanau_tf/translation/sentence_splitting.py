@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice, pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 
@@ -44,13 +44,6 @@ def translate_lines(
     done = iter(translate([*chain(*rows)], prefixes=prefixes))
     for row in rows:
         yield joined([*islice(done, len(row))], with_weights, is_mean=is_mean)
-
-
-def longest_sentence(line: Translation) -> int:
-    """The number of source tokens of the longest sentence of a line."""
-    edges = [0, *accumulate(len(x.encode()) for x in split_sentences(line.source))]
-    counts, _ = np.histogram([start for start, _ in line.source_offsets], edges)
-    return int(counts.max(initial=0))
 
 
 def joined(

@@ -9,6 +9,7 @@ from comparisons import write_lines
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translator
+from bahdanau_tf.commands import distil as command
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.translation.doubts import Habits
 
@@ -141,6 +142,19 @@ def test_backward_models_are_averaged_beside_one_model(folder, capsys):
     assert distil(folder, models, "--average=log_probability", out="averaged") == 0
     assert distil(folder, "--average=log_probability", out="none") == 2
     assert "--average" in capsys.readouterr().err
+
+
+def test_a_dictionary_is_that_of_the_forward_models(folder, monkeypatch):
+    (folder / "words").write_text("cat\tchat\n")
+    toy_translator(french(), english(), SEARCH).save(folder / "back")
+    words = []
+    monkeypatch.setattr(
+        command, "translated", lambda _, x, texts: words.append(x.dictionary) or texts
+    )
+    monkeypatch.setattr(command, "chosen", lambda *_: "")
+    flags = f"--backward_model_dir={folder / 'back'}", f"--dictionary={folder / 'words'}"
+    assert distil(folder, *flags, "--unknown=replace", out="unwritten") == 0
+    assert [bool(x.entries) for x in words] == [True, False]
 
 
 def test_languages_that_are_guessed_alike_say_nothing_of_the_direction(folder, translator):

@@ -14,7 +14,7 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import scores
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation import Scored, Translation
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.doubts import Doubt, Habits
 from bahdanau_tf.translation.protocol import source_lengths
 
 TAB = "\t"
@@ -32,6 +32,9 @@ class Text:
         return [[1 if "q" in word else 2 for word in line.split() * 2] + [3] for line in lines]
 
 
+LONG = (Doubt("long"),)
+
+
 class Copier:
     """A translator that returns its input."""
 
@@ -45,7 +48,11 @@ class Copier:
         return [Scored(0.0, [], np.log([*[0.5] * count, 1])) for count in counts]
 
     def translate(self, lines: list[str], mbr: str | None = None) -> list[Translation]:
-        return [Translation(line, line, source_tokens=line.split()) for line in lines]
+        longest = self.habits.longest or 99
+        return [
+            Translation(x, x, source_tokens=x.split(), doubts=LONG * (len(x.split()) > longest))
+            for x in lines
+        ]
 
 
 @pytest.fixture
@@ -299,6 +306,11 @@ def test_a_table_has_the_references(corpus, tmp_path, capsys):
     assert main(["evaluate", f"--source={both}", other]) == 0
     said = capsys.readouterr().out.split("\n")[:-1]
     assert said == run(tmp_path, capsys, f"--source={source}", other)
+    for path in (both, tmp_path / "moses"):  # as `translate` writes a blank row
+        first, rest = path.read_text().split("\n", 1)
+        path.write_text(f"{first}\n\n{rest}")
+    assert main(["evaluate", f"--source={both}", other]) == 0
+    assert capsys.readouterr().out.split("\n")[:-1] == said
     both.write_text("no column\n" * 60)
     assert main(["evaluate", f"--source={both}", other]) == 2
     assert "--source: " in (err := capsys.readouterr().err)

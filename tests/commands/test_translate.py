@@ -22,12 +22,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation, sentence_splitting
 from bahdanau_tf.translation.doubts import Doubt, Habits
-from bahdanau_tf.translation.sentence_splitting import (
-    has_several,
-    longest_sentence,
-    split_sentences,
-    translate_lines,
-)
+from bahdanau_tf.translation.sentence_splitting import has_several, split_sentences, translate_lines
 
 
 class Shouter:
@@ -98,7 +93,10 @@ class Shouter:
             source_offsets=offsets_of(line, words),
             target_offsets=offsets_of(" ".join(tokens), tokens),
             weights=weights if self.attention else None,
-            doubts=(Doubt("number", "1"), Doubt("number", "2")) * ("doubt" in words),
+            doubts=(
+                *(Doubt("number", x) for x in "12" * ("doubt" in words)),
+                *[Doubt("long")] * (n > (self.habits.longest or n)),
+            ),
         )
 
 
@@ -387,26 +385,11 @@ def test_empty_translations_of_lines_with_words_are_named(run, capsys):
     assert capsys.readouterr().err == "line 4: translation is empty\n"
 
 
-def test_long_lines_are_named_and_translated_whole(run, capsys):
+def test_lines_longer_than_those_of_the_training_are_named_and_translated_whole(run, capsys):
     text = "a b\na b c d\na b. C d e.\n"
-    options = ("--nosplit_sentences", "--max_source_length=3")
-    assert run(text, *options) == ("B A\nD C B A\nE. D C B. A\n")
-    err = capsys.readouterr().err
-    assert err == (
-        "lines 2-3: longer than --max_source_length=3, may lose words; see --split_sentences\n"
-    )
-    run(text, "--nosplit_sentences", "--max_source_length=5")
-    assert not capsys.readouterr().err
-
-
-def test_lines_longer_than_those_of_the_training_are_named(run, capsys):
-    text = "a b\na b. C d. E f.\n"
-    run(text, "--nosplit_sentences", longest=3)
-    err = capsys.readouterr().err
-    assert "line 2: longer than in training (3 tokens), may lose words" in err
-    run(text, longest=3, is_short=True)
-    assert capsys.readouterr().err == "line 2: longer than in training (3 tokens)\n"
-    run(text, "--max_source_length=6", longest=3)
+    assert run(text, longest=3) == "B A\nD C B A\nE. D C B. A\n"
+    assert capsys.readouterr().err.endswith("\nlines 2-3: longer than in training\n")
+    run(text, longest=5)
     run("a b c d\n" * 3)
     assert "longer" not in capsys.readouterr().err
 
@@ -428,9 +411,8 @@ def test_lines_of_several_sentences_are_split_if_the_model_knows_single_ones(run
         "translates such lines as a whole\n"
     )
     assert capsys.readouterr().err == several
-    assert run(text, "--max_source_length=3", singly=True) == whole
-    longer = "a sentence is longer than --max_source_length=3 and may lose words"
-    assert capsys.readouterr().err == f"{several}lines 2, 4: {longer}\n"
+    assert run(text, longest=3, singly=True) == whole
+    assert capsys.readouterr().err.endswith(f"{several}lines 2, 4: longer than in training\n")
 
 
 def test_translations_of_the_parts_of_a_line_are_joined():
@@ -438,7 +420,6 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     line = "Où est là. Été. Cut cut d."
     model = Shouter(n_best=2)
     (whole_line,) = translate_lines(model.translate, [line])
-    assert longest_sentence(whole_line) == 3
     source, target = line.encode(), whole_line.text.encode()
     assert [source[a:b].decode() for a, b in whole_line.source_offsets] == (
         whole_line.source_tokens
@@ -515,7 +496,6 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
     source = tmp_path / "source"
     source.write_text("a\n")
     for flags, said in (
-        (["--max_source_length=0"], "--max_source_length"),
         (["--format=xml"], "--format"),
         (["--alignments", f"--input={source}"], "attention"),
         (["--markup", f"--input={source}"], "attention"),
@@ -643,15 +623,14 @@ def test_of_a_line_that_is_far_too_long_only_the_start_is_read(run, capsys, monk
     out = run(
         f"a\n{long} B.\n",
         "--format=json",
-        "--max_source_length=3",
+        "--max_length=3",
         "--n_best=2",
         f"--split_sentences={split}",
     )
     assert read == ["a", "x" * 192, *["B."][:split]]
     values = [(x["source"], x["truncated"]) for x in map(json.loads, out.splitlines())]
     assert values == [("a", False), (f"{long} B.", True)]
-    said = "line 2: only its start was translated, see --max_source_length\n"
-    assert said in capsys.readouterr().err
+    assert "line 2: only its start was translated\n" in capsys.readouterr().err
 
 
 def test_split_sentences_splits_known_examples():

@@ -386,6 +386,16 @@ def test_each_epoch_and_seed_draws_anew(text):
     assert pairs_of(text, 0, seed=4) != first
 
 
+@pytest.mark.parametrize(("target", "letters"), [("ба да жа ка", "[А-я]"), ("αβ", "[A-z]")])
+def test_without_latin_letters_new_names_have_others_that_both_sides_have(target, letters):
+    """Or, if there are none, Latin ones, in bytes."""
+    sides = ['ба да жа ка "ба"'] * 20, [f'{target} "да"'] * 20
+    texts = [SubwordTokenizer.train([side], 300) for side in sides]
+    pairs = SyntheticPairs(ParallelCorpus(*sides), texts, Batching(synthetic_pairs=0.9))
+    sources = [x.decode() for x in pairs.read(0, np.arange(20), np.arange(20))[1]]
+    assert [x for x in sources if re.search(f"{letters}{{3}}", x)]
+
+
 def test_between_characters_synthetic_pairs_are_numbers_and_signs():
     words = ["stara", "beseda"] * 200
     corpus = ParallelCorpus(words, words[::-1])
