@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from sys import intern
 
 from bahdanau_tf.text.copied import PATTERNS
 from bahdanau_tf.text.script import HAN, HIRAGANA, KATAKANA
@@ -96,7 +97,7 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
             bare = word.strip("\"'.,;:!?()“”")
             if bare.isalpha() and bare.islower() and bare[0].islower():  # 猫cat is in lower case
                 places[bare].append(place)
-    targets = [_words(target) for _, target in pairs]
+    targets = [(*map(intern, _words(target)),) for _, target in pairs]  # small in memory
     times = {x: len(at) for x, at in places.items() if SEEN <= len(at) <= FREQUENT * len(pairs)}
     near: dict[str, dict[str, float]] = {}
     for word, count in times.items():
@@ -106,7 +107,7 @@ def word_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
             y: n * count / len(some) for y, n in seen.items() if n >= DICE / 2 * len(some)
         }
     wanted = {y for row in near.values() for y in row}
-    totals = Counter(y for target in targets for y in target & wanted)
+    totals = Counter(y for target in targets for y in wanted.intersection(target))
     dice = {
         word: {y: 2 * n / (times[word] + totals[y]) for y, n in row.items()}
         for word, row in near.items()
