@@ -116,7 +116,8 @@ def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
         translator = runtime.Translator.load(flags.model_dir[0], flags.threads)
         translator.decoding = _decoding(flags, translator.decoding)
     if flags.memory:
-        translator.memory = most_frequent(read_table(flags.memory, "memory"))
+        pairs = read_table(flags.memory, "memory")
+        translator.memory = most_frequent(pair for pair in pairs if all(map(str.strip, pair)))
     return translator
 
 

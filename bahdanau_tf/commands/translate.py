@@ -127,7 +127,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     common.check_model(flags, also_in_onnx=True)
     read = common.check_files(flags, "input", "prefixes", "dictionary", "terms", "memory")
     if flags.memory:
-        common.refuse(flags, ["alignments", "markup"], "with --memory")
+        common.refuse(flags, ["alignments", "markup", "terms"], "with --memory")
     for name in ("sampling", "mbr"):
         if flags[name].value:
             common.refuse(flags, ["terms"], f"with --{name}")
@@ -223,17 +223,19 @@ def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     from bahdanau_tf.translation.markup import MarkedLines
     from bahdanau_tf.translation.sentence_splitting import has_several
+    from bahdanau_tf.translation.terms import Glossary, find_terms
 
     part, terms, markup = _Part.of(flags), {}, None
-    if flags.markup:
-        before = part._replace(first=0, last=part.first).lines(flags) if part.first else ()
-        markup = MarkedLines(line for line, _ in before)
     if flags.terms is not None:
         terms = read_pairs(flags.terms, "terms", "a source term, a tab and a target term")
     translator = files.load_either(flags)
     if flags.split_sentences is None:
         is_split = flags.prefixes is None and translator.habits.singly
         flags["split_sentences"].value = is_split
+    if flags.markup:
+        before = part._replace(first=0, last=part.first).lines(flags) if part.first else ()
+        lines = (line for line, _ in before)
+        markup = MarkedLines(lines, bool(flags.mbr), flags.split_sentences)
     most = PER_TOKEN * (translator.habits.longest or flags.max_length)
     are_slow = flags.split_sentences or most > SLOW
     for name in ("prefixes", "terms"):
@@ -243,7 +245,7 @@ def run(flags: absl_flags.FlagValues) -> None:
                 "last word first"
             )
     to_lines, numbers = _formatter(flags, translator), itertools.count(part.first)
-    several, doubtful, unused = 0, 0, {*terms}
+    several, doubtful, unused, glossary = 0, 0, {*terms}, Glossary(terms)
     typed = flags.input is None and sys.stdin.isatty()
     quiet = part.output is None and sys.stdout.isatty()
     with (
@@ -257,7 +259,7 @@ def run(flags: absl_flags.FlagValues) -> None:
             counter.note(PROMPT)
         for window in files.windows(part.lines(flags), 1 if typed else flags.window):
             sources, prefixes = map(list, zip(*window, strict=True))
-            unused -= _terms_of(sources, unused)
+            unused -= {x.term for line in sources if unused for x in find_terms(line, glossary)}
             slow = [n for n, line in enumerate(sources) if are_slow and len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
             translations = _translated(flags, translator, markup, sources, prefixes, terms, most)
@@ -360,13 +362,6 @@ def _of_whole(line: str, row: Translation) -> Translation:
     alternatives = [_of_whole(line, other) for other in row.alternatives]
     doubts = (*dict.fromkeys((*row.doubts, Doubt("cut"))),)
     return replace(row, source=line, alternatives=alternatives, cut=True, doubts=doubts)
-
-
-def _terms_of(lines: Iterable[str], terms: Collection[str]) -> set[str]:
-    """The terms that some line has."""
-    from bahdanau_tf.translation.terms import find_terms
-
-    return {match.term for line in lines if terms for match in find_terms(line, terms)}
 
 
 def _remarks(translation: Translation, typed: bool) -> Iterator[str]:

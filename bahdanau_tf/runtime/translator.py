@@ -266,12 +266,12 @@ class Translator(StringTranslator):
         model = _Model(self._sessions, source, lexicon, [x.prefix for x in sentences])
         results = search(model, sentences, decoding, target.eos_id, forbidden)
         return [
-            self._translation(text, reading, hypotheses, reading.cut or prefix.cut)
-            for (text, reading, _), prefix, hypotheses in zip(batch, prefixes, results, strict=True)
+            self._translation(text, reading, hypotheses)
+            for (text, reading, _), hypotheses in zip(batch, results, strict=True)
         ]
 
     def _translation(
-        self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis], cut: bool
+        self, source: str, reading: Reading, hypotheses: Sequence[Hypothesis]
     ) -> Translation:
         """The best hypothesis of a sentence, with the others."""
         if not hypotheses:
@@ -288,7 +288,7 @@ class Translator(StringTranslator):
                 score=x.score,
                 log_prob=x.log_prob,
                 finished=x.finished,
-                cut=cut,
+                cut=reading.cut,
             )
             for x in hypotheses
         )

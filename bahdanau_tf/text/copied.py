@@ -11,11 +11,11 @@ from bahdanau_tf.text.script import HANGUL, KATAKANA
 
 # Signs between digits belong to a number, as in 9:45, 3.50, 1.2.3 and 2026-11-28. A name begins
 # with a capital, and may be joined, as O'Neil and Jean-Luc.
-_LETTER = "[A-Za-z0-9À-ɏ]"  # other scripts join them to words of their own
+_LETTER = "[A-Za-z0-9À-ÖØ-öø-ɏ]"  # other scripts join them to words of their own
 PATTERNS = {
     "numbers": re.compile(rf"(?<!{_LETTER})[0-9]+(?:[.,:/-][0-9]+)*(?!{_LETTER})"),
     "names": re.compile(
-        rf"(?<!{_LETTER})[A-ZÀ-Þ](?:{_LETTER}*(?:['’-]{_LETTER}+)+|{_LETTER}+)(?!{_LETTER})"
+        rf"(?<!{_LETTER})[A-ZÀ-ÖØ-Þ](?:{_LETTER}*(?:['’-]{_LETTER}+)+|{_LETTER}+)(?!{_LETTER})"
     ),
 }
 # Placeholders of programs and entities: %s, %(name)d, %1$s, %1, {0}, {x:>8}, {{x}}, ${x}, &amp;
@@ -34,8 +34,8 @@ UNITS = ("km/h", "km", "m", "cm", "mm", "kg", "g", "ml", "°C", "GB", "MB")  # i
 UNIT = re.compile(rf"(?<=[0-9]) ?(?:{'|'.join(UNITS)})(?!{_LETTER})")
 DIGIT = re.compile(rf"(?<!{_LETTER})[0-9](?!{_LETTER})")  # by itself, not as in 4th
 # Digits with single separators between them; the groups of a thousand are one number.
-DIGITS = re.compile(r"\d+(?:[.,:'’/\s-]\d+)*")
-THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\s])\d{3})(?:\1\d{3})*")
+DIGITS = re.compile(r"[0-9]+(?:[.,:'’/\s-][0-9]+)*")
+THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,'’\s])[0-9]{3})(?:\1[0-9]{3})*")
 # What stands between quotes, and these: "no", « no », “no”, 「no」
 _UNQUOTED = '[^"“”«»「」『』]'
 QUOTED = re.compile(

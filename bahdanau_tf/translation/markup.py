@@ -12,9 +12,10 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain, pairwise
 from typing import Literal, NamedTuple
 
@@ -22,10 +23,10 @@ import numpy as np
 
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
-from bahdanau_tf.text.script import HAN, KATAKANA, unspaced_script
+from bahdanau_tf.text.script import HAN, KATAKANA, gap_behind, unspaced_script
 from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation, without_spaces
-from bahdanau_tf.translation.sentence_splitting import joined
+from bahdanau_tf.translation.sentence_splitting import joined, split_sentences
 
 _MARK = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:script|style))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
@@ -44,6 +45,7 @@ _BLOCK = re.compile(
     "fig(caption|ure)|footer|form|h[1-6r]|head(er)?|html|legend|li|main|menu|nav|[ou]l|option|p|"
     "pre|section|select|summary|t[dhr]|table|tbody|textarea|tfoot|thead|title"
 )
+_CLOSING = re.compile(r"</[^<>]*>\s*")
 _UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
 _BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
 _RUN = re.compile(f"[{HAN}]{{2}}|[{KATAKANA}]{{2}}")
@@ -88,10 +90,15 @@ class MarkedLines:
 
     Args:
         earlier: The lines before those that are translated.
+        is_mean, by_sentence: As of `translate_marked`.
     """
 
-    def __init__(self, earlier: Iterable[str] = ()) -> None:
+    def __init__(
+        self, earlier: Iterable[str] = (), is_mean: bool = False, by_sentence: bool = False
+    ) -> None:
         self._end = ""  # of what an earlier line began, a pattern
+        self._joined = partial(joined, gap="", is_mean=is_mean)
+        self._translated = partial(translate_marked, is_mean=is_mean, by_sentence=by_sentence)
         for line in earlier:
             self._parts(line)
 
@@ -103,10 +110,10 @@ class MarkedLines:
     ) -> Iterator[Translation]:
         """Translates the next lines; arguments as of `translate_marked`."""
         rows = [self._parts(line) for line in lines]
-        translations = translate_marked(translate, [text for _, text, _ in rows], prefixes)
+        translations = self._translated(translate, [text for _, text, _ in rows], prefixes)
         for (before, _, after), x in zip(rows, translations, strict=True):
             hidden = Translation(before, before), Translation(after, after)
-            yield joined([hidden[0], x, hidden[1]], gap="") if before or after else x
+            yield self._joined([hidden[0], x, hidden[1]]) if before or after else x
 
     def _parts(self, line: str) -> tuple[str, str, str]:
         """The end of what an earlier line began, text, and the start of what a later one ends."""
@@ -126,16 +133,19 @@ def translate_marked(
     translate: Callable[[list[str], list[str] | None], Iterable[Translation]],
     sentences: Sentences,
     prefixes: Sentences | None = None,
+    is_mean: bool = False,
+    by_sentence: bool = False,
 ) -> Iterator[Translation]:
     """Translates texts with markup by a function for plain ones; prefixes lose theirs.
 
-    Between two tags of blocks a text is translated by itself; these tags stay between.
+    Between two tags of blocks a text is translated by itself, perhaps `by_sentence`; these tags
+    stay between. A score is the sum of those of the parts, or their mean.
     """
     columns = strings(
         "Translator.translate",
         {"sentences": sentences} | ({} if prefixes is None else {"prefixes": prefixes}),
     )
-    rows = [_pieces(source) for source in map(decoded, columns["sentences"])]
+    rows = [_pieces(source, by_sentence) for source in map(decoded, columns["sentences"])]
     marked = [[split(piece) for piece in row[::2]] for row in rows]
     starts = None
     if prefixes is not None:
@@ -146,23 +156,31 @@ def translate_marked(
     flat = [*chain(*marked)]
     done = map(put_back, flat, translate([x.plain for x in flat], starts))
     for row in rows:
-        parts = [
-            Translation(piece, piece) if place % 2 else next(done)
-            for place, piece in enumerate(row)
-        ]
-        yield joined(parts, gap="")
+        parts: list[Translation] = []
+        for place, piece in enumerate(row):
+            # Languages have other spaces between sentences.
+            is_space = not piece.strip() and "\n" not in piece and place + 1 < len(row)
+            between = gap_behind(parts[-1].text) if place % 2 and is_space else piece
+            parts.append(Translation(piece, between) if place % 2 else next(done))
+        yield joined(parts, gap="", is_mean=is_mean)
 
 
-def _pieces(source: str) -> list[str]:
-    """Texts, and between two of them the tags of blocks there, with the spaces beside them.
+def _pieces(source: str, by_sentence: bool) -> list[str]:
+    """Texts, and between two of them the tags there, with the spaces beside them, or only these.
 
-    Blocks within other elements are not looked for.
+    Texts end at the tags of blocks that are not within other elements, and `by_sentence` after
+    each sentence and at the tags of what are whole sentences, but not within other elements.
     """
+    marked = split(source)
+    ends = [*accumulate(map(len, split_sentences(marked.plain)))] if by_sentence else []
+    borders = [*_borders(marked.nodes, marked.plain, ends)]
+    spans = [(mark.start, mark.start + len(mark.text)) for mark in borders]
+    spans += [(_behind(source, marked.origin[x - 1][1]),) * 2 for x in ends[:-1]]
     pieces: list[str] = []
     end = 0
-    for mark in _borders(split(source).nodes):
-        text = source[end : mark.start].rstrip()
-        rest = source[mark.start + len(mark.text) :].lstrip()
+    for start, stop in sorted(spans):
+        text = source[end:start].rstrip()
+        rest = source[stop:].lstrip()
         gap = source[end + len(text) : len(source) - len(rest)]
         if text or not pieces:
             pieces += [text, gap]
@@ -172,14 +190,29 @@ def _pieces(source: str) -> list[str]:
     return [*pieces, source[end:]]
 
 
-def _borders(nodes: Iterable[Node]) -> Iterator[Mark]:
-    """The tags of blocks, in their order."""
+def _behind(source: str, place: int) -> int:
+    """The place behind closing tags."""
+    while tag := _CLOSING.match(source, place):
+        place = tag.end()
+    return place
+
+
+def _borders(nodes: Iterable[Node], plain: str, ends: list[int]) -> Iterator[Mark]:
+    """The tags that texts end at, in their order; takes the ends of sentences within others out."""
     for node in nodes:
-        if _BLOCK.fullmatch(node.opening.name):
+        start, stop = node.opening.place, (node.closing or node.opening).place
+        first, last = bisect_right(ends, start), bisect_left(ends, stop)
+        is_border = _BLOCK.fullmatch(node.opening.name) is not None
+        if first < last and not is_border:  # it has the end of a sentence; has it whole ones?
+            before = plain[ends[first - 1] if first else 0 : start]
+            is_border = not (before + plain[stop : ends[last]]).strip()
+        if is_border:
             yield node.opening
-            yield from _borders(node.children)
+            yield from _borders(node.children, plain, ends)
             if node.closing is not None:
                 yield node.closing
+        else:
+            del ends[first:last]
 
 
 def split(source: str) -> Marked:

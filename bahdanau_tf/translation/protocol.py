@@ -83,7 +83,7 @@ class StringTranslator(ABC):
     target_text: Any  # a `Text`
     habits: Habits = Habits()
     card: str = ""
-    # The translations of lines that are not searched, without markup; not saved.
+    # The translations of lines that are not searched; not used with markup, terms or attention.
     memory: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -173,9 +173,9 @@ class StringTranslator(ABC):
                 of constraints has its own graph, so pass the same objects again. ONNX Runtime has
                 none, nor `attention`.
             split_sentences: Whether each string is translated sentence by sentence; line breaks
-                stay, and the first sentence gets the prefix. If None, it is if nearly all lines
-                that the model learned from are single sentences (`Habits.singly`), and no prefixes,
-                constraints or attention are given.
+                between sentences stay, and the first one gets the prefix. If None, it is if nearly
+                all lines that the model learned from are single sentences (`Habits.singly`), and no
+                prefixes, constraints or attention are given.
             markup: Whether inline tags and placeholders are taken out before the search and put
                 back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
                 them, and offsets count them. Those of a prefix are left out.
@@ -247,7 +247,7 @@ class StringTranslator(ABC):
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
             search = with_terms(judged, terms)
-        memory = {} if markup else self.memory
+        memory = {} if markup or terms or attention is not None else self.memory
         if memory:
             search = with_memory(search, memory)
 
@@ -257,10 +257,14 @@ class StringTranslator(ABC):
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
             if not split_sentences:
                 return run(sentences, prefixes)
-            is_mean = mbr is not None
             return translate_lines(run, sentences, prefixes, is_mean=is_mean, remembered=memory)
 
-        translate = partial(translate_marked, run_lines) if markup else run_lines
+        is_mean, translate = mbr is not None, run_lines
+        if markup:
+            by_sentence = split_sentences
+            translate = partial(
+                translate_marked, run_lines, is_mean=is_mean, by_sentence=by_sentence
+            )
         if isinstance(sentences, str | bytes):
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
             return Translations(translate([sentences], prefixes))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
@@ -89,13 +89,15 @@ class Translation:
         target_offsets: For each target token (start, end), byte offsets in `text` encoded as UTF-8;
             `target_spans` has those in characters.
         weights: Soft alignment α, float32 [T_y, T_x]; the last column, and the last row of a
-            finished translation, belong to the end symbols. None for a model without attention.
+            finished translation, belong to the end symbols. None for a model without attention, and
+            for a text of several sentences with more than 2^20 weights, whose `parts` have theirs.
         alternatives: The other translations of an n-best list, best first.
-        cut: Whether only the start of the source, or of its prefix, was read, because it is longer
-            than the translator reads.
+        cut: Whether only the start of the source was read, because it is longer than the translator
+            reads.
         confidence: The share of the dev text's translations, of similar lengths, that are less
             likely per token, from 0 to 1; None if the translator was trained without a dev text.
         doubts: Reasons why it may be wrong, none as a rule; see `bahdanau_tf.translation.doubts`.
+        parts: The translations of the sentences of a text of several, else none.
     """
 
     source: str
@@ -112,6 +114,7 @@ class Translation:
     cut: bool = False
     confidence: float | None = None
     doubts: tuple[Doubt, ...] = ()
+    parts: Sequence[Translation] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -170,6 +173,8 @@ class Translation:
         Raises:
             ValueError: There are no texts in this language.
         """
+        if self.parts and self.weights is None:
+            return Translations(self.parts).view(language)
         with in_language("Translation.view", language):
             source = Side(self.source, self.source_spans)
             target = Side(self.text, self.target_spans)
@@ -198,7 +203,13 @@ class Translation:
         Raises:
             ValueError: The model has no attention.
         """
-        return evaluation.hard_links(self._alpha()) if self.tokens else frozenset()
+        if not self.parts:
+            return evaluation.hard_links(self._alpha()) if self.tokens else frozenset()
+        links, column, row = set[tuple[int, int]](), 0, 0
+        for part in self.parts:
+            links.update((column + i, row + j) for i, j in part.hard_alignment)
+            column, row = column + len(part.source_tokens), row + len(part.tokens)
+        return frozenset(links)
 
     @property
     def word_weights(self) -> np.ndarray:
@@ -219,7 +230,8 @@ class Translation:
     def _alpha(self) -> np.ndarray:
         """α without the end symbols, float32 [tokens, source tokens]."""
         if self.weights is None:
-            raise Refusal("Translation", "no alignment, wanted one of a model with attention")
+            wanted = "one of a model with attention, or of a shorter text"
+            raise Refusal("Translation", f"no alignment, wanted {wanted}")
         return self.weights[: len(self.tokens), : len(self.source_tokens)]
 
     @property

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -59,41 +60,55 @@ def joined(
     """
     if len(sentences) == 1:
         return sentences[0]
-    n_best: list[tuple[bool, float, tuple[Translation, ...]]] = [(True, 0.0, ())]
+    n_best: list[tuple[bool, float, _Chain]] = [(True, 0.0, ())]
     for best in sentences:
         own = [best, *best.alternatives]
-        pairs = [
-            (finished and x.finished, score + x.score, (*parts, x))
-            for finished, score, parts in n_best
+        pairs: list[tuple[bool, float, _Chain]] = [
+            (finished and x.finished, score + x.score, (before, x))
+            for finished, score, before in n_best
             for x in own
         ]
         pairs.sort(key=lambda pair: pair[:2], reverse=True)
         n_best = pairs[: max(len(n_best), len(own))]
-    rows = [(score, _in_a_row(parts, with_weights, gap)) for _, score, parts in n_best]
-    share = 1 / len(sentences) if is_mean else 1
+    rows = [(score, _in_a_row(_links(end), with_weights, gap)) for _, score, end in n_best]
+    share = 1 / max(sum(bool(x.tokens) for x in sentences), 1) if is_mean else 1
     first, *others = (replace(row, score=share * score) for score, row in rows)
     return replace(first, alternatives=others)
 
 
+_Chain: TypeAlias = "tuple[()] | tuple[_Chain, Translation]"  # of many, each with those before it
+
+
+def _links(chain: _Chain) -> list[Translation]:
+    """The translations of a chain, from its start."""
+    links = []
+    while chain:
+        chain, link = chain
+        links.append(link)
+    return links[::-1]
+
+
 def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Translation:
     """One translation of several sentences, made of those of each."""
-    text, read, written, breaks = "", 0, 0, 0  # bytes; line breaks at the end of the last part
+    texts, last = list[str](), ""  # the last one that is not empty
+    read, written, breaks = 0, 0, 0  # bytes; line breaks at the end of the last part
     source_offsets: Offsets = []
     target_offsets: Offsets = []
     for part in parts:
-        if text and part.text:
-            between = "\n" * breaks or (gap and gap_behind(text))
-            text, written = text + between, written + len(between)
+        if last and part.text:
+            texts.append("\n" * breaks or (gap and gap_behind(last)))
+            written += len(texts[-1])
         source_offsets += [(read + start, read + end) for start, end in part.source_offsets]
         target_offsets += [(written + start, written + end) for start, end in part.target_offsets]
-        text += part.text
+        texts.append(part.text)
+        last = part.text or last
         breaks = part.source[len(part.source.rstrip()) :].count("\n") if gap else 0
         read += len(part.source.encode())
         written += len(part.text.encode())
     finished = all(part.finished for part in parts)
     return Translation(
         source="".join(part.source for part in parts),
-        text=text,
+        text="".join(texts),
         tokens=[x for part in parts for x in part.tokens],
         log_prob=sum(part.log_prob for part in parts),
         finished=finished,
@@ -104,6 +119,7 @@ def _in_a_row(parts: Sequence[Translation], with_weights: bool, gap: str) -> Tra
         cut=any(part.cut for part in parts),
         confidence=min((x.confidence for x in parts if x.confidence is not None), default=None),
         doubts=(*dict.fromkeys(doubt for part in parts for doubt in part.doubts),),
+        parts=parts,
     )
 
 
@@ -139,7 +155,7 @@ def _lines(text: str) -> list[str]:
 
 
 _LINE = re.compile(r"^[^\S\n]*\S", re.MULTILINE)
-MOST = 1 << 24  # weights of a text of several sentences: some 4,000 tokens on each side
+MOST = 1 << 20  # weights of a text of several sentences: some 1,000 tokens on each side
 # A missed end does less harm than a wrong one, so the abbreviations of all languages count in
 # every language. "Mt" in those of English would change tokenizers of words.
 ABBREVIATIONS = frozenset(" ".join(["Mt", *(x.abbreviations for x in LANGUAGES.values())]).split())

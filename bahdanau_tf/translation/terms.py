@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -79,6 +79,7 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
     say, so a translation that was made from a prefix has the confidence of the best one without.
     """
     targets = {source.strip(): target.strip() for source, target in terms.items()}
+    glossary = Glossary(targets)
 
     def search(decoding: Decoding, tasks: Sequence[tuple[_Sentence, str]]) -> Iterable[Translation]:
         starts = [start for _, start in tasks]
@@ -93,7 +94,7 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
             columns["prefixes"] = prefixes
         lists = strings("Translator.translate", columns).values()
         texts = zip(*(map(decoded, column) for column in lists), strict=True)
-        rows = [_Sentence(source, "".join(start), targets) for source, *start in texts]
+        rows = [_Sentence(source, "".join(start), targets, glossary) for source, *start in texts]
         plain = [row for row in rows if not row.wanted]
         same = iter(search(decoding, [(row, row.start) for row in plain]))
         wide = replace(decoding, n_best=max(decoding.n_best, min(decoding.beam_size, WIDTH)))
@@ -114,11 +115,14 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
 class _Sentence:
     """A sentence with the terms that its translation should have, and its hypotheses."""
 
-    def __init__(self, source: str, start: str, targets: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: str, start: str, targets: Mapping[str, str], glossary: Glossary
+    ) -> None:
         self.source, self.start = source, start
-        matches = find_terms(source, targets)
+        matches = find_terms(source, glossary)
         self.wanted = [match._replace(term=targets[match.term]) for match in matches]
         self._counts = Counter(match.term for match in self.wanted)
+        self._glossary = Glossary(self._counts)
         self._words = {word for x in (*matches, *self.wanted) for word in words_of(x.term)}
         self._hypotheses: dict[str, Hypothesis] = {}  # by their texts
         self._latest: list[Hypothesis] = []
@@ -131,7 +135,7 @@ class _Sentence:
         """Adds a translation that begins with a prefix, and its alternatives."""
         self._plain = self._plain or translation
         for x in (translation, *translation.alternatives):
-            there = find_terms(x.text, self._counts)
+            there = find_terms(x.text, self._glossary)
             lacks = self._counts - Counter(match.term for match in there) + self._swapped(x, there)
             doubts = [Doubt("term", term) for term in lacks]
             doubts += [y for y in x.doubts if y.kind != "unlikely" and not self._asks_for(y)]
@@ -196,7 +200,7 @@ class _Sentence:
         is_inside = least > len(self.start.strip()) and not _is_border(text, least)
         if is_inside and (longer := LONGER.match(text, least)):
             return text[:least] + longer[1]
-        there = {(match.start, match.term) for match in find_terms(text, self._counts)}
+        there = {(match.start, match.term) for match in find_terms(text, self._glossary)}
         places = []
         for match in self.wanted:
             shares = _shares(x, match)
@@ -217,22 +221,28 @@ def _penalized(x: Translation, alpha: float) -> Translation:
     return replace(x, score=score, alternatives=[_penalized(y, alpha) for y in x.alternatives])
 
 
-def find_terms(text: str, terms: Collection[str]) -> list[Match]:
+class Glossary:
+    """Terms to find; in `originals` by their text in NFC with single spaces."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self.originals = {" ".join(unicodedata.normalize("NFC", x).split()): x for x in terms}
+        self.lengths = sorted({*map(len, self.originals)}, reverse=True)
+
+
+def find_terms(text: str, glossary: Glossary) -> list[Match]:
     """The terms in a text, as whole words and without overlaps; of several the longest.
 
     Where a sentence begins, a term may begin with a capital. In scripts without spaces any place
     is the border of a word. Canonically equal characters are equal, as are any spaces.
     """
     plain, places = _plain(text)
-    originals = {" ".join(unicodedata.normalize("NFC", term).split()): term for term in terms}
-    lengths = sorted({*map(len, originals)}, reverse=True)
     matches: list[Match] = []
     place = 0
     while place < len(plain):
-        match = next(_matches_at(plain, place, originals, lengths), None)
+        match = next(_matches_at(plain, place, glossary), None)
         if match is not None:
             start, end, term = match
-            matches.append(Match(places[start], places[end], originals[term]))
+            matches.append(Match(places[start], places[end], glossary.originals[term]))
         place = place + 1 if match is None else match.end
     return matches
 
@@ -252,14 +262,13 @@ def _plain(text: str) -> tuple[str, list[int]]:
     return plain, [*places, len(text)]
 
 
-def _matches_at(
-    text: str, place: int, terms: Collection[str], lengths: Collection[int]
-) -> Iterator[Match]:
+def _matches_at(text: str, place: int, glossary: Glossary) -> Iterator[Match]:
     if not _is_border(text, place):
         return
-    for end in (place + length for length in lengths if place + length <= len(text)):
+    terms, begins = glossary.originals, text[place].isupper() and _begins_sentence(text, place)
+    for end in (place + length for length in glossary.lengths if place + length <= len(text)):
         term = text[place:end]
-        if term not in terms and term[:1].isupper() and _begins_sentence(text[:place]):
+        if begins and term not in terms:
             term = term[:1].lower() + term[1:]
         if term in terms and _is_border(text, end):
             yield Match(place, end, term)
@@ -267,7 +276,7 @@ def _matches_at(
 
 def _cased(term: str, before: str, replaced: str) -> str:
     """The term with a capital if a sentence begins there, and with one."""
-    begins = _begins_sentence(before) and replaced.isupper()
+    begins = _begins_sentence(before, len(before)) and replaced.isupper()
     return term[:1].upper() + term[1:] if begins else term
 
 
@@ -275,10 +284,10 @@ def _is_border(text: str, place: int) -> bool:
     return not (in_word(text[place - 1 : place]) and in_word(text[place : place + 1]))
 
 
-def _begins_sentence(before: str) -> bool:
-    """Whether a sentence begins after a text."""
-    last = next((x for x in reversed(before) if x in ENDS or x.isalnum()), ".")
-    return last in ENDS
+def _begins_sentence(text: str, place: int) -> bool:
+    """Whether a sentence begins at a place."""
+    before = (text[i] for i in range(place - 1, -1, -1))
+    return next((x for x in before if x in ENDS or x.isalnum()), ".") in ENDS
 
 
 def _shares(x: Translation, match: Match) -> np.ndarray | None:

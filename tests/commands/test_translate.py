@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from comparisons import offsets_of
 from hypothesis import given, strategies as st
-from refusals import says
+from refusals import refused, says
 
 from bahdanau_tf.commands import files
 from bahdanau_tf.commands.main import main
@@ -380,6 +380,12 @@ def test_emoji_are_no_sentence():
     assert [has_several(x) for x in ("A! \u263a\u263a", "! ?", "A! B.")] == [False, False, True]
 
 
+def test_rows_of_a_memory_with_a_blank_cell_are_none(run, tmp_path):
+    (tmp_path / "memory").write_text(" \tghost\na b\t \nc d\told\nc d\tnew\nc d\tnew\n")
+    run("", f"--memory={tmp_path / 'memory'}")
+    assert run.model.memory == {"c d": "new"}
+
+
 def test_empty_translations_of_lines_with_words_are_named(run, capsys):
     assert run("a\n\n \nnothing\nb\n") == "A\n\n\n\nB\n"
     assert capsys.readouterr().err == "line 4: translation is empty\n"
@@ -441,11 +447,17 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     assert second.weights[second.tokens.index("!"), -1] == 1
 
 
-def test_a_long_text_has_no_alignment(monkeypatch):
-    """Whose matrix would take more memory than all else."""
+def test_a_long_text_has_the_alignments_of_its_sentences(monkeypatch):
+    """Their matrix would take more memory than all else."""
     monkeypatch.setattr(sentence_splitting, "MOST", 25)
     lines = translate_lines(Shouter().translate, ["A b. C d.", "A b. C d. E."])
-    assert [x.weights is None for x in lines] == [False, True]
+    short, long = lines
+    assert short.weights is not None
+    assert long.weights is None
+    assert [part.text for part in long.parts] == ["B. A", "D. C", "E."]
+    assert long.pharaoh == "0-1 1-0 2-3 3-2 4-4"
+    assert all(part.text in long.view() for part in long.parts)
+    refused(lambda: long.word_weights, "no alignment", "shorter text")
 
 
 def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
@@ -503,6 +515,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         ([f"--terms={source}", "--sampling"], "--terms"),
         ([f"--terms={source}", "--mbr=bleu"], "--terms is not used with --mbr"),
         ([f"--memory={source}", "--alignments"], "--alignments is not used with --memory"),
+        ([f"--memory={source}", f"--terms={source}"], "--terms is not used with --memory"),
         ([f"--memory={source}", f"--input={source}"], "line 1 has no tab"),
     ):
         assert main(["translate", "--model_dir=x", *flags]) == 2

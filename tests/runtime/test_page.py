@@ -240,6 +240,7 @@ DOUBTED = [
     "A cat. A dog? No.",
     "It's 5 p.m. Tom has 3 kg of a_b.pdf.",
     "1000000000000000",
+    "\u0663\u0664\u0667 cats, \U00020bb7 \xd7 3\xd74",
     'A cat. "A dog."',
 ]
 
@@ -289,6 +290,17 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
         "end",
         "sentences",
     }
+
+
+def test_a_source_that_is_read_in_part_is_doubted(tmp_path):
+    """Although the translation is finished."""
+    own = Translator.from_preset("tatoeba-en-fr")
+    html = page_of(own.graph, int8=True, habits=own.habits)
+    long = f"Hello {'very ' * 140}much."
+    options = {"beam_size": 1, "n_best": 1, "max_length": 400}
+    (row,) = in_node(html, tmp_path, texts=[long], options=options)
+    assert row["truncated"]
+    assert {"cut", "end"} & {doubt["kind"] for doubt in row["doubts"]} == {"cut"}
 
 
 @pytest.mark.parametrize("name", ["original", "appendix", "main-text", "conditional"])

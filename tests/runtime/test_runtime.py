@@ -290,7 +290,7 @@ def test_only_the_start_of_a_long_source_is_read(exported, tmp_path, capsys):
     assert (cut.cut, cut.truncated, whole.cut) == (True, True, False)
     assert (cut.text, cut.source_tokens) == (whole.text, whole.source_tokens)
     assert (spaces.text, spaces.score, spaces.truncated) == ("", -1e9, True)
-    assert runtime.translate("a", prefixes="x" * 999, max_length=4).cut
+    assert runtime.translate("a", prefixes="x" * 999, max_length=4).truncated
     (tmp_path / "in").write_text("xxxxxxx\na\n")
     flags = [f"--model_dir={folder}", f"--input={tmp_path / 'in'}", "--max_length=2"]
     assert cli.main(["translate", *flags, "--format=json"]) == 0

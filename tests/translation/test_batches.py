@@ -95,6 +95,7 @@ def test_a_translator_answers_from_its_memory():
     assert [x.text for x in rows] == [plain[0].text, "!"]
     assert (rows[1].tokens, rows[1].doubts) == ([], ())
     assert own.translate("the cat").text == "!"
+    assert own.translate("the cat", terms={"cat": "chat"}).doubts != ()
     own.memory = {"The cat. A dog.": "!", "A dog.": "?"}
     own.habits = Habits(singly=True)
     assert own.translate("The cat. A dog.").text == "!"

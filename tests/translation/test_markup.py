@@ -151,6 +151,46 @@ def test_blocks_are_translated_by_themselves(source, texts):
     assert result.source == result.text == source
 
 
+def same(sentences: list[str], prefixes: object = None) -> list[Translation]:
+    """Translations that are the sentences, with a score of 80 and another of 90."""
+    counts = [len(re.findall(r"\w+|[^\w\s]", x)) for x in sentences]
+    links = [" ".join(f"{n}-{n}" for n in range(count)) for count in counts]
+    rows = map(translation, sentences, sentences, links)
+    scores = [(90.0 - 10 * (n % 2)) * bool(count) for n, count in enumerate(counts)]
+    return [replace(x, score=score) for x, score in zip(rows, scores, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("The <b>cat</b> sleeps. A dog.", ["The cat sleeps.", "A dog."]),
+        ("<b>A cat. <i>A</i> dog.</b> No.", ["", "A cat.", "A dog.", "No."]),
+        ("<b>A cat.</b> <i>A dog.</i>", ["A cat.", "A dog."]),
+        ("A <b>cat. A</b> dog. No.", ["A cat. A dog.", "No."]),
+        ("<p>A cat. A dog.</p> No.", ["", "A cat.", "A dog.", "No."]),
+        ("Cats %s. Red %s dog.", ["Cats.", "Red dog."]),
+    ],
+)
+def test_sentences_are_translated_by_themselves_but_not_within_an_element(source, texts):
+    read = []
+    (result,) = translate_marked(
+        lambda x, prefixes: read.extend(x) or same(x), [source], is_mean=True, by_sentence=True
+    )
+    assert read == texts
+    assert result.source == result.text == source
+    kept = [(90, 80)[n % 2] for n, text in enumerate(texts) if text]
+    assert result.score == pytest.approx(sum(kept) / len(kept))
+
+
+def test_a_long_text_with_markup_needs_no_large_matrix():
+    """A sum of 5,000 sentences takes no time squared, either."""
+    source = "I see <b>a</b> cat. " * 5000
+    (result,) = translate_marked(same, [source], by_sentence=True)
+    assert result.text == source.rstrip() + " " * (result.text[-1:] == " ")
+    assert result.weights is None
+    assert result.pharaoh == " ".join(f"{n}-{n}" for n in range(len(result.tokens)))
+
+
 WORDS = st.sampled_from(["a", "bc", "é", "猫", ".", ",", "(", "d'"])
 POINTS = st.sampled_from(["%s", "%d", "{0}", "&amp;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
 SPACES = st.sampled_from(["", " ", "  "])
@@ -216,6 +256,15 @@ def test_well_formed_markup_stays_so_with_its_nesting(source, text, seed):
     assert sorted(Paths(marked(source, text, weights=weights).text).paths) == sorted(
         Paths(source).paths
     )
+
+
+@given(st.lists(WELL, max_size=5))
+def test_markup_between_sentences_stays_well_formed(parts):
+    source = "".join(f"{x}. A " for x in parts)
+    (result,) = translate_marked(same, [source], by_sentence=True)
+    assert result.source == source
+    assert sorted(MARKS.findall(result.text)) == sorted(MARKS.findall(source))
+    assert sorted(Paths(result.text).paths) == sorted(Paths(source).paths)
 
 
 @given(WELL, TARGETS, st.integers(0, 99))

@@ -14,7 +14,7 @@ from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, RNNEncDec, Translation, Translator
 from bahdanau_tf.translation.result import Doubt
-from bahdanau_tf.translation.terms import find_terms, with_terms
+from bahdanau_tf.translation.terms import Glossary, find_terms, with_terms
 
 
 def shout(decoding, sentences, prefixes):
@@ -125,7 +125,7 @@ def test_a_term_makes_no_translation_unlikely():
     ],
 )
 def test_terms_are_found(text, terms, wanted):
-    assert [match.term for match in find_terms(text, terms)] == wanted
+    assert [match.term for match in find_terms(text, Glossary(terms))] == wanted
 
 
 @given(
@@ -138,7 +138,7 @@ def test_terms_are_found_as_whole_words_and_the_longest(text, terms):
     alternatives = "|".join(plain).replace(" ", " +") or "(?!)"
     lowered = re.sub(r"^\W*\w", lambda x: x[0].lower(), text)
     found = [x.span() for x in re.finditer(rf"\b(?:{alternatives})\b", lowered)]
-    assert [(x.start, x.end) for x in find_terms(text, terms)] == found
+    assert [(x.start, x.end) for x in find_terms(text, Glossary(terms))] == found
 
 
 SENTENCES = ["the red cat", "", "Cat <b>sees</b>. A dog.", "he sleeps."]

@@ -20,19 +20,22 @@ export class Doubts {
     this.hour = RegExp(rules.hour, "u");
     this.end = RegExp(rules.end, "u");
     this.usual = new Set(rules.usual);
+    for (const name of ["vocabulary", "kept", "translated", "replaced"]) {
+      this[name] = rules[name] === null ? null : new Set(rules[name].split(" "));
+    }
   }
 
   // `{confidence, doubts}` of a translation; each doubt is `{kind, detail}`. `tokens` are the byte
   // offsets of the source's.
-  of(source, tokens, { text, logProb, finished, offsets }) {
+  of(source, tokens, { text, logProb, finished, truncated, offsets }) {
     const doubts = [];
     const add = (kind, detail = "") => doubts.push({ kind, detail });
     const { length } = offsets, isText = length || tokens.length;
     const confidence = this.confidence(logProb, isText && Math.max(length + finished, 1));
     const strange = this.unread(source, text);
     if (strange.length) add("characters", strange.slice(0, this.shown).join(""));
-    if (!this.is_short) this.ofWords(source, tokens, text, confidence, finished, add);
-    if (!finished) add("cut");
+    if (!this.is_short) this.ofWords(source, tokens, text, confidence, !truncated, add);
+    if (truncated) add("cut");
     const phrase = this.repeated(text);
     if (phrase && !this.repeated(source)) add("repeated", phrase);
     if (this.longest !== null && tokens.length > this.longest) add("long", `${this.longest}`);
@@ -41,14 +44,14 @@ export class Doubts {
   }
 
   // Those of the words, numbers, names and signs of a sentence.
-  ofWords(source, tokens, text, confidence, finished, add) {
+  ofWords(source, tokens, text, confidence, isWhole, add) {
     const [strange, share] = this.newWords(source, tokens);
     const isStrange = this.split !== null && share > this.split && !(confidence > this.unsure);
-    const words = new Set([...this.unreadWords(source, text), ...(isStrange ? strange : [])]);
+    const before = this.plainWords(source), after = this.plainWords(text);
+    const words = new Set([...this.unreadWords(before, after), ...(isStrange ? strange : [])]);
     if (words.size) add("words", [...words].slice(0, this.phrase).join(", "));
     const hasNumbers = !this.changed.includes("number") && this.numbersOf(source).length;
     const missing = hasNumbers ? this.missingNumbers(source, text) : [];
-    const before = this.plainWords(source);
     const first = before.slice(0, 1).filter((x) => !Object.hasOwn(this.counterparts, x));
     const lost = this.lost([...first.map((x) => x.toLowerCase()), ...before, ...missing], text);
     for (const x of missing) if (x.length > 1 || lost.includes(x)) add("number", x);
@@ -57,8 +60,8 @@ export class Doubts {
     const names = this.newIn(this.missingNames(source, text), this.translated);
     for (const name of names) add("name", name);
     for (const x of lost) if (![...missing, ...names].includes(x)) add("dropped", x);
-    const same = this.newIn(this.sameWords(source, text), this.kept);
-    for (const word of [...same, ...this.firstKept(source, text)]) add("untranslated", word);
+    const same = this.newIn(this.sameWords(before, after), this.kept);
+    for (const word of [...same, ...this.firstKept(before, after)]) add("untranslated", word);
     const codes = this.changed.includes("code") ? [] : source.match(this.codes) ?? [];
     for (const code of codes) if (!text.includes(code)) add("code", code);
     const isNew = (x) => codes.length && !source.includes(x) && !codes.some((y) => x.startsWith(`${y}-`));
@@ -66,11 +69,11 @@ export class Doubts {
     const last = source.trimEnd().slice(-1);
     if (this.stops !== null && last && this.clause.includes(last) && !this.stops.includes(last)) add("fragment", last);
     if (this.marksAlone(text) && !this.marksAlone(source)) add("marks");
-    if (this.ends && finished && this.end.test(source) && !this.end.test(text)) add("end");
+    if (this.ends && isWhole && this.end.test(source) && !this.end.test(text)) add("end");
     const all = sentencesOf(source).length, some = (text.match(this.breaks) ?? []).length;
     const isQuoted = [...this.quotes, "«"].some((mark) => source.includes(mark));
-    if (this.ends && finished && all > 1 && some < all && !isQuoted) add("sentences", `${some}/${all}`);
-    for (const name of this.doubledNames(source, text)) add("repeated", name);
+    if (this.ends && isWhole && all > 1 && some < all && !isQuoted) add("sentences", `${some}/${all}`);
+    for (const name of this.doubledNames(before, after)) add("repeated", name);
   }
 
   confidence(logProb, length) {
@@ -118,11 +121,11 @@ export class Doubts {
   }
 
   // The words of a source that the training never had and the translation does not have.
-  unreadWords(source, text) {
-    const after = this.plainWords(text).map((x) => x.toLowerCase());
-    const own = this.plainWords(source).map((x, i) => (i ? x : x.toLowerCase()));
-    const words = own.filter((x) => x === x.toLowerCase() && x.length > 1);
-    return this.newIn(words, this.vocabulary).filter((x) => !after.includes(x));
+  unreadWords(before, after) {
+    const own = before.map((x, i) => (i ? x : x.toLowerCase()));
+    const words = own.filter((x) => x === x.toLowerCase() && [...x].length > 1);
+    const isThere = new Set(after.map((x) => x.toLowerCase()));
+    return this.newIn(words, this.vocabulary).filter((x) => !isThere.has(x));
   }
 
   missingNumbers(source, text) {
@@ -137,7 +140,7 @@ export class Doubts {
   }
 
   newIn(words, usual) {
-    return usual === null ? [] : words.filter((word) => !` ${usual} `.includes(` ${word} `));
+    return usual === null ? [] : words.filter((word) => !usual.has(word));
   }
 
   // The words of a source with counterparts, none of which is in its translation.
@@ -158,24 +161,21 @@ export class Doubts {
     return this.wordsOf(text.replace(this.spelled, " "));
   }
 
-  doubledNames(source, text) {
-    const [before, after] = [source, text].map((side) => this.plainWords(side));
+  doubledNames(before, after) {
     const count = (words, x) => words.filter((y) => y === x).length;
     const isMore = (x) => count(after, x) > count(before, x) && before.includes(x);
     return [...new Set(after)].filter((x) => /^\p{Lu}./u.test(x) && isMore(x));
   }
 
-  sameWords(source, text) {
-    const [before, after] = [source, text].map((side) => this.plainWords(side));
+  sameWords(before, after) {
     const isLower = (x) => x === x.toLowerCase() && x !== x.toUpperCase();
     return [...new Set(before)].filter((x) => after.includes(x) && isLower(x));
   }
 
   // A first word that training translates.
-  firstKept(source, text) {
-    const first = this.plainWords(source).slice(0, 1), after = this.plainWords(text);
-    const isReplaced = (x) => ` ${this.replaced} `.includes(` ${x.toLowerCase()} `);
-    return first.filter((x) => after.includes(x) && x !== x.toLowerCase() && isReplaced(x));
+  firstKept(before, after) {
+    const isReplaced = (x) => this.replaced.has(x.toLowerCase());
+    return before.slice(0, 1).filter((x) => after.includes(x) && x !== x.toLowerCase() && isReplaced(x));
   }
 
   missingNames(source, text) {
@@ -200,7 +200,7 @@ export class Doubts {
 
   numbersOf(text) {
     return [...text.normalize("NFKC").matchAll(this.numbers)].flatMap(([number]) => {
-      const digits = number.match(/\d+/g);
+      const digits = number.match(/[0-9]+/g);
       return this.thousands.test(number) ? [digits.join("")] : digits;
     });
   }

@@ -2,6 +2,7 @@
 // byte of its UTF-8, so that places in it are the offsets of tokens.
 
 const SPACE = "\u00e2\u0096\u0081"; // U+2581
+const BYTES_PER_TOKEN = 64; // read for each; the average word of any language has fewer
 const PENALTY = 10; // of a character that no piece of a unigram model has
 const LEAF = 1 << 8; // flags of a unit of the trie
 const LABEL = 0x800000ff;
@@ -83,7 +84,8 @@ export class Subwords {
   // At most `longest` ids of a text, the end symbol last, the offsets of its tokens, and whether
   // there are more.
   read(text, longest = Infinity) {
-    const { normal, places } = this.normalize(bytesOf(this.true_case ? trueCased(text) : text));
+    const start = text.slice(0, BYTES_PER_TOKEN * longest); // a long line costs little
+    const { normal, places } = this.normalize(bytesOf(this.true_case ? trueCased(start) : start));
     const ids = [], offsets = [];
     let from = 0, afterUnknown = false;
     for (const piece of this[this.kind](normal)) {
@@ -104,7 +106,7 @@ export class Subwords {
       afterUnknown = id === undefined;
       from = to;
     }
-    const isCut = ids.length >= longest;
+    const isCut = ids.length >= longest || start.length < text.length;
     for (const all of [ids, offsets]) if (isCut) all.length = longest - 1;
     if (this.reverse) ids.reverse();
     return { isCut, ids: [...ids, this.eos], offsets: this.reverse ? offsets.reverse() : offsets };
@@ -193,7 +195,11 @@ export class Subwords {
 
   // The pieces of byte pair encoding: the pair with the largest score is joined, the first of equals.
   bpe(text) {
-    const symbols = this.char(text), scores = [];
+    return this.space(text).flatMap((word) => this.joined(this.char(word)));
+  }
+
+  joined(symbols) {
+    const scores = [];
     const rate = (i) => {
       if (i < 0 || i + 1 >= symbols.length) return;
       scores[i] = this.scores[this.ids.get(symbols[i] + symbols[i + 1])] ?? -Infinity;

@@ -34,6 +34,7 @@ export class Translator {
       ? await searched(this.model, ids, decoding, this.target, pause)
       : [{ score: 0, logProb: 0, finished: true }];
     const translations = hypotheses.map((x) => this.written(x, places));
+    const truncated = isCut || !hypotheses[0].finished;
     const inside = levels && {
       steps: await stepsOf(this, ids, translations[0].ids, { attention, places }, pause),
       tree: treeOf(decoding, hypotheses[0], this.target), beam: decoding.beam_size,
@@ -41,8 +42,8 @@ export class Translator {
     return {
       inside,
       offsets: columns.map((column) => offsets[column]), translations,
-      hasAlignment: true, truncated: isCut || !hypotheses[0].finished,
-      ...this.doubts.of(text, offsets, translations[0]),
+      hasAlignment: true, truncated,
+      ...this.doubts.of(text, offsets, { ...translations[0], truncated }),
     };
   }
 
