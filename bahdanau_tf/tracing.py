@@ -216,13 +216,14 @@ def _steps(
     rows, gates = zip(*walk, strict=True)
     columns_of_rows = zip(*rows, strict=True)
     seen = _Rows(*(None if x[0] is None else tf.concat(x, axis=0) for x in columns_of_rows))
-    shares = _terms(model, seen, ids)
     term = None if seen.context is None else model.readout.context_term(seen.context)
     match = None
     if model.copying is not None:
         match = model.matched(source, tf.constant(ids[None]), tf.expand_dims(seen.weights, 0))
         match = tf.nest.map_structure(lambda x: x[0], match)
-    hidden = model.read_out(seen.state, seen.previous, term, match)
+        term = model.copying.hinted(term, match)
+    shares = _terms(model, seen, ids, term)
+    hidden = model.readout.hidden(seen.state, seen.previous, term)
     features, output = model.readout.features(hidden), model.output_weights()
     logits = output.logits(features)
     mixed = model.logits(model.copied(features, match), output)
@@ -386,8 +387,12 @@ def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tupl
             yield (name, Gate(float(opened.mean()), float(np.linalg.norm(opened))))
 
 
-def _terms(model: EncoderDecoder, seen: _Rows, ids: np.ndarray) -> list[Contributions] | None:
+def _terms(
+    model: EncoderDecoder, seen: _Rows, ids: np.ndarray, context_term: tf.Tensor | None
+) -> list[Contributions] | None:
     """The terms of each word's logit; None for a readout of another kind.
+
+    `context_term` is C_o c_i, plus H m_i of a model that copies words.
 
     The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the larger unit of
     pair k and W = W_1 W_2 if the output is factored; it is x W_y for a linear readout.
@@ -410,6 +415,8 @@ def _terms(model: EncoderDecoder, seen: _Rows, ids: np.ndarray) -> list[Contribu
     elif type(readout) is MaxoutReadout:
         kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
         added = {term: values[term] @ _array(x) for term, x in kernels.items() if x is not None}
+        if "context" in added:
+            added["context"] = _array(context_term)
         added["bias"] = np.tile(_array(readout.bias), [len(ids), 1])
         pairs = sum(added.values()).reshape(*rows.shape, 2)
         is_larger = np.stack([pairs[..., 0] >= pairs[..., 1]] * 2, -1)

@@ -346,6 +346,15 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
     assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
 
 
+def test_contributions_of_a_model_that_copies_sum_to_the_logit():
+    """With the hint H m_i in the context's."""
+    own = Translator.from_preset("tatoeba-en-fr")
+    steps = trace(own, "Mr Kowalczyk lives in Boston.").steps
+    assert "Boston" in "".join(step.token for step in steps)
+    for step in steps:
+        assert step.contributions.total == pytest.approx(step.logit, abs=1e-3)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_best_translation_is_traced_with_the_source_in_reading_order(translator, reverse):
     source = WordTokenizer(SOURCE.vocabulary, language="en", reverse=reverse)

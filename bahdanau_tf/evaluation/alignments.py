@@ -102,6 +102,8 @@ def bootstrap(
     count = len(rows)
     if not count:
         raise Refusal(owner, "there are no sentences, wanted one or more")
+    if n_bootstrap < 1:
+        raise Refusal(owner, f"n_bootstrap is {n_bootstrap}, wanted 1 or more")
     draw = np.random.default_rng(SEED).integers
     samples = [statistics(rows[draw(count, size=count)].sum(axis=0)) for _ in range(n_bootstrap)]
     low, high = np.percentile(samples, (2.5, 97.5), axis=0)

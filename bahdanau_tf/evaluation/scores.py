@@ -269,6 +269,9 @@ def signature_text(signature: Signature, nfc: bool) -> str:
 def _check_corpus(
     owner: str, name: str, lines: Sequence[str], references: Sequence[object]
 ) -> None:
+    for column, values in {name: lines, "references": references}.items():
+        if isinstance(values, str):
+            raise Refusal(owner, f"{column} is the string {values!r}, wanted a list of strings")
     check_counts(owner, {name: lines, "references": references})
     if not len(lines):
         raise Refusal(owner, "there are no sentences to score")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -98,12 +98,13 @@ LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2
 
 @dataclass(frozen=True)
 class LengthBin:
-    """The score of the sentences with `shortest` to `longest` source words."""
+    """The score of the sentences with `shortest` to `longest` words, or more if it `is_open`."""
 
     shortest: int
     longest: int
     sentences: int
     score: Score
+    is_open: bool = False
 
 
 def bleu_by_length(
@@ -158,13 +159,14 @@ def length_bins(
 ) -> list[LengthBin]:
     """`bleu_by_length` of the sentences of 1 to 10 words, of 11 to 20, ..., over 60."""
     lengths = [min(length, LONGEST + 1) for length in lengths]
-    return bleu_by_length(hypotheses, references, lengths, n_bootstrap=n_bootstrap, **options)
+    bins = bleu_by_length(hypotheses, references, lengths, n_bootstrap=n_bootstrap, **options)
+    return [replace(x, is_open=x.shortest > LONGEST) for x in bins]
 
 
 def bin_title(lengths: LengthBin) -> str:
     """The title of a bin: "1-10", ">60"."""
-    if lengths.longest > LONGEST:
-        return f">{LONGEST}"
+    if lengths.is_open:
+        return f">{lengths.shortest - 1}"
     return f"{lengths.shortest}-{lengths.longest}"
 
 

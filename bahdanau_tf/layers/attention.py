@@ -161,13 +161,15 @@ class Attention(_Context):
         keys = () if is_symbolic else self.project(annotations)
         return Memory(annotations, keys, () if mask is None else mask)
 
-    def completed(self, memory: Sequence[Nest]) -> Memory:
+    def completed(self, memory: Sequence[Nest], memory_mask: Sequence[Mask] = ()) -> Memory:
         """A memory, or a list of its parts, with keys, and with a bool mask or None.
 
-        Raises ValueError if the mask does not fit the annotations.
+        `memory_mask` has Keras' masks of its parts, of which that of the annotations is used if the
+        memory has none. Raises ValueError if the mask does not fit the annotations.
         """
         # In a reloaded functional model it is a list, as is ().
         annotations, keys, mask = (None if isinstance(x, (tuple, list)) else x for x in memory)
+        mask = memory_mask[0] if mask is None and memory_mask else mask
         keys = self.project(annotations) if keys is None else keys
         return Memory(annotations, keys, as_mask(type(self).__name__, mask, annotations))
 
@@ -190,18 +192,22 @@ class Attention(_Context):
         return tf.nn.softmax(energies), state
 
     def __call__(self, query: tf.Tensor, memory: Memory, *values: Any, **keywords: Any) -> Any:
-        if not isinstance(memory, tuple | list):
+        if not isinstance(memory, tuple | list) or len(memory) != len(Memory._fields):
             raise Refusal(
                 type(self).__name__,
-                f"memory has type {type(memory).__name__}, wanted a Memory, "
+                f"memory has type {type(memory).__name__}, wanted a Memory of three parts, "
                 "such as Memory(annotations, (), mask) or attention.memory(encoder(..))",
             )
         return super().__call__(query, memory, *values, **keywords)
 
     def call(
-        self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
+        self,
+        query: tf.Tensor,
+        memory: Memory,
+        values: tf.Tensor | None = None,
+        memory_mask: Sequence[Mask] | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        memory = self.completed(memory)
+        memory = self.completed(memory, memory_mask or ())
         state = self.initial_state(memory)
         if query.shape.rank == 3:
             times = tf.shape(query)[1]

@@ -146,6 +146,12 @@ class AttentionCell(weights.ConfiguredLayer):
         nothing = ops.zeros_like(annotations[:, 0, :1])
         everywhere = ops.zeros_like(annotations[..., :1])
         sizes = [*self._cell_sizes, self.attention_size]
+        states = None if states is None else tf.nest.flatten(states)
+        if states is not None and len(states) != len(self._cell_sizes):
+            raise Refusal(
+                "AttentionCell.initial_state",
+                f"states has {len(states)} tensors, wanted {len(self._cell_sizes)}",
+            )
         zeros = [ops.repeat(nothing, width, -1) for width in sizes]
         return [
             *(zeros[:-1] if states is None else states),

@@ -222,11 +222,12 @@ class AttentionDecoder(weights.ConfiguredLayer):
         states: States,
         memory: Nest,
         training: bool = False,
+        memory_mask: Sequence[recurrent.Mask] | None = None,
     ) -> Glimpse:
         if not self._updates_first:
             embedded = recurrent.shifted(embedded, first_input)
         if self.attention is not None and self.attention.has_alignment:
-            memory = self.attention.completed(memory)
+            memory = self.attention.completed(memory, memory_mask or ())
         dropped = recurrent.state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )

@@ -173,7 +173,7 @@ class MonotonicAttention(Attention):
         if mask is not None:
             energies = tf.where(mask, energies, energies.dtype.min)  # p = 0
         passed = tf.cumsum(-tf.nn.softplus(energies), -1, exclusive=True)  # S
-        before = tf.math.log(tf.maximum(state, 1e-30))
+        before = tf.math.log(tf.maximum(exact(state), 1e-30))  # layers.RNN casts states
         reached = passed + tf.math.cumulative_logsumexp(before - passed, -1)
         alignment = tf.sigmoid(energies) * tf.exp(reached)
         return alignment, alignment

@@ -36,6 +36,17 @@ class SourceMemory(NamedTuple):
     forced: tf.Tensor | tuple[()] = ()  # float32 [B, 1, T_x], α_i in place of the model's, or NaN
 
 
+_PARTS = [
+    "source_embedding",
+    "target_embedding",
+    "encoder",
+    "bridge",
+    "decoder",
+    "readout",
+    "copying",
+]
+
+
 class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; base class of the papers' models.
 
@@ -138,7 +149,8 @@ class EncoderDecoder(StepwiseModel):
         self._arguments = MappingProxyType(arguments)  # Keras would wrap a dict
 
     def get_config(self) -> dict[str, object]:
-        return {**super().get_config(), **self._arguments}
+        frozen = [x for x in _PARTS if not getattr(getattr(self, x), "trainable", True)]
+        return {**super().get_config(), **self._arguments, **({"frozen": frozen} if frozen else {})}
 
     @classmethod
     def from_config(
@@ -150,7 +162,11 @@ class EncoderDecoder(StepwiseModel):
             else value
             for key, value in config.items()
         }
-        return cls(**restored)
+        frozen = cast("list[str]", restored.pop("frozen", []))
+        model = cls(**restored)
+        for part in frozen:
+            getattr(model, part).trainable = False
+        return model
 
     @classmethod
     def from_preset(cls, name: str, **overrides: Any) -> EncoderDecoder:

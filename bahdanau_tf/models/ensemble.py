@@ -28,7 +28,7 @@ class Ensemble(StepwiseModel):
 
     The members may be of any kind, each with its own source side (words or sub-words, reversed
     or not); they share the target vocabulary. An ensemble follows the protocol of a single
-    model, so it is searched, scored and exported like one. It cannot be trained.
+    model, so it is searched, scored and exported like one.
 
     Args:
         members: M models.

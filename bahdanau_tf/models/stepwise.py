@@ -175,12 +175,16 @@ class StepwiseModel(keras.Model):
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> tf.Tensor:
         """Keras' loss of a batch; raises ValueError if it is one of probabilities, not logits."""
-        loss = getattr(self.loss, "__name__", self.loss)
-        if str(loss).endswith("categorical_crossentropy") or not getattr(loss, "from_logits", True):
-            raise ValueError(
-                f"{type(self).__name__}: the loss of compile is {loss!r}, of probabilities, wanted "
-                "that of logits: TokenCrossentropy() or, of Keras, one with from_logits=True"
-            )
+        for loss in tf.nest.flatten(self.loss):
+            name = loss if isinstance(loss, str) else getattr(loss, "__name__", "")
+            is_keras = isinstance(loss, str) or getattr(loss, "__module__", "").startswith("keras.")
+            is_named = is_keras and name.endswith(("crossentropy", "ce"))
+            if is_named or not getattr(loss, "from_logits", True):
+                raise ValueError(
+                    f"{type(self).__name__}: the loss of compile is {name or loss!r}, of "
+                    "probabilities, wanted that of logits: TokenCrossentropy() or, of Keras, one "
+                    "with from_logits=True"
+                )
         return super().compute_loss(*args, **kwargs)
 
     def encode(self, source: Nest) -> tuple[Nest, Nest]:

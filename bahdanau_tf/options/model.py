@@ -88,6 +88,8 @@ class TextOptions(OptionGroup):
                 unused[f"{side}_language"] = where
             if kind not in SUBWORDS:
                 unused |= dict.fromkeys(("sample_subwords", "sampled_epochs"), where)
+            if kind == "word":
+                unused["synthetic_pairs"] = where
         return unused
 
     def tokenizer_of(self, side: str) -> str:

@@ -237,7 +237,7 @@ def plot_alignment(
             f"plot_alignment: source_tokens is {source_tokens!r}, wanted a Translation, or the "
             "tokens of both sides and the weights"
         )
-    if not isinstance(source_tokens, Sequence):
+    if not isinstance(source_tokens, Sequence | np.ndarray):
         translation = source_tokens
         source_tokens, target_tokens = translation.source_tokens, translation.tokens
         weights = translation.weights
@@ -274,21 +274,8 @@ def plot_alignment(
     return figure
 
 
-class LengthBin(Protocol):
-    """What `plot_bleu_by_length` needs of a bin."""
-
-    @property
-    def shortest(self) -> int: ...
-
-    @property
-    def longest(self) -> int: ...
-
-    @property
-    def score(self) -> Any: ...
-
-
 def plot_bleu_by_length(
-    curves: Mapping[str, Iterable[LengthBin]],
+    curves: Mapping[str, Iterable[Any]],
     path: str | os.PathLike[str] | None = None,
     *,
     label: str = "Sentence length",

@@ -85,7 +85,7 @@ def beam_search(
     )
     ```
     """
-    if isinstance(n_best, int) and not 1 <= n_best <= beam_size:
+    if not tf.is_tensor(n_best) and not 1 <= n_best <= beam_size:
         raise ValueError(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size"

@@ -192,6 +192,11 @@ class Search:
     # Whether the step returns weights; set when it is first called.
     has_weights: bool = field(default=False, init=False)
 
+    def _penalty(self, lengths: tf.Tensor) -> tf.Tensor:
+        """The length penalties, of which the function may return one number for all."""
+        lengths = tf.cast(lengths, tf.float32)
+        return tf.zeros_like(lengths) + self.length_penalty(lengths)
+
     def run(
         self, state: Nest, memory: Nest, max_length: int | tf.Tensor, starts: int
     ) -> SearchResult:
@@ -208,10 +213,7 @@ class Search:
         finished = selections.blank(batch, self.n_best, longest, log_prob=NEVER)
         exists = tf.fill([batch, 1], True) & (tf.range(self.places) < starts)
         rows = _Rows(
-            row=tf.range(batch),
-            limit=limits,
-            penalty=self.length_penalty(tf.cast(limits, tf.float32)),
-            memory=memory,
+            row=tf.range(batch), limit=limits, penalty=self._penalty(limits), memory=memory
         )
         start = _Live(
             ids=tf.fill([batch, self.places], tf.constant(self.start_id, tf.int64)),
@@ -230,7 +232,7 @@ class Search:
         rows, start = tf.nest.map_structure(lambda x: _of_any_size(x, 0), (rows, start))
         record = Record.empty(self.places)
         times = tf.range(longest)
-        lengths = _Lengths(times, self.length_penalty(tf.cast(times + 1, tf.float32)))
+        lengths = _Lengths(times, self._penalty(times + 1))
         _, beam, results = tf.while_loop(
             # At least one step, even for an empty batch.
             lambda rows, beam, _: (beam.time == 0) | (tf.size(rows.row) > 0),

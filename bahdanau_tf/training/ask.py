@@ -18,7 +18,7 @@ from bahdanau_tf.options.choices import Choice, choose
 from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
-from bahdanau_tf.system.ranges import Refusal, named
+from bahdanau_tf.system.ranges import OptionError, Refusal, named
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,12 @@ class Training:
             )
         for name, where in unused.items():
             options.refuse(self.user_options, [name], f"with {where}")
+        # Those without effect, of a recipe, have their defaults.
+        left_out = {*unused, *(() if self.has_dev else options.OF_DEV_TEXT)}
+        values = {name: value for name, value in values.items() if name not in left_out}
+        recipe = Recipe.of(values)
+        if self.start.init_from is None:
+            text, model = TextOptions.of(values), ModelOptions.of(values)
         if model.share_embeddings and not text.joint:
             raise Refusal(
                 "fit", f"{named('share_embeddings')} needs {named('joint')}, one vocabulary"
@@ -169,6 +175,8 @@ class Training:
             raise Refusal("fit", f"{named('dev_source')} and {named('dev_target')} go together")
         for name, path in self.texts.items():
             self._check_text(name, path)
+        if self.user_options.get("init_from") == "":
+            raise OptionError("fit", "init_from", "", "a folder")
         if init_from := self.user_options.get("init_from"):
             start, folder = Path(init_from).resolve(), self.model_dir.resolve()
             if start in (folder, folder / "best", folder / "start"):

@@ -190,7 +190,8 @@ def fit(
     if result.stopped_by == "signal":
         StatusLine().note(f"{resume}{kept}")
     translator = Translator.load(folder)
-    records = Log(folder / "log.jsonl").records()
+    log = Log(folder / "log.jsonl").records()
+    records = [x for x in log if {"train_loss", "dev_loss"} & x.keys()]  # not of an interrupt
     columns = {name: [x[key] for x in records if key in x] for name, key in _HISTORY.items()}
     columns = {name: column for name, column in columns.items() if column}
     translator.history = History(columns, result, str(folder))
@@ -223,6 +224,8 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
         raise OptionError("fit", "recipe", recipe, wanted)
     if keywords["model_dir"] == "":
         raise OptionError("fit", "model_dir", "", "a folder")
+    if isinstance(threads := keywords["threads"], int) and threads < 1:
+        raise OptionError("fit", "threads", threads, "1 or more")
 
 
 def _asked(
@@ -255,8 +258,10 @@ def _texts(
         return recall_texts(folder)
     both = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
     is_one_side = isinstance(dev, str | os.PathLike) and not is_table(dev)
-    if is_one_side or not all(isinstance(side, _KEYWORDS["target"][0]) for side in both):
-        raise OptionError("fit", "dev", dev, _KEYWORDS["dev"][1])
+    is_unclear = all(isinstance(side, tuple) and len(side) == 2 for side in both)
+    if is_one_side or is_unclear or not all(isinstance(x, _KEYWORDS["target"][0]) for x in both):
+        wanted = "two lists, or a list of pairs" if is_unclear else _KEYWORDS["dev"][1]
+        raise OptionError("fit", "dev", dev, wanted)
     texts: dict[str, str] = {}
     for name, (first, second) in (("train", (source, target)), ("dev", both)):
         both_sides: dict[str, Any] = {"source": first, "target": second}

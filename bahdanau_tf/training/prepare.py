@@ -22,6 +22,7 @@ from bahdanau_tf.text import load_text
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.training import folder, text as texts
 from bahdanau_tf.training.ask import Training
+from bahdanau_tf.training.schedule import Schedule
 from bahdanau_tf.training.start import (
     START,
     check_start,
@@ -64,7 +65,9 @@ def _begin(asked: Training) -> Prepared:
     written after the files were checked.
     """
     model_dir, init_from = asked.model_dir, asked.start.init_from
-    unused = _try_parts(asked.chosen(TYPICAL))
+    typical = asked.chosen(TYPICAL)
+    unused = _try_parts(typical)
+    Schedule(typical.recipe, 1.0)  # raises if there is none
     trained = load_start(init_from) if init_from else None
     for name, table in asked.tables.items():
         write_columns(table, model_dir, name)
@@ -87,6 +90,7 @@ def _begin(asked: Training) -> Prepared:
     file = model_dir / options.FILE
     values = {name: value for name, value in training.values().items() if name not in unused}
     options.write_options(file, training.choices, training.user_options, values)
+    options.write_texts(model_dir / options.TEXTS_FILE, asked.paths)
     StatusLine().note(f"all flags of this training: {file}")
     for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
         StatusLine().note(doubt)

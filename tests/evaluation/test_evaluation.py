@@ -20,6 +20,7 @@ from bahdanau_tf.evaluation import scores
 from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
 from bahdanau_tf.evaluation.scores import METRICS, ScoreOptions, make_metric
 from bahdanau_tf.evaluation.short_strings import edits
+from bahdanau_tf.evaluation.subsets import bin_title
 from bahdanau_tf.evaluation.tables import NOT_RUN, as_csv, as_text
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
@@ -223,6 +224,19 @@ def test_different_numbers_of_lines_are_refused(function):
 def test_an_unknown_metric_or_tokenizer_is_refused():
     refused(lambda: evaluation.score_corpus("meteor", ["a"], ["a"]), "'meteor'")
     refused(lambda: evaluation.bleu(["a"], ["a"], tokenize="14a"), "'14a'")
+
+
+def test_one_string_is_no_list_of_lines():
+    for columns in (("the cat", "the cat"), (["the cat"], "the cat"), ("the cat", ["the cat"])):
+        refused(lambda columns=columns: evaluation.bleu(*columns), "string 'the cat'", "list")
+
+
+def test_bins_of_length_have_titles():
+    lines = ["a b c d"] * 3
+    bins = evaluation.bleu_by_length(lines, lines, [5, 65, 95])
+    assert [*map(bin_title, bins)] == ["1-10", "61-70", "91-100"]
+    bins = evaluation.length_bins(lines, lines, [5, 65, 95])
+    assert [(bin_title(x), x.sentences) for x in bins] == [("1-10", 1), (">60", 2)]
 
 
 def test_empty_lines_are_scored():

@@ -59,6 +59,23 @@ def test_the_outputs_are_those_of_the_equations():
     close(history[1], np.stack(skipped))
 
 
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_a_state_that_keras_casts_is_read(dtype):
+    """α of `MonotonicAttention`."""
+    own = layers.MonotonicAttention(5, dtype=dtype)
+    cell = layers.AttentionCell(layers.GRUCell(N, dtype=dtype), own, 6, dtype=dtype)
+    outputs = keras.layers.RNN(cell, dtype=dtype)(X, initial_state=cell.initial_state(H))
+    assert outputs.shape == [len(X), 6]
+
+
+def test_states_of_the_cell_are_counted():
+    cell = layers.AttentionCell(keras.layers.LSTMCell(N), layers.BahdanauAttention(5), 6)
+    state = tf.zeros([len(X), N])
+    refused(lambda: cell.initial_state(H, [state]), "states has 1 tensors, wanted 2")
+    one = layers.AttentionCell(layers.GRUCell(N), layers.BahdanauAttention(5), 6)
+    assert one.initial_state(H, state)[0].shape == state.shape
+
+
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("kind", [layers.GRUCell, keras.layers.LSTMCell])
 def test_it_equals_the_decoder(name, kind):

@@ -104,6 +104,36 @@ def test_attention_between_keras_layers_passes_the_mask_on():
     assert loss == pytest.approx(of_words(model([SOURCE, TARGET])).mean(), rel=1e-5)
 
 
+@pytest.mark.parametrize("make", [layers.BahdanauAttention, layers.LocationAttention])
+def test_keras_mask_of_the_annotations_is_that_of_the_memory(make):
+    """As in `keras.layers.AdditiveAttention`; also in a functional model and in a decoder."""
+    attention = make(5)
+    words = keras.layers.Embedding(K, M, mask_zero=True)
+    annotations = words(SOURCE)
+    query = tf.random.stateless_normal([len(SOURCE), N], [1, 2])
+    plain = tf.constant(annotations.numpy())  # without a mask
+    wanted = attention(query, layers.Memory(plain, (), SOURCE != 0))
+    for own, other in zip(
+        attention(query, layers.Memory(annotations, (), ())), wanted, strict=True
+    ):
+        np.testing.assert_allclose(own, other, atol=1e-6)
+    inputs = keras.Input([N]), keras.Input([None], dtype="int32")
+    model = keras.Model(inputs, attention(inputs[0], layers.Memory(words(inputs[1]), (), ())))
+    for own, other in zip(model([query, tf.constant(SOURCE)]), wanted, strict=True):
+        np.testing.assert_allclose(own, other, atol=1e-6)
+    decoder = layers.AttentionDecoder(layers.GRUCell(N), attention)
+    rest = tf.ones([len(SOURCE), 2, M]), tf.ones([len(SOURCE), M]), (query,)
+    wanted = decoder(*rest, layers.Memory(plain, (), SOURCE != 0)).state
+    own = decoder(*rest, layers.Memory(annotations, (), ())).state
+    np.testing.assert_allclose(own, wanted, atol=1e-6)
+
+
+def test_a_memory_has_three_parts():
+    attention = layers.BahdanauAttention(5)
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(tf.ones([2, 3, M]))
+    refused(lambda: attention(tf.ones([2, N]), encoded), "Memory of three parts")
+
+
 def test_a_fixed_context_has_the_mask_of_its_queries():
     queries = layers.WordEmbedding(K, N, mask_zero=True)(TARGET)
     contexts, _ = layers.FixedContext()(queries, tf.ones([2, N]))

@@ -174,8 +174,20 @@ def test_classes_have_no_weights(method: str) -> None:
     )
 
 
+def own_crossentropy(target: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """A loss of a user."""
+    return keras.losses.sparse_categorical_crossentropy(target, logits, from_logits=True)
+
+
 @pytest.mark.parametrize(
-    "loss", ["sparse_categorical_crossentropy", keras.losses.SparseCategoricalCrossentropy()]
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        "crossentropy",
+        ["sparse_categorical_crossentropy"],
+        keras.losses.sparse_categorical_crossentropy,
+        keras.losses.SparseCategoricalCrossentropy(),
+    ],
 )
 def test_a_loss_of_probabilities_is_refused(loss: Any) -> None:
     """The model returns logits, of which Keras would take the logarithm."""
@@ -187,8 +199,19 @@ def test_a_loss_of_probabilities_is_refused(loss: Any) -> None:
         "RNNEncDec: the loss of compile is",
         "from_logits=True",
     )
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(inputs, TARGET, verbose=0)
+    for right in (keras.losses.SparseCategoricalCrossentropy(from_logits=True), own_crossentropy):
+        model.compile("adam", right)
+        model.fit(inputs, TARGET, verbose=0)
+
+
+def test_frozen_parts_stay_frozen_in_a_file(tmp_path) -> None:
+    model = encdec()
+    model.encoder.trainable = model.source_embedding.trainable = False
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    shapes = [[x.shape for x in each.trainable_weights] for each in (model, loaded, encdec())]
+    assert shapes[0] == shapes[1] != shapes[2]
+    assert loaded.decoder.trainable
 
 
 RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)

@@ -85,6 +85,7 @@ def divide_by_length(lengths):
 LENGTH_PENALTIES = {
     "none": (search.gnmt_length_penalty(0.0), lambda n: 1.0),
     "divide": (divide_by_length, lambda n: n),
+    "one": (lambda _: 1.0, lambda n: 1.0),
     "gnmt": (search.gnmt_length_penalty(0.7), lambda n: ((5 + n) / 6) ** 0.7),
     "gnmt1": (search.gnmt_length_penalty(), lambda n: (5 + n) / 6),
 }

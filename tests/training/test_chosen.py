@@ -21,6 +21,7 @@ from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.training import Training, TrainingResult
+from bahdanau_tf.training.keywords import _asked
 from bahdanau_tf.training.text import doubts, few_pairs, measure
 from bahdanau_tf.translator import Translator
 
@@ -142,6 +143,22 @@ def test_flags_that_only_the_folders_own_model_uses_are_accepted(tmp_path):
     own = ["--layers=2", "--risk_samples=5", "--added_words=5"]
     flags(["train", f"--model_dir={tmp_path}", *texts, *own])
     check(flags)
+
+
+@pytest.mark.parametrize(
+    "own", [{"tokenizer": "word"}, {"schedule": "constant"}, {"monitor": "loss"}]
+)
+def test_what_has_no_effect_in_a_recipe_has_its_default(tmp_path, own):
+    """So that a later run, to which `train.flags` says nothing of it, means the same."""
+    texts = {"train_source": "x", "dev_source": "y"}
+    training = _asked(texts, tmp_path, "multi30k-en-fr", own, {})
+    again = Training(texts, tmp_path, {}, recalled=training.values())
+    assert (again.text, again.model, again.recipe) == (
+        training.text,
+        training.model,
+        training.recipe,
+    )
+    assert training.text.joint is ("tokenizer" not in own)
 
 
 @pytest.mark.parametrize("own", [[], SMALL])
