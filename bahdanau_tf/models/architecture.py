@@ -112,12 +112,6 @@ class Architecture:
                 f"source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
                 f"{sizes[1]}, wanted the same for share_embeddings",
             )
-        is_hinted = self.readout is None or (
-            self.readout.units is not None and "context" in self.readout.terms
-        )
-        if self.copying not in ("off", *["hint"] * is_hinted):
-            wanted = "'off' or, for a readout of the context with a hidden layer, 'hint'"
-            raise Refusal(owner, f"copying is {self.copying!r}, wanted {wanted}")
         is_readout, is_bridge = isinstance(self.readout, Readout), isinstance(self.bridge, Bridge)
         is_encoder = hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type)
         for name, fits, wanted in (
@@ -128,6 +122,12 @@ class Architecture:
             part = getattr(self, name)
             if part is not None and not fits:
                 raise Refusal(owner, f"{name} is {described(part)}, wanted {wanted}")
+        is_hinted = self.readout is None or (
+            self.readout.units is not None and "context" in self.readout.terms
+        )
+        if self.copying not in ("off", *["hint"] * is_hinted):
+            wanted = "'off' or, for a readout of the context with a hidden layer, 'hint'"
+            raise Refusal(owner, f"copying is {self.copying!r}, wanted {wanted}")
         for name, default, own in (
             ("tie_embeddings", False, "tied"),
             ("factored_output", True, "factor_units"),
