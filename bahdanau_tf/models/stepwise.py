@@ -178,7 +178,7 @@ class StepwiseModel(keras.Model):
         for loss in tf.nest.flatten(self.loss):
             name = loss if isinstance(loss, str) else getattr(loss, "__name__", "")
             is_keras = isinstance(loss, str) or getattr(loss, "__module__", "").startswith("keras.")
-            is_named = is_keras and name.endswith(("crossentropy", "ce"))
+            is_named = is_keras and name.lower().endswith(("crossentropy", "ce"))
             if is_named or not getattr(loss, "from_logits", True):
                 raise ValueError(
                     f"{type(self).__name__}: the loss of compile is {name or loss!r}, of "

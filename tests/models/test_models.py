@@ -186,6 +186,7 @@ def own_crossentropy(target: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
         "crossentropy",
         ["sparse_categorical_crossentropy"],
         keras.losses.sparse_categorical_crossentropy,
+        keras.losses.SparseCategoricalCrossentropy,
         keras.losses.SparseCategoricalCrossentropy(),
     ],
 )
@@ -202,6 +203,16 @@ def test_a_loss_of_probabilities_is_refused(loss: Any) -> None:
     for right in (keras.losses.SparseCategoricalCrossentropy(from_logits=True), own_crossentropy):
         model.compile("adam", right)
         model.fit(inputs, TARGET, verbose=0)
+
+
+def test_a_hint_of_copies_needs_the_term_of_the_context() -> None:
+    readout = layers.TanhReadout(9, 6, terms=("state", "previous"))
+    sizes = {"units": 4, "embedding_dim": 3, "attention_units": 5}
+    refused(
+        lambda: RNNSearch(9, 9, **sizes, readout=readout, copying="hint"),
+        "RNNSearch: copying is 'hint'",
+        "readout of the context",
+    )
 
 
 def test_frozen_parts_stay_frozen_in_a_file(tmp_path) -> None:
