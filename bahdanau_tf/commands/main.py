@@ -206,7 +206,8 @@ def _forget_unwritten() -> None:
 def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
     """Replaces --flagfile=FILE and --recipe=NAME by the flags in these files.
 
-    --recipe=NAME, a file of flags in the package, is kept before its flags.
+    --recipe=NAME, a file of flags in the package, is kept before its flags, and these come first,
+    so that the user's override them wherever they stand.
     """
     if {"--flagfile=", "-flagfile="} & {*arguments}:
         raise ValueError("--flagfile is empty")
@@ -219,6 +220,7 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
         ) from error
     except absl_flags.Error as error:  # with the system's, if a file cannot be opened
         raise error.__context__ or ValueError(str(error)) from None
+    first: list[str] = []
     expanded: list[str] = []
     while words:
         word, *words = words
@@ -227,10 +229,10 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
             if not equals and words:
                 name, *words = words
             recipe = flags.read_flags_from_files([_recipe_file(name)])
-            expanded += [f"--recipe={name}", *recipe]
+            first += [f"--recipe={name}", *recipe]
         else:
             expanded.append(word)
-    return expanded
+    return [*first, *expanded]
 
 
 def _count_own(name: str, flags: absl_flags.FlagValues) -> None:

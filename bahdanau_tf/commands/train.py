@@ -55,7 +55,7 @@ class _Files(OptionGroup):
         "does not exist"
     )
     recipe: str | None = option(
-        "name of a file of flags in the package, such as multi30k-en-fr or paper; later flags "
+        "name of a file of flags in the package, such as multi30k-en-fr or paper; other flags "
         "override it, and nothing is chosen from the text"
     )
     tensorboard: bool = option(

@@ -302,9 +302,9 @@ def test_flags_in_a_flagfile_count_as_given(train_refused, tmp_path):
 @pytest.mark.parametrize("name", RECIPES)
 def test_recipes_have_only_flags_that_are_used(name):
     flags = defined_flags("train")
-    words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
+    words = cli._expanded(["--epochs=3", f"--recipe={name}"], flags)
     assert flags(["train", *words]) == ["train"]
-    assert asked(flags).recipe.epochs == 3  # later flags override earlier ones
+    assert asked(flags).recipe.epochs == 3  # the user's flags override those of a recipe
     assert flags.recipe == name
 
 
