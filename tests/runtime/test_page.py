@@ -233,6 +233,8 @@ DOUBTED = [
     "Hello! \U0001f600 ?",
     "Hello \U0001f382.",
     "Mr.",
+    "London.",
+    "https://a.org.",
     "very " * 30,
     "no no no",
     "very, very, very good",
