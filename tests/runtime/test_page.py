@@ -235,6 +235,8 @@ DOUBTED = [
     "Mr.",
     "London.",
     "https://a.org.",
+    "Go! Go! Go! Go!",
+    "One. Two. Three. Four.",
     "very " * 30,
     "no no no",
     "very, very, very good",
