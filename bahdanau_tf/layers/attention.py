@@ -161,7 +161,9 @@ class Attention(_Context):
         keys = () if is_symbolic else self.project(annotations)
         return Memory(annotations, keys, () if mask is None else mask)
 
-    def completed(self, memory: Sequence[Nest], memory_mask: Sequence[Mask] = ()) -> Memory:
+    def completed(
+        self, memory: Sequence[Nest], memory_mask: Sequence[Mask] | None = None
+    ) -> Memory:
         """A memory, or a list of its parts, with keys, and with a bool mask or None.
 
         `memory_mask` has Keras' masks of its parts, of which that of the annotations is used if the
@@ -207,7 +209,7 @@ class Attention(_Context):
         values: tf.Tensor | None = None,
         memory_mask: Sequence[Mask] | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        memory = self.completed(memory, memory_mask or ())
+        memory = self.completed(memory, memory_mask)
         state = self.initial_state(memory)
         if query.shape.rank == 3:
             times = tf.shape(query)[1]

@@ -145,13 +145,13 @@ class AttentionCell(weights.ConfiguredLayer):
         self._build_attention(annotations.shape)
         nothing = ops.zeros_like(annotations[:, 0, :1])
         everywhere = ops.zeros_like(annotations[..., :1])
-        sizes = [*self._cell_sizes, self.attention_size]
         states = None if states is None else tf.nest.flatten(states)
         if states is not None and len(states) != len(self._cell_sizes):
             raise Refusal(
                 "AttentionCell.initial_state",
                 f"states has {len(states)} tensors, wanted {len(self._cell_sizes)}",
             )
+        sizes = [*self._cell_sizes, self.attention_size]
         zeros = [ops.repeat(nothing, width, -1) for width in sizes]
         return [
             *(zeros[:-1] if states is None else states),

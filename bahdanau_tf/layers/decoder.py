@@ -227,7 +227,7 @@ class AttentionDecoder(weights.ConfiguredLayer):
         if not self._updates_first:
             embedded = recurrent.shifted(embedded, first_input)
         if self.attention is not None and self.attention.has_alignment:
-            memory = self.attention.completed(memory, memory_mask or ())
+            memory = self.attention.completed(memory, memory_mask)
         dropped = recurrent.state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )

@@ -36,17 +36,6 @@ class SourceMemory(NamedTuple):
     forced: tf.Tensor | tuple[()] = ()  # float32 [B, 1, T_x], α_i in place of the model's, or NaN
 
 
-_PARTS = [
-    "source_embedding",
-    "target_embedding",
-    "encoder",
-    "bridge",
-    "decoder",
-    "readout",
-    "copying",
-]
-
-
 class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; base class of the papers' models.
 
@@ -149,7 +138,8 @@ class EncoderDecoder(StepwiseModel):
         self._arguments = MappingProxyType(arguments)  # Keras would wrap a dict
 
     def get_config(self) -> dict[str, object]:
-        frozen = [x for x in _PARTS if not getattr(getattr(self, x), "trainable", True)]
+        parts = vars(self).items()
+        frozen = [name for name, x in parts if isinstance(x, keras.Layer) and not x.trainable]
         return {**super().get_config(), **self._arguments, **({"frozen": frozen} if frozen else {})}
 
     @classmethod

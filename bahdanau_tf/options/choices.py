@@ -124,10 +124,8 @@ def _tokens(facts: Facts, options: Options) -> Choice:
         NAMES.get(side.script, f"{side.script.title()} letters")
         for side in (facts.source, facts.target)
     )
-    own = [
-        options.get(x) for x in ("target_vocabulary_size", "target_tokenizer", "decompose_source")
-    ]
-    joint = source == target and not any(own)
+    own = ("target_vocabulary_size", "target_tokenizer", "decompose_source")
+    joint = source == target and not any(map(options.get, own))
     joint = options.get("joint", joint or bool(options.get("share_embeddings")))
     reason = f"the source has {source}, the target {target}"
     if source == target:

@@ -261,9 +261,8 @@ class StringTranslator(ABC):
 
         is_mean, translate = mbr is not None, run_lines
         if markup:
-            by_sentence = split_sentences
             translate = partial(
-                translate_marked, run_lines, is_mean=is_mean, by_sentence=by_sentence
+                translate_marked, run_lines, is_mean=is_mean, by_sentence=split_sentences
             )
         if isinstance(sentences, str | bytes):
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
