@@ -193,12 +193,15 @@ class Attention(_Context):
             energies = tf.where(mask, energies, energies.dtype.min)
         return tf.nn.softmax(energies), state
 
-    def __call__(self, query: tf.Tensor, memory: Memory, *values: Any, **keywords: Any) -> Any:
+    def __call__(
+        self, query: tf.Tensor, memory: Memory | None = None, *values: Any, **keywords: Any
+    ) -> Any:
         if not isinstance(memory, tuple | list) or len(memory) != len(Memory._fields):
             raise Refusal(
                 type(self).__name__,
-                f"memory has type {type(memory).__name__}, wanted a Memory of three parts, "
-                "such as Memory(annotations, (), mask) or attention.memory(encoder(..))",
+                f"memory has type {type(memory).__name__}, wanted attention(query, memory) with a "
+                "Memory of three parts, such as Memory(annotations, (), mask) or "
+                "attention.memory(encoder(..))",
             )
         return super().__call__(query, memory, *values, **keywords)
 

@@ -134,17 +134,17 @@ def read_pairs(path: AnyPath, owner: str, wanted: str) -> dict[str, str]:
     """Reads lines of two words with a tab between; empty lines are skipped.
 
     A ValueError, with the number of the line and what was wanted, is raised if one is different, or
-    has the first word of another.
+    has the first word of another with another second one.
     """
     pairs: dict[str, str] = {}
     places: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split("\t")
         if len(words) == 2 and all(words):
-            if (first := places.setdefault(words[0], number)) != number:
+            first = places.setdefault(words[0], number)
+            if pairs.setdefault(*words) != words[1]:
                 both = f"lines {first} and {number} begin with {words[0]!r}"
                 raise Refusal(owner, f"{path}, {both}, wanted one of them")
-            pairs[words[0]] = words[1]
         elif line:
             raise Refusal(owner, f"{path}, line {number} is {line!r}, wanted {wanted}")
     return pairs

@@ -167,9 +167,10 @@ class Training:
         tables = self.tables
         for name in ("train_source", "train_target"):
             if name not in self.texts and not (name == "train_target" and "train" in tables):
-                alone = self.texts.get("train_source")
-                table = f"; if {alone} is a table of both sides, its name must end in .tsv"
-                raise Refusal("fit", f"{named(name)} is missing{table if alone else ''}")
+                hint = f", and {self.model_dir} has no training to resume"
+                if alone := self.texts.get("train_source"):
+                    hint = f"; if {alone} is a table of both sides, its name must end in .tsv"
+                raise Refusal("fit", f"{named(name)} is missing{hint}")
         is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
         if not (is_pair or "dev" in tables):
             raise Refusal("fit", f"{named('dev_source')} and {named('dev_target')} go together")

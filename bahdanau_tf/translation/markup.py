@@ -13,7 +13,7 @@ import html
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import accumulate, chain, pairwise
@@ -83,6 +83,7 @@ class Marked(NamedTuple):
     plain: str
     origin: Offsets  # where each character of `plain` is in `source`
     nodes: list[Node]
+    entities: dict[str, str]  # of the source, by the characters & and " that they are read as
 
 
 class MarkedLines:
@@ -218,12 +219,13 @@ def _borders(nodes: Iterable[Node], plain: str, ends: list[int]) -> Iterator[Mar
 def split(source: str) -> Marked:
     """Takes the markup out of a text.
 
-    Of two spaces around a placeholder one is left, and none before punctuation. Entities of letters
-    and apostrophes are read as characters.
+    Of two spaces around a placeholder one is left, and none before punctuation. Entities of
+    letters, quotes and & are read as characters.
     """
     plain: list[str] = []
     origin: Offsets = []
     marks: list[Mark] = []
+    entities: dict[str, str] = {}
     end = 0
 
     def add(characters: str, spans: Iterable[tuple[int, int]]) -> None:
@@ -236,6 +238,8 @@ def split(source: str) -> Marked:
         end = match.end()
         if character := _character(match):
             add(character, [match.span()])
+            if character in '&"':
+                entities.setdefault(character, match[0])
             continue
         mark = _mark(source, match)
         is_tight = not follow or follow.isspace() or _closes(follow)
@@ -253,7 +257,7 @@ def split(source: str) -> Marked:
             add(" ", [(start, end)])
         marks.append(mark._replace(place=place + (apart and mark.kind == "open"), apart=apart))
     add(source[end:], ((x, x + 1) for x in range(end, len(source))))
-    return Marked(source, "".join(plain), origin, _nodes(marks))
+    return Marked(source, "".join(plain), origin, _nodes(marks), entities)
 
 
 def _with_next(source: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -269,9 +273,9 @@ def _with_next(source: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _character(match: re.Match[str]) -> str:
-    """The letter or the apostrophe that an entity means, else ""."""
+    """The letter, the quote or the & that an entity means, else ""."""
     text = html.unescape(match[0]) if match[0].startswith("&") else ""
-    return text if len(text) == 1 and (text.isalnum() or text in "'’") else ""
+    return text if len(text) == 1 and (text.isalnum() or text in "'’&\"") else ""
 
 
 def _mark(source: str, match: re.Match[str]) -> Mark:
@@ -329,7 +333,7 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     view = _View.of(marked, translation, source_spans, words)
     whole = np.array([float(start < end) for start, end in source_spans])  # a space is not inside
     items = _in_order(marked.source, _ordered(view, marked.nodes, 0, len(words), whole))
-    text, origin = _written(translation.text, [word[0] for word in words], items)
+    text, origin = _written(translation.text, [word[0] for word in words], items, marked.entities)
     source_tokens, source_offsets = _moved(source_spans, marked.origin, marked.source)
     tokens, target_offsets = _moved(target_spans, origin, text)
     return replace(
@@ -484,8 +488,10 @@ def _best_run(gains: np.ndarray) -> tuple[int, int]:
     return -start, length - start
 
 
-def _written(text: str, starts: Sequence[int], items: Iterable[int | Mark]) -> tuple[str, Offsets]:
-    """Writes words and marks, and where each character of the text then is."""
+def _written(
+    text: str, starts: Sequence[int], items: Iterable[int | Mark], entities: Mapping[str, str]
+) -> tuple[str, Offsets]:
+    """Writes words, with entities, and marks, and where each character of the text then is."""
     edges, written, origin = [*starts, len(text), len(text)], "", Offsets()
     marks: list[Mark] = []
     end = 0  # of the words that are written
@@ -499,8 +505,9 @@ def _written(text: str, starts: Sequence[int], items: Iterable[int | Mark]) -> t
         origin += [(len(written),) * 2] * (start - end)
         for gap, mark in zip(gaps, [*(x.text for x in marks), ""], strict=True):
             written += gap + mark
-        origin += [(len(written) + x, len(written) + x + 1) for x in range(len(word))]
-        written, end, marks = written + word, start + len(word), []
+        characters = [entities.get(x, x) for x in word]
+        origin += pairwise(accumulate(map(len, characters), initial=len(written)))
+        written, end, marks = written + "".join(characters), start + len(word), []
     return written, origin
 
 

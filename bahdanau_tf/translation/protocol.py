@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.translation.batches import Sentences, Work, with_memory
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import Habits
@@ -213,6 +213,9 @@ class StringTranslator(ABC):
         ```
         """
         is_one = isinstance(sentences, str | bytes)
+        for name, switch in {"split_sentences": split_sentences, "markup": markup}.items():
+            if not isinstance(switch, bool | None):
+                raise OptionError("Translator.translate", name, switch, "True or False")
         if split_sentences is None:
             is_free = prefixes is None and attention is None and not constraints
             split_sentences = is_free and self.habits.singly

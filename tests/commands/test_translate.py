@@ -291,7 +291,7 @@ def test_scripts_and_comments_may_have_several_lines(run, tmp_path):
 
 def test_terms_are_read_from_a_file(run, tmp_path, capsys):
     terms = tmp_path / "terms.tsv"
-    terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\n".encode())
+    terms.write_bytes("\ufeffone\tuno\r\n\ncredit card\tcarte bancaire\none\tuno\n".encode())
     assert run("one two\n", f"--terms={terms}") == "TWO ONE\n"
     assert run.model.terms == {"one": "uno", "credit card": "carte bancaire"}
     assert capsys.readouterr().err == "1 term in no line: credit card\n"

@@ -132,6 +132,7 @@ def test_a_memory_has_three_parts():
     attention = layers.BahdanauAttention(5)
     encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(tf.ones([2, 3, M]))
     refused(lambda: attention(tf.ones([2, N]), encoded), "Memory of three parts")
+    refused(lambda: attention([tf.ones([2, N]), encoded]), "attention(query, memory)")
 
 
 def test_a_fixed_context_has_the_mask_of_its_queries():

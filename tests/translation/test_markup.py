@@ -84,8 +84,17 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
         ("Stop <b>here</b>", "Halte", "0-0", "Halte <b></b>"),
         ("I live in %(town)s.", "Je vis à.", "0-0 1-1 2-2 3-3", "Je vis à %(town)s."),
         ("I <b>see <i>%s</i>.</b>", "Je vois.", "0-0 1-1 2-2", "Je <b>vois <i>%s</i>.</b>"),
-        ("Tom &amp; Li", "Tom Li", "0-0 1-1", "Tom &amp; Li"),
-        ("R&amp;D", "R D", "0-0 1-1", "R&amp;D"),
+        ("Tom &copy; Li", "Tom Li", "0-0 1-1", "Tom &copy; Li"),
+        ("R&copy;D", "R D", "0-0 1-1", "R&copy;D"),
+        # & and quotes are read, and written as in the source.
+        ("Tom &amp; <b>Li</b>", "Tom et Li", "0-0 1-1 2-2", "Tom et <b>Li</b>"),
+        (
+            "R&amp;D <b>&quot;a&quot;</b>",
+            'R&D "x"',
+            "0-0 1-1 2-2 3-3 4-4 5-5",
+            "R&amp;D <b>&quot;x&quot;</b>",
+        ),
+        ('&amp;lt; "a" & b', '&lt; "a" & b', "0-0", '&amp;lt; "a" &amp; b'),
         ("caf&eacute; <b>don&#39;t</b>", "café pas", "0-0 1-1 2-1 3-1", "café <b>pas</b>"),
         ("One.<br>Two.", "Un. Deux.", "0-0 1-1 2-2 3-3", "Un.<br>Deux."),
         ("<li>One</li><li>Two</li>", "Un Deux", "0-0 1-1", "<li>Un</li><li>Deux</li>"),
@@ -192,7 +201,7 @@ def test_a_long_text_with_markup_needs_no_large_matrix():
 
 
 WORDS = st.sampled_from(["a", "bc", "é", "猫", ".", ",", "(", "d'"])
-POINTS = st.sampled_from(["%s", "%d", "{0}", "&amp;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
+POINTS = st.sampled_from(["%s", "%d", "{0}", "&copy;", "<br/>", "<!-- > -->", "${x}", "<x y='>'/>"])
 SPACES = st.sampled_from(["", " ", "  "])
 WELL = st.recursive(
     st.tuples(SPACES, WORDS | POINTS, SPACES).map("".join),
@@ -204,7 +213,7 @@ WELL = st.recursive(
 ILL = st.lists(WORDS | POINTS | SPACES | st.sampled_from(["<b>", "</b>", "<i>", "</i>"])).map(
     "".join
 )
-MARKS = re.compile(r"<!--.*?-->|<x y='>'/>|<[^>]*>|%[sd]|\{0\}|&amp;|\$\{x\}")
+MARKS = re.compile(r"<!--.*?-->|<x y='>'/>|<[^>]*>|%[sd]|\{0\}|&copy;|\$\{x\}")
 TARGETS = st.lists(st.sampled_from(["x", "y.", "(z", "猫", "猫。", "l'eau"]), max_size=6).map(
     " ".join
 )
@@ -322,5 +331,7 @@ def test_no_tag_splits_chinese_characters_or_katakana(text, wanted):
 def test_a_model_without_attention_is_refused():
     own = toy_translator(english(), french(), model_class=RNNEncDec)
     refused(lambda: own.translate("<b>a</b>", markup=True), "markup", "RNNEncDec")
+    refused(lambda: own.translate("a", markup="no"), "markup is 'no'", "True or False")
+    refused(lambda: own.translate("a", split_sentences=1), "split_sentences is 1")
     bare = Translation("a", "b", ["b"], target_offsets=[(0, 1)])
     refused(lambda: put_back(split("<b>a</b>"), bare), "markup", "alignment")
