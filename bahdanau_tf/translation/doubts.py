@@ -27,8 +27,9 @@ QUANTILES = 21  # of the scores of translations of similar lengths
 SHARES = np.linspace(0, 1, QUANTILES)
 GROUPS, MEMBERS = 4, 50  # at most so many groups of lengths, with at least so many translations
 UNLIKELY = 0.05  # below this confidence a translation is doubted
-REPEATS = 3  # of a phrase of 1 to `PHRASE` words
-PHRASE = 4
+REPEATS = 3  # of a word, or of a part of a short string
+TWICE = 2  # repeats of a phrase of several words
+PHRASE = 4  # the longest phrase, in words
 SHOWN = 10  # strange characters of a text
 # 2 p.m. may be 14 h, and 8 p.m. 20時.
 HOUR = re.compile(
@@ -71,7 +72,7 @@ ENDED = 0.98  # of the pairs whose source ends with a mark: so do their targets
 PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("「", "」"), ("『", "』"))
 # For the scripts of a page.
 RULES = {
-    **{"unlikely": UNLIKELY, "repeats": REPEATS, "phrase": PHRASE, "shown": SHOWN},
+    **{"unlikely": UNLIKELY, "repeats": REPEATS, "twice": TWICE, "phrase": PHRASE, "shown": SHOWN},
     **{"number": DIGITS.pattern, "thousands": THOUSANDS.pattern, "code": CODE.pattern},
     **{"word": WORD.pattern, "letters": RUNS, "run": RUN.pattern, "quotes": QUOTES, "pairs": PAIRS},
     **{
@@ -285,7 +286,8 @@ class Habits:
             yield from self._doubts_of_words(x, confidence)
         if x.truncated:
             yield Doubt("cut")
-        if (phrase := repeated_phrase(x.text)) and not repeated_phrase(x.source):
+        times = REPEATS if self.is_short else TWICE
+        if (phrase := repeated_phrase(x.text, times)) and not repeated_phrase(x.source, times):
             yield Doubt("repeated", phrase)
         if self.longest is not None and len(x.source_tokens) > self.longest:
             yield Doubt("long", str(self.longest))
@@ -575,13 +577,14 @@ def fewer_sentences(source: str, text: str) -> str:
     return f"{after}/{before}" if after < before > 1 and not is_quoted else ""
 
 
-def repeated_phrase(text: str) -> str:
-    """The first phrase that stands several times in a row; "" if there is none."""
+def repeated_phrase(text: str, times: int = TWICE) -> str:
+    """The first word thrice in a row, or phrase so many `times`; "" if there is none."""
     words = [word.lower() for word in WORD.findall(text)]
     for count in range(1, PHRASE + 1):
-        for start in range(len(words) - count * REPEATS + 1):
+        repeats = REPEATS if count == 1 else times
+        for start in range(len(words) - count * repeats + 1):
             phrase = words[start : start + count]
-            if words[start : start + count * REPEATS] == phrase * REPEATS:
+            if words[start : start + count * repeats] == phrase * repeats:
                 return " ".join(phrase)
     run = RUN.search(text)
     return run[0] if run else ""

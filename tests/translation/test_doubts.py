@@ -76,11 +76,14 @@ def test_numbers_that_are_missing(source: str, text: str, missing: list[str]) ->
         ("1000000", ""),
         ("1000000000000", "0" * 9),
         ("a b a c a b", ""),
+        ("to buy the scale, the scale.", "the scale"),
+        ("He has had it.", ""),
         ("", ""),
     ],
 )
 def test_repeated_phrases(text: str, phrase: str) -> None:
     assert doubts.repeated_phrase(text) == phrase
+    assert doubts.repeated_phrase("k a k a", 3) == ""
 
 
 def test_characters_are_compared_in_any_width() -> None:

@@ -207,8 +207,8 @@ export class Doubts {
 
   repeated(text) {
     const words = [...text.matchAll(this.words)].map(([word]) => word.toLowerCase());
-    const { phrase: longest, repeats } = this;
-    for (let count = 1; count <= longest; count++) {
+    for (let count = 1; count <= this.phrase; count++) {
+      const repeats = count === 1 || this.is_short ? this.repeats : this.twice;
       for (let start = 0; start + count * repeats <= words.length; start++) {
         const all = words.slice(start, start + count * repeats);
         if (all.every((word, i) => word === all[i % count])) return all.slice(0, count).join(" ");
