@@ -22,7 +22,15 @@ import keras
 from bahdanau_tf.data.parallel import SIDES, is_table
 from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.training import KINDS, RECIPES, TEXTS, absolute, read_options, recipe_names
+from bahdanau_tf.options.training import (
+    KINDS,
+    OF_DEV_TEXT,
+    RECIPES,
+    TEXTS,
+    absolute,
+    read_options,
+    recipe_names,
+)
 from bahdanau_tf.system.files import check_folder, write_atomically
 from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
@@ -238,7 +246,9 @@ def _asked(
     """The training of `fit`: options by keyword, those of a recipe, and texts."""
     user_options, defaults, name = dict(options), {}, None
     if isinstance(recipe, Recipe):
-        unused = recipe.unused()
+        unused = {*recipe.unused()}
+        if "dev_source" not in texts and options.get("dev_pairs") == 0:
+            unused |= {x for x in OF_DEV_TEXT if getattr(recipe, x) == getattr(Recipe(), x)}
         values = {n: v for n, v in asdict(recipe).items() if n not in unused and v is not None}
         user_options = values | user_options
     elif recipe is not None:

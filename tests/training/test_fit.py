@@ -180,6 +180,8 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
         *texts, recipe=recipe, units=8, model_dir=tmp_path / "one", callbacks=[counting]
     )
     assert steps == [0, 1]
+    alone = bahdanau_tf.fit(*texts, recipe=recipe, units=8, dev_pairs=0)  # which has a `monitor`
+    assert "val_loss" not in alone.history.history
     assert translator.history.history["learning_rate"][-1] == pytest.approx(0.3)
     named = bahdanau_tf.fit(
         *texts, recipe="paper", units=4, updates=1, model_dir=tmp_path / "paper"
