@@ -29,16 +29,17 @@ FLOORS = (
     ("translation",),
     ("runtime", "serving"),
     ("translator",),
-    ("exercises", "report", "tracing", "training"),
+    ("training",),
+    ("exercises", "report", "tracing"),
     ("commands",),
     ("__main__",),
 )
 # How large the package may be. Files and lines are round limits, some 5 % above what is there:
 # a change that needs more than that air takes away elsewhere, or says why in docs/decisions.md.
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
-IMPORTS = 73  # of one room by another
+IMPORTS = 74  # of one room by another
 FILES_AT_MOST = 168
-LINES = 42_100
+LINES = 42_150
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands import files, flags as common
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import OUTPUTS, ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import check_folder
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
-OUTPUTS = ("source.txt", "target.txt")
 Pair = tuple[str, str]
 
 

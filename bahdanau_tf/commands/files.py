@@ -21,7 +21,7 @@ from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text.script import guess_language
 
 if TYPE_CHECKING:
-    from bahdanau_tf.report.trainings import Files
+    from bahdanau_tf.report.suites import Files
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translation.protocol import StringTranslator
     from bahdanau_tf.translation.rescoring import NBest

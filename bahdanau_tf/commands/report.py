@@ -42,8 +42,8 @@ from bahdanau_tf.system.terminal import StatusLine
 
 if TYPE_CHECKING:
     from bahdanau_tf import report
-    from bahdanau_tf.report import trainings
-    from bahdanau_tf.report.trainings import Plan
+    from bahdanau_tf.report import suites
+    from bahdanau_tf.training.processes import Plan
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
@@ -178,17 +178,18 @@ def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
 def run(flags: absl_flags.FlagValues) -> None:
     """Runs the command."""
     from bahdanau_tf import report
-    from bahdanau_tf.report import trainings
+    from bahdanau_tf.report import suites
+    from bahdanau_tf.training import processes
     from bahdanau_tf.translation.saved import best_folder
 
     report.check_matplotlib("report")
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
-    suite = trainings.QUICK if flags.quick else None
+    suite = suites.QUICK if flags.quick else None
     if flags.full:
-        suite = trainings.FULL if flags.train_source else trainings.FULL_GRAMMAR
-    files = trainings.Files(*(flags[n].value for n in trainings.Files._fields))
+        suite = suites.FULL if flags.train_source else suites.FULL_GRAMMAR
+    files = suites.Files(*(flags[n].value for n in suites.Files._fields))
     check_tokenize_flag(flags)
     _check_plans(_plans(suite, files, flags), flags)
     for name, model in models.items():
@@ -213,7 +214,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     plans = _plans(suite, files, flags)
     if suite is not None:
         minutes = suite.minutes if flags.minutes is None else flags.minutes
-        models = {**trainings.train_all(plans, folder, minutes, flags.jobs), **models}
+        models = {**processes.train_all(plans, folder, minutes, flags.jobs), **models}
         limit = f"at most {minutes:g} minutes" if minutes else "any time"
         about.append(
             f"Budget: {limit} for each system in one run of the command; the commands below have "
@@ -237,12 +238,12 @@ def run(flags: absl_flags.FlagValues) -> None:
     print(path)
 
 
-def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
+def write_corpus(suite: suites.Suite, folder: Path) -> suites.Files:
     """Writes the built-in corpus, with longer sentences in the test set.
 
     Files that exist in `folder` are not written again.
     """
-    from bahdanau_tf.report import trainings
+    from bahdanau_tf.report import suites
 
     train, test = (folder / f"up-to-{words}" for words in (suite.longest, TEST_LENGTH))
     for path, words, absent in (
@@ -252,14 +253,14 @@ def write_corpus(suite: trainings.Suite, folder: Path) -> trainings.Files:
         if not (path / "train.fr").is_file():
             pairs = {**suite.pairs, **absent}
             grammar.write_corpus(path, pairs["train"], pairs["dev"], pairs["test"], max_words=words)
-    return trainings.Files(
+    return suites.Files(
         *(str(train / name) for name in ("train.en", "train.fr", "dev.en", "dev.fr")),
         *(str(test / f"test.{end}") for end in ("en", "fr", "align")),
     )
 
 
 def _plans(
-    suite: trainings.Suite | None, files: trainings.Files, flags: absl_flags.FlagValues
+    suite: suites.Suite | None, files: suites.Files, flags: absl_flags.FlagValues
 ) -> list[Plan]:
     """The systems of --train_systems, or all, if --train_flag does not change them."""
     if suite is None:
@@ -321,7 +322,7 @@ def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
             )
 
 
-def _check_words(suite: trainings.Suite | None, sources: Sequence[str]) -> None:
+def _check_words(suite: suites.Suite | None, sources: Sequence[str]) -> None:
     """Raises if no limit of words would leave any training sentence out."""
     is_limited = suite is not None and suite.limit == "max_words"
     if is_limited and not has_blanks(sources[:1000]):
@@ -367,7 +368,7 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
     return None
 
 
-def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report.Corpus | None:
+def _pairs(files: suites.Files, side: str, most: int | None = None) -> report.Corpus | None:
     """The first training or dev pairs; None if there are no files of them."""
     from bahdanau_tf import report
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands import teachers
 from bahdanau_tf.commands.flags import Group, Modules, Threads, is_given, require
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, choices
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import KINDS, TEXTS, StartOptions, absolute
 from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.training import teachers
 from bahdanau_tf.training.ask import Training, recall_texts
 
 CHOSEN = choices.CHOSEN

@@ -32,6 +32,7 @@ from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import amount
 
 SIDES = ("source", "target")
+OUTPUTS = ("source.txt", "target.txt")  # a training text that the package writes
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
 TAGS = 10  # lines of a table of inflection have the same tags, at least, on average

@@ -1,7 +1,7 @@
 """The papers' tables and figures for any corpus: data, PNG and one page.
 
-`trainings.py` trains systems, and `results.py` translates a test set with them. The results become
-tables, figures and findings (`bahdanau.py`, `sutskever.py`) beside the papers' own numbers
+`suites.py` has the systems to train, and `results.py` translates a test set with them. The results
+become tables, figures and findings (`bahdanau.py`, `sutskever.py`) beside the papers' own numbers
 (`paper.py`), which `writing.py` writes as HTML and JSON.
 """
 

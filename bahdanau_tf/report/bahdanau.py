@@ -23,8 +23,8 @@ from bahdanau_tf.plotting import plot_bleu_by_length
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.paper import Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
-from bahdanau_tf.report.trainings import Record, last_evaluation
 from bahdanau_tf.system.ranges import as_flag
+from bahdanau_tf.training.processes import Record, last_evaluation
 from bahdanau_tf.translation.protocol import token_lengths
 from bahdanau_tf.translator import Translator
 

@@ -36,6 +36,7 @@ from bahdanau_tf.system.imports import imported
 from bahdanau_tf.system.lines import check_in_order, encoded
 from bahdanau_tf.system.ranges import OptionError, did_you_mean
 from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.training import teachers
 from bahdanau_tf.training.ask import Training, recall_texts
 from bahdanau_tf.training.folder import Log, is_begun
 from bahdanau_tf.training.loop import check_callbacks, run
@@ -110,6 +111,7 @@ def fit(
     threads: int | None = None,
     modules: Sequence[str] = (),
     init_from: str | os.PathLike[str] | None = None,
+    distil: int = 0,
     **options: Unpack[FitOptions],
 ) -> Translator:
     """Trains a model that translates, as the command `bahdanau-tf train` does.
@@ -137,6 +139,9 @@ def fit(
         modules: Modules of your own with classes that the training in `model_dir` names; they are
             run, so name only those that you trust.
         init_from: The folder or the name of a trained model to train further.
+        distil: Number of teachers, models with other seeds that are trained first, each in a
+            process of its own; every second one translates back. The model learns from the text and
+            their translations of it. Limits such as `minutes` hold for each training.
         **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such as `units`;
             `dev_pairs`, the number of pairs to hold out; `added_words`, the number of words to add
             to the model of `init_from`.
@@ -164,7 +169,7 @@ def fit(
         raise ValueError(f"fit: there is no option {name!r}{hint}")
     keywords: dict[str, object] = {"source": source, "target": target, "dev": dev}
     keywords |= {"model_dir": model_dir, "recipe": recipe, "tensorboard": tensorboard}
-    _check_keywords(keywords | {"threads": threads, "modules": modules})
+    _check_keywords(keywords | {"threads": threads, "modules": modules, "distil": distil})
     check_callbacks("fit", callbacks)
     own = {"minutes": minutes, "init_from": init_from}
     user_options = {**options, **{name: value for name, value in own.items() if value is not None}}
@@ -184,12 +189,16 @@ def fit(
         asked.check()
         resume = f"fit(model_dir={str(folder)!r}) resumes this training"
         try:
+            if distil:
+                teachers.check(asked)
+                asked = teachers.with_teachers(asked, int(distil))
             result = run(asked, callbacks)
         except BaseException as error:
             is_unknown = model_dir is None or isinstance(error, KeyboardInterrupt)
-            if is_unknown and is_begun(folder):
+            if is_unknown and (is_begun(folder) or (folder / teachers.TEACHERS).is_dir()):
                 undo.pop_all()
-                StatusLine().note(f"{resume} from its last checkpoint")
+                how = "from its last checkpoint" if is_begun(folder) else "with the same arguments"
+                StatusLine().note(f"{resume} {how}")
             raise
         remove_temporary = undo.pop_all().close
     if result.signal == signal.SIGTERM:
@@ -198,13 +207,17 @@ def fit(
     if result.stopped_by == "signal":
         StatusLine().note(f"{resume}{kept}")
     translator = Translator.load(folder)
+    translator.history = History(_lists(folder), result, str(folder))
+    weakref.finalize(translator.history, remove_temporary)
+    return translator
+
+
+def _lists(folder: Path) -> dict[str, list[float]]:
+    """Those of a `History`, from the log of a training."""
     log = Log(folder / "log.jsonl").records()
     records = [x for x in log if {"train_loss", "dev_loss"} & x.keys()]  # not of an interrupt
     columns = {name: [x[key] for x in records if key in x] for name, key in _HISTORY.items()}
-    columns = {name: column for name, column in columns.items() if column}
-    translator.history = History(columns, result, str(folder))
-    weakref.finalize(translator.history, remove_temporary)
-    return translator
+    return {name: column for name, column in columns.items() if column}
 
 
 # The classes of the keywords of `fit` that are not options, and how messages call them.
@@ -216,6 +229,7 @@ _KEYWORDS: dict[str, tuple[Any, str]] = {
     "recipe": (str | Recipe | None, "a Recipe, or the name of one of the package"),
     "tensorboard": (bool, "True or False"),
     "threads": (Integral | None, "a whole number"),
+    "distil": (Integral, "a whole number, 0 for no teachers"),
     "modules": (list | tuple, "a list of names"),
 }
 
@@ -232,8 +246,9 @@ def _check_keywords(keywords: Mapping[str, object]) -> None:
         raise OptionError("fit", "recipe", recipe, wanted)
     if keywords["model_dir"] == "":
         raise OptionError("fit", "model_dir", "", "a folder")
-    if isinstance(threads := keywords["threads"], int) and threads < 1:
-        raise OptionError("fit", "threads", threads, "1 or more")
+    for name, least in {"threads": 1, "distil": 0}.items():
+        if isinstance(value := keywords[name], Integral) and value < least:
+            raise OptionError("fit", name, value, f"{least} or more")
 
 
 def _asked(

@@ -20,11 +20,12 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import Table, diagonal_links
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import bahdanau, paper, sutskever, trainings, writing
+from bahdanau_tf.report import bahdanau, paper, suites, sutskever, writing
 from bahdanau_tf.report.bahdanau import findings
 from bahdanau_tf.report.paper import Document, Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
 from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
+from bahdanau_tf.training import processes
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translator import Translator
@@ -658,9 +659,9 @@ TRANSLATED = "--source={0} --reference={0} --hypotheses=moses={0} "
     ],
 )
 def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, flags, sentence):
-    monkeypatch.setattr(trainings, "train_all", lambda *_: pytest.fail("training was started"))
+    monkeypatch.setattr(processes, "train_all", lambda *_: pytest.fail("training was started"))
     pairs = {"train": 20, "dev": 2, "test": 3}
-    monkeypatch.setattr(trainings, "QUICK", replace(trainings.QUICK, pairs=pairs))
+    monkeypatch.setattr(suites, "QUICK", replace(suites.QUICK, pairs=pairs))
     text = tmp_path / "text"
     text.write_text("a b\n")
     empty = tmp_path / "empty"
@@ -681,12 +682,12 @@ def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, fla
 def test_the_quick_report_is_written_twice_with_one_training(tmp_path, monkeypatch, capsys):
     """Trains for seconds and writes a report; then again without training."""
     small = replace(
-        trainings.QUICK,
-        attention={"50": trainings.QUICK.attention["50"]},
+        suites.QUICK,
+        attention={"50": suites.QUICK.attention["50"]},
         reversed_count=0,
         pairs={"train": 120, "dev": 4, "test": 40},
     )
-    monkeypatch.setattr(trainings, "QUICK", small)
+    monkeypatch.setattr(suites, "QUICK", small)
     words = "report --quick --train_flag=--epochs=1 --train_flag=--units=12"
     words += f" --max_length=10 --beam_size=2 --minutes=30 --out_dir={tmp_path}"
     assert main(words.split()) == 0

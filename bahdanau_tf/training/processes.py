@@ -1,10 +1,7 @@
-"""Trains systems, several at a time, each in its own process.
+"""Trains models, several at a time, each in its own process.
 
 Each training is a command `bahdanau-tf train`, so that anybody can repeat it; it resumes from its
-last checkpoint. Finished systems are not trained again.
-
-The quick suite takes about 15 minutes on two cores, the full one several hours. Both stop a system
-when its time is over, and resume when they are run again.
+last checkpoint. A finished one is not trained again.
 """
 
 from __future__ import annotations
@@ -19,12 +16,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
-from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
@@ -51,11 +47,11 @@ _RECORD = "trained.json"
 
 @dataclass(frozen=True)
 class Plan:
-    """A system to train."""
+    """A model to train."""
 
     name: str
     flags: tuple[str, ...]  # of `bahdanau-tf train`, without --model_dir
-    counterpart: str = ""  # the paper's system that it corresponds to
+    counterpart: str = ""  # the paper's system that it corresponds to, of a report
 
     @property
     def folder(self) -> str:
@@ -99,10 +95,10 @@ def last_evaluation(model_dir: Path) -> Logged:
 
 
 def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
-    """Trains the systems that are not finished.
+    """Trains the models that are not finished.
 
     If the flags of a finished one have changed, `train` resumes it or refuses them. After `minutes`
-    (0: no limit) a training is stopped, and the next call resumes it. `jobs` systems at a time
+    (0: no limit) a training is stopped, and the next call resumes it. `jobs` of them at a time
     share the cores. Each has a folder, with its `train.log`, in `folder`; those that have a model
     are returned. If a training fails, raises ValueError with the last line of its log.
     """
@@ -223,131 +219,3 @@ def _stopped_at_the_end() -> Iterator[list[_Training]]:
             training.process.terminate()
         for training in running:
             training.process.communicate()
-
-
-class Files(NamedTuple):
-    """The paths of text files; those that `bahdanau-tf train` reads are named like its flags."""
-
-    train_source: str | None = None
-    train_target: str | None = None
-    dev_source: str | None = None
-    dev_target: str | None = None
-    source: str | None = None
-    reference: str | None = None
-    alignments: str | None = None
-
-
-class Budget(NamedTuple):
-    """How long a system is trained."""
-
-    longest: int  # sentence, in the unit of `Suite.limit`; longer ones are left out
-    epochs: float = 0.0  # if `updates` is 0
-    updates: int = 0
-
-    def flags(self) -> list[str]:
-        """The flags of `bahdanau-tf train` that limit a training."""
-        if not self.updates:
-            return [f"--epochs={self.epochs:g}"]
-        return [f"--updates={self.updates}", "--epochs=10000", "--minutes=0"]
-
-
-@dataclass(frozen=True)
-class Suite:
-    """Systems to train."""
-
-    # Budgets of RNNsearch and RNNencdec, by the suffix in the names of the paper's systems, the
-    # longest first. The paper has no RNNencdec-50*.
-    attention: Mapping[str, Budget]
-    lstm: Budget  # of each LSTM
-    reversed_count: int  # LSTMs with a reversed source; one more reads it forward
-    minutes: float  # longest training of a system in one call
-    common: str  # flags of every training; each model gets those that it uses
-    limit: str = "max_length"  # the flag of the longest sentence: this, in tokens, or "max_words"
-    # Sentence pairs of the built-in corpus in "train", "dev" and "test"; empty for a user's corpus.
-    pairs: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def longest(self) -> int:
-        """Number of words of the longest training sentence."""
-        return max(budget.longest for budget in self.attention.values())
-
-    def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
-        """The systems, the longest trainings first; `more` has flags for all that use them."""
-        corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields[:4]]
-        plans = []
-        for name, counterpart, model, budget, own in self._systems():
-            flags = (
-                *corpus,
-                *self.common.split(),
-                f"--model={model}",
-                f"--{self.limit}={budget.longest}",
-                *budget.flags(),
-                *own,
-                *more,
-            )
-            unused = ModelOptions(model=model).unused()  # type: ignore[arg-type]
-            refused = {f"--{no}{flag}" for flag in unused for no in ("", "no")}
-            flags = tuple(flag for flag in flags if flag.partition("=")[0] not in refused)
-            plans.append(Plan(name, flags, counterpart))
-        return plans
-
-    def _systems(self) -> Iterator[tuple[str, str, str, Budget, list[str]]]:
-        """Name, the paper's system, model, budget and flags of its own."""
-        for limit, budget in self.attention.items():
-            star = "*" * limit.endswith("*")
-            for model in ("RNNsearch", "RNNencdec")[: 1 if star else 2]:
-                name = f"{model}-{budget.longest}{star}"
-                # All except the longer trained one make the same number of updates.
-                own = ["--patience=10000"] * bool(budget.updates and not star)
-                yield name, f"{model}-{limit}", model.lower(), budget, own
-        for number in range(1 + self.reversed_count):
-            name = f"LSTM reversed {number}" if number else "LSTM forward"
-            own = [f"--seed={max(number, 1)}"]
-            own.append(f"--{'' if number else 'no'}reverse_source")
-            yield name, "", "seq2seq-lstm", self.lstm, own
-
-
-_COMMON = "--recipe=paper --optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
-_MODELS = "--nofactored_output --initialization=glorot --layers=2"
-# Without the rare words of the built-in corpus, so that there are unknown words.
-_GRAMMAR = "--source_vocabulary_size=200 --target_vocabulary_size=260"
-_LARGE = "--units=256 --embedding_dim=256 --learning_rate=0.002"
-_LARGE_MODELS = f"{_MODELS} --attention_units=256 --maxout_units=256"
-
-QUICK = Suite(
-    attention={"50": Budget(30, 3.5), "30": Budget(15, 5.0)},
-    lstm=Budget(15, 4.0),
-    reversed_count=1,
-    minutes=3.2,
-    common=f"{_COMMON} {_GRAMMAR} --units=128 --embedding_dim=64 --learning_rate=0.004 "
-    f"--warmup_steps=50 --batch_size=64 {_MODELS} --attention_units=64 --maxout_units=64",
-    pairs={"train": 20_000, "dev": 100, "test": 300},
-)
-# The paper's, in the step order of its code; `train` chooses the sizes.
-_PAPER_FORM = (
-    "--tokenizer=word --step_order=original --factored_output --notie_embeddings "
-    "--initialization=paper --embedding_dropout=0 --annotation_dropout=0 --readout_dropout=0 "
-    "--optimizer=adadelta --learning_rate=1.0 --schedule=constant --product_dtype=float32 "
-    "--label_smoothing=0 --batch_size=80 --shuffle=once --noshuffle_pool"
-)
-# The paper's -50* made 2.3 times as many updates as its -50.
-FULL = Suite(
-    attention={
-        "50*": Budget(50, updates=18_000),
-        "50": Budget(50, updates=8_000),
-        "30": Budget(30, updates=8_000),
-    },
-    lstm=Budget(50, updates=8_000),
-    reversed_count=5,
-    minutes=120.0,
-    common=_PAPER_FORM,
-    limit="max_words",
-)
-FULL_GRAMMAR = Suite(
-    attention={"50*": Budget(30, 16.0), "50": Budget(30, 8.0), "30": Budget(15, 8.0)},
-    lstm=Budget(30, 8.0),
-    reversed_count=5,
-    minutes=120.0,
-    common=f"{_COMMON} {_LARGE} {_GRAMMAR} {_LARGE_MODELS}",
-    pairs={"train": 100_000, "dev": 500, "test": 3_000},
-)

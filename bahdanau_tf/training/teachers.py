@@ -1,4 +1,4 @@
-"""Trains the teachers of a model, and lets them translate its text: `train --distil`.
+"""Trains the teachers of a model, and lets them translate its text: the option `distil`.
 
 Each is a command that a user could type, in a folder of its own in that of the model:
 
@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.commands.distil import OUTPUTS
-from bahdanau_tf.data.parallel import SIDES, ParallelCorpus, write_columns
+from bahdanau_tf.data.parallel import OUTPUTS, SIDES, ParallelCorpus, write_columns
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import FILE, OF_DEV_TEXT, OF_MODEL, TEXTS, read_options, refuse
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.cores import core_count
-from bahdanau_tf.system.ranges import Range, as_flag
+from bahdanau_tf.system.ranges import Range, Refusal, as_flag, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.training.ask import Training
 
@@ -54,13 +53,15 @@ class Distillation(OptionGroup):
 
 def check(asked: Training) -> None:
     """Raises for mistakes that would otherwise be found after hours."""
-    refuse(asked.user_options, ["init_from"], "with --distil")
+    distil = named("distil")
+    refuse(asked.user_options, ["init_from"], f"with {distil}")
     if "TF_CONFIG" in os.environ:
-        raise ValueError("--distil: TF_CONFIG is set, wanted a single machine")
+        raise Refusal("fit", f"{distil}: TF_CONFIG is set, wanted a single machine")
     is_begun = (asked.model_dir / "training.json").is_file()
     if is_begun and not all(path.is_file() for path in _distilled(asked).values()):
-        raise ValueError(
-            f"--distil: {asked.model_dir} was trained without teachers, wanted another folder"
+        raise Refusal(
+            "fit",
+            f"{distil}: {asked.model_dir} was trained without teachers, wanted another folder",
         )
 
 
@@ -153,7 +154,7 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
 
 def _trained(training: Training, texts: dict[str, str], count: int) -> dict[str, list[str]]:
     """Trains the teachers; returns their folders, "forward" and "backward"."""
-    from bahdanau_tf.report.trainings import Plan, Record, train_all
+    from bahdanau_tf.training.processes import Plan, Record, train_all
 
     jobs = min(count, training.threads or core_count())
     trainings = math.ceil(count / jobs) + 1
@@ -176,7 +177,7 @@ def _trained(training: Training, texts: dict[str, str], count: int) -> dict[str,
     train_all(plans, training.model_dir, 0.0, jobs)
     folders = [str(training.model_dir / plan.folder) for plan in plans]
     if not all(Record.read(Path(folder)).is_over for folder in folders):
-        raise ValueError("--distil: a teacher was stopped; run the same command again to continue")
+        raise Refusal("fit", f"{named('distil')}: a teacher was stopped; the same again continues")
     return dict(zip(directions, (folders[::2], folders[1::2]), strict=True))
 
 
@@ -189,7 +190,7 @@ def _common(asked: Training, threads: int | None) -> list[str]:
 
 def _translate(training: Training, texts: dict[str, str], teachers: dict[str, list[str]]) -> None:
     """Writes the training text of the model."""
-    from bahdanau_tf.report.trainings import COMMAND
+    from bahdanau_tf.training.processes import COMMAND
 
     flags = {"model_dir": teachers["forward"], "backward_model_dir": teachers["backward"]}
     words = [as_flag(name, folders) for name, folders in flags.items() if folders]
@@ -199,4 +200,4 @@ def _translate(training: Training, texts: dict[str, str], teachers: dict[str, li
     command = [*COMMAND, "distil", *words, *_common(training, training.threads)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         if process.wait():
-            raise ValueError("--distil: the teachers' translations failed, as written above")
+            raise Refusal("fit", f"{named('distil')}: the teachers' translations failed, see above")

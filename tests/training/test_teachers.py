@@ -1,4 +1,4 @@
-"""`bahdanau-tf train --distil`: teachers, their translations, and a model that learns from both."""
+"""The option `distil`: teachers, their translations, and a model that learns from both."""
 
 import json
 from pathlib import Path
@@ -10,13 +10,13 @@ from letters import stand_in_for_learning
 from processes import run_python
 from refusals import refused
 
-from bahdanau_tf.commands import teachers
+import bahdanau_tf
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.options.training import TEXTS, read_options, write_texts
-from bahdanau_tf.report import trainings
 from bahdanau_tf.system.lines import longest_line
 from bahdanau_tf.system.ranges import as_flag
+from bahdanau_tf.training import processes, teachers
 from bahdanau_tf.training.ask import Training, recall_texts
 
 SMALL = [
@@ -37,15 +37,13 @@ def table(tmp_path: Path) -> str:
     return write_lines(tmp_path / "pairs.tsv", map("\t".join, rows))
 
 
-@pytest.mark.usefixtures("eager_search")
-def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
-    table, tmp_path, monkeypatch, capsys
-):
-    """Ctrl-C comes after the first teacher; nothing that is complete is made again."""
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, eager_search: None) -> list[str]:
+    """What is made, in this process; Ctrl-C comes after the first teacher."""
     stand_in_for_learning(monkeypatch)
-    model, made = tmp_path / "model", []
+    made: list[str] = []
 
-    def train_all(plans: list[trainings.Plan], folder: Path, *_: object) -> None:
+    def train_all(plans: list[processes.Plan], folder: Path, *_: object) -> None:
         for plan in plans:
             if (folder / plan.folder / "best").is_dir():
                 continue
@@ -59,7 +57,7 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
     class InProcess:
         def __init__(self, command: list[str], **_: object) -> None:
             made.append("translations")
-            self.words = command[len(trainings.COMMAND) :]
+            self.words = command[len(processes.COMMAND) :]
 
         def __enter__(self) -> SimpleNamespace:
             return SimpleNamespace(wait=lambda: main([*self.words, "--beam_size=1"]))
@@ -67,8 +65,16 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(trainings, "train_all", train_all)
+    monkeypatch.setattr(processes, "train_all", train_all)
     monkeypatch.setattr(teachers.subprocess, "Popen", InProcess)
+    return made
+
+
+def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
+    table, tmp_path, made, capsys
+):
+    """Nothing that is complete is made again."""
+    model = tmp_path / "model"
     command = ["train", "--distil=2", f"--train_source={table}", f"--model_dir={model}", *SMALL]
     assert main(command) == 130
     said, _, ending = capsys.readouterr().err.partition("2 teachers, ")
@@ -101,6 +107,23 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
     write_lines(Path(table), lines(Path(table))[1:])
     assert main(command) == 2
     assert "the training text has changed" in capsys.readouterr().err
+
+
+def test_fit_has_teachers_and_continues_after_an_interrupt(table, tmp_path, made, capsys):
+    flags = tmp_path / "small.flags"
+    flags.write_text("\n".join(SMALL[1:]))
+    options = read_options(flags) | {"recipe": "paper", "distil": 2}
+    options["model_dir"] = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        bahdanau_tf.fit(table, **options)
+    assert "resumes this training with the same arguments" in capsys.readouterr().err
+    translator = bahdanau_tf.fit(table, **options)
+    assert made == ["forward 1", "backward 2", "translations"]
+    assert recall_texts(tmp_path / "model")["train_source"].endswith("distilled/source.txt")
+    again = bahdanau_tf.fit(model_dir=tmp_path / "model", distil=2)
+    assert again.history.result.steps == translator.history.result.steps > 0
+    refused(lambda: bahdanau_tf.fit(table, distil=-1), "fit", "distil is -1", "0 or more")
+    refused(lambda: bahdanau_tf.fit(table, distil=1, init_from="x"), "init_from", "with distil")
 
 
 def test_a_model_without_teachers_gets_none(table, tmp_path, capsys):
@@ -150,11 +173,11 @@ def test_a_model_that_translates_back_has_the_sides_changed(forward, backward, t
 
 def test_teachers_are_planned_for_both_directions_and_share_the_threads(tmp_path, monkeypatch):
     """Of 7 threads each of 3 trainings at a time has 2."""
-    plans: list[trainings.Plan] = []
-    monkeypatch.setattr(trainings, "train_all", lambda planned, *_: plans.extend(planned))
+    plans: list[processes.Plan] = []
+    monkeypatch.setattr(processes, "train_all", lambda planned, *_: plans.extend(planned))
     texts = {name: name.upper() for name in TEXTS}
     asked = Training(texts, tmp_path, {"seed": 5, **FORWARD, "decompose_source": True}, threads=7)
-    refused(lambda: teachers._trained(asked, texts, 3), "run the same command again")
+    refused(lambda: teachers._trained(asked, texts, 3), "the same again continues")
     assert [plan.name for plan in plans] == ["forward 1", "backward 2", "forward 3"]
     turned = ("TRAIN_TARGET", "TRAIN_SOURCE", "DEV_TARGET", "DEV_SOURCE")
     for number, plan in enumerate(plans):
