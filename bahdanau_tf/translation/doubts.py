@@ -63,8 +63,12 @@ ACRONYM = re.compile(r"[^\s.]\.[^\s.]\.\s*$")  # before a name, or at the end of
 BREAKS = re.compile("[.!?…‥؟।。！？｡,;:、，；：–—]+")
 CLAUSE = ",:;、，：；–—-"  # marks that end no sentence, as in "Dear Tom,"
 MONTH = re.compile("[0-9０-９]{1,2}[月월]")  # other languages have a name for it
-# Letters or signs, four times in a row, or a digit, nine times.
-RUN = re.compile(r"([^\d\s]{1,4}?)\1{3}|([0-9０-９])\2{8}")
+# Letters or signs, four times in a row, a digit, nine times, or a word on both sides of a particle.
+RUN = re.compile(
+    r"([^\d\s]{1,4}?)\1{3}|([0-9０-９])\2{8}|"
+    rf"(?<![{HAN}])([{HAN}]{{2,}})[のをにがで]\3(?![{HAN}])|"
+    rf"(?<![{KATAKANA}])([{KATAKANA}]{{2,}})[のをにがで]\4(?![{KATAKANA}])"
+)
 QUOTES = "".join(ALIKE[1]).replace("«", "").replace("»", "")
 # A mark, perhaps before a quotation mark or an emoji.
 END = re.compile("""[.!?…。！？؟।][\\s"'”’»」』)\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]*$""")

@@ -78,6 +78,10 @@ def test_numbers_that_are_missing(source: str, text: str, missing: list[str]) ->
         ("a b a c a b", ""),
         ("to buy the scale, the scale.", "the scale"),
         ("He has had it.", ""),
+        ("チーズのチーズを食べる。", "チーズのチーズ"),
+        ("練習を練習する。", "練習を練習"),
+        ("不可能を可能にする。", ""),
+        ("レストランにランチを", ""),
         ("", ""),
     ],
 )
