@@ -18,7 +18,7 @@ from bahdanau_tf.data.parallel import read_table
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text.script import guess_language
+from bahdanau_tf.text.script import swapped_sides
 
 if TYPE_CHECKING:
     from bahdanau_tf.report.suites import Files
@@ -244,11 +244,8 @@ def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
 
 def warn_of_sides(sources: Sequence[str], languages: Sequence[str]) -> None:
     """Reports a source that is in the language that the model translates into."""
-    if len({*languages} - {""}) == 2 and guess_language(sources) == languages[1]:
-        StatusLine().note(
-            "the source's language is {1}, and the model translates from {0} to {1}; are the sides "
-            "swapped?".format(*languages)
-        )
+    if doubt := swapped_sides(sources, languages):
+        StatusLine().note(doubt)
 
 
 def most_frequent(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -95,14 +95,14 @@ class _Parser(absl_flags.ArgumentParser[Any]):
         self, name: str, parser: absl_flags.ArgumentParser[Any], wanted: str, within: Range | None
     ) -> None:
         self._name, self._parser, self._within = name, parser, within
-        self._wanted = wanted.format(name) + (f", {within}" if within else "")
+        self.wanted = wanted.format(name) + (f", {within}" if within else "")
         self.enum_values = getattr(parser, "enum_values", ())
 
     def parse(self, argument: Any) -> Any:
         try:
             value = self._parser.parse(argument)
         except (TypeError, ValueError, OverflowError):
-            raise OptionError("", self._name, argument, self._wanted) from None
+            raise OptionError("", self._name, argument, self.wanted) from None
         if self._within and value not in self._within:
             raise OptionError("", self._name, value, str(self._within))
         return value
@@ -121,8 +121,13 @@ def parse(flags: absl_flags.FlagValues, words: Sequence[str]) -> list[str]:
     except absl_flags.UnrecognizedFlagError as error:
         hint = did_you_mean(error.flagname, flags, "--")
         raise ValueError(f"--{error.flagname} is not a flag{hint}") from None
-    except absl_flags.Error as error:  # its context is the error of the parser, if there is one
-        raise error.__context__ or ValueError(str(error)) from None
+    except absl_flags.Error as error:
+        if isinstance(of_parser := error.__context__, ValueError):
+            raise of_parser from None
+        name = words[-1].lstrip("-")  # the last word is a flag that needs a value
+        parser = flags[name].parser if name in flags else None
+        wanted = f", wanted {parser.wanted}" if isinstance(parser, _Parser) else ""
+        raise ValueError(f"--{name} has no value{wanted}") from None
 
 
 def required(groups: Iterable[Group]) -> list[str]:

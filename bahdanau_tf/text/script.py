@@ -204,6 +204,19 @@ def guess_language(lines: Iterable[str]) -> str:
     return min(of_script, default=script if script.islower() else UNKNOWN)
 
 
+def swapped_sides(sources: Iterable[str], languages: Sequence[str]) -> str:
+    """Says that sources are in the language that a model translates into; "" if they are not.
+
+    `languages` are those of the model, source and target, "" if unknown.
+    """
+    if len({*languages} - {""}) < 2 or guess_language(sources) != languages[1]:
+        return ""
+    return (
+        "the source's language is {1}, and the model translates from {0} to {1}; are the sides "
+        "swapped?".format(*languages)
+    )
+
+
 def _script(letters: Counter[str]) -> str:
     """The script of most letters; for East Asian ones "ja", "ko" or "zh".
 

@@ -163,17 +163,19 @@ class Selection(RunCallback):
 
     @cached_property
     def _usual(self) -> Habits:
-        """The habits of the training text."""
+        """The habits of the training text, and of those before that of `init_from`."""
         corpus, recipe = self._run.corpus, self._run.recipe
         pairs = [*corpus.pairs(corpus.spread(LOOKED_AT))]
         guesses = [guess_language(side) for side in zip(*pairs[:LINES], strict=True)]
-        return replace(
+        own = replace(
             Habits.of_pairs(pairs, recipe.synthetic_pairs > 0),
             longest=recipe.max_length or None,
             longest_words=recipe.max_words or None,
             languages=["" if x == UNKNOWN else x for x in guesses],
             is_short=self._run.is_short,
         )
+        earlier = self._run.translator.habits
+        return own.after(earlier) if any(vars(earlier).values()) else own
 
     def _evaluate(self, dev: ParallelCorpus) -> None:
         run = self._run

@@ -22,14 +22,14 @@ from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.script import guess_language
+from bahdanau_tf.text.script import guess_language, swapped_sides
 from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.folder import TEXT, Change, read_settings, write_settings
 from bahdanau_tf.training.text import LINES, first_lines, learn_side, note_sizes
-from bahdanau_tf.translation.doubts import strange_characters
+from bahdanau_tf.translation.doubts import Habits, strange_characters
 from bahdanau_tf.translator import Translator
 
 START = "start"  # in the folder: the copy
@@ -96,9 +96,12 @@ def copy_start(
     """Writes a copy of a trained model, fitted to a text, and its settings.
 
     It has no lexicon, which describes how another model translates words. With new vocabularies, of
-    these `sizes`, it has no dictionary, either.
+    these `sizes`, it has no dictionary and no habits, either.
     """
     start = training.start
+    sources, _ = first_lines(corpus, LINES)
+    if doubt := swapped_sides(sources, trained.habits.languages):
+        StatusLine().note(doubt)
     kinds = {trained.source_text.kind, trained.target_text.kind}
     if training.recipe.sample_subwords and not kinds <= {*SUBWORDS}:
         raise Refusal(
@@ -114,6 +117,7 @@ def copy_start(
         model, source, target = _fitted(trained, start, corpus)
     dictionary = None if sizes else trained.dictionary
     fitted = Translator(model, source, target, trained.decoding, dictionary)
+    fitted.habits = Habits() if sizes else trained.habits
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
     note_sizes((source, target), corpus)

@@ -223,8 +223,17 @@ def slip(corpus: ParallelCorpus) -> tuple[int, int] | None:
     """
 
     def moved(start: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-        """By how many lines the sources are below, 0 if none, and these sides."""
-        source, target = map(_letter_pairs, corpus.read(corpus.rows[start:][:MOST_MATCHED]))
+        """By how many lines the sources are below, 0 if none, and these sides.
+
+        A line that stands there again, as one with several translations, is left out.
+        """
+        pairs, seen = [], set[bytes]()
+        for pair in zip(*corpus.read(corpus.rows[start:][:MOST_MATCHED]), strict=True):
+            pairs += [pair] * seen.isdisjoint(pair)
+            seen.update(pair)
+        source, target = (_letter_pairs([*side]) for side in zip(*pairs, strict=True))
+        if len(pairs) < NEAR:  # too few to tell
+            return 0, (source, target)
         sides = {
             n: (source[n:], target[:-n]) if n > 0 else (source[:n], target[-n:]) for n in SLIPS
         }

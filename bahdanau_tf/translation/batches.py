@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import check_in_order
-from bahdanau_tf.system.ranges import Refusal
+from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.translation.result import Translation
 
 S = TypeVar("S")
@@ -123,6 +124,14 @@ def _strings(name: str, column: object) -> list[str | bytes]:
         # `str(string)` would be the name of a member of an enumeration.
         strings.append(str.__str__(string))
     return strings
+
+
+def check_memory(memory: object) -> None:
+    """Raises a ValueError unless a memory is a dict of strings; looks at its first item."""
+    items = [*islice(memory.items(), 1)] if isinstance(memory, Mapping) else [(memory, None)]
+    if not all(isinstance(x, str) for item in items for x in item):
+        wanted = "a dict of lines and their translations"
+        raise OptionError("Translator", "memory", memory, wanted)
 
 
 def with_memory(work: Work, memory: Mapping[str, str]) -> Work:

@@ -192,6 +192,31 @@ class Habits:
             is_short=first.is_short,
         )
 
+    def after(self, earlier: Habits) -> Habits:
+        """Those of a model that was trained before on another text, with `earlier` ones.
+
+        Its scores are the earlier ones, until it has translated a dev text.
+        """
+        kept = _together(earlier.kept, self.kept)
+        replaced = {*earlier.replaced.split(), *self.replaced.split()} - {*(kept or "").split()}
+        stops = self.stops is not None and earlier.stops is not None
+        return replace(
+            self,
+            longest=_larger(earlier.longest, self.longest),
+            longest_words=_larger(earlier.longest_words, self.longest_words),
+            lengths=earlier.lengths,
+            scores=earlier.scores,
+            split=earlier.split,
+            vocabulary=_together(earlier.vocabulary, self.vocabulary),
+            kept=kept,
+            translated=_together(earlier.translated, self.translated),
+            replaced=" ".join(sorted(replaced)),
+            counterparts={**earlier.counterparts, **self.counterparts},
+            singly=self.singly and earlier.singly,
+            stops=f"{earlier.stops}{self.stops}" if stops else None,
+            ends=self.ends and earlier.ends,
+        )
+
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[str, str]], keeps_names: bool = False) -> Habits:
         """What pairs of a training keep and translate.
@@ -348,6 +373,18 @@ class Habits:
             return []
         after = target_words(text)
         return [x for x in those if not after & {*table[x].split()}]
+
+
+def _together(first: str | None, second: str | None) -> str | None:
+    """The words of two strings, each once; None if one is unknown."""
+    if first is None or second is None:
+        return None
+    return " ".join(sorted({*first.split(), *second.split()}))
+
+
+def _larger(first: int | None, second: int | None) -> int | None:
+    """The larger one of two limits; None if there is none on one side."""
+    return max(first, second) if first and second else None
 
 
 def _changed(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:

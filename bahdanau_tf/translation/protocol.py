@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import OptionError, Refusal
-from bahdanau_tf.translation.batches import Sentences, Work, with_memory
+from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_memory
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.markup import translate_marked
@@ -250,6 +250,7 @@ class StringTranslator(ABC):
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
             search = with_terms(judged, terms)
+        check_memory(self.memory)
         memory = {} if markup or terms or attention is not None else self.memory
         if memory:
             search = with_memory(search, memory)

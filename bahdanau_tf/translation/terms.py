@@ -29,6 +29,7 @@ from bahdanau_tf.translation.result import Doubt, Translation, without_spaces
 WIDTH = 5  # hypotheses of a sentence that are continued
 LONGER = re.compile(r"\w+(\s*(?:\w+|\S))")  # the rest of a word, and what follows
 ENDS = ".!?…。！？"  # a sentence may begin after these
+LOUD = re.compile(r"(?=.*[^\W\d_]{2}.*\s.*[^\W\d_]{2})", re.DOTALL)  # with two words of letters
 
 
 class Match(NamedTuple):
@@ -76,7 +77,7 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
     """A function that translates as `work` does, with terms.
 
     What `work` returns has its doubts. A term is likely to be less likely than what the model would
-    say, so a translation that was made from a prefix has the confidence of the best one without.
+    say, so a translation with terms has the confidence of the best one without.
     """
     targets = {source.strip(): target.strip() for source, target in terms.items()}
     glossary = Glossary(targets)
@@ -139,9 +140,8 @@ class _Sentence:
             lacks = self._counts - Counter(match.term for match in there) + self._swapped(x, there)
             doubts = [Doubt("term", term) for term in lacks]
             doubts += [y for y in x.doubts if y.kind != "unlikely" and not self._asks_for(y)]
-            judged = self._plain if start != self.start else x
-            doubts += [y for y in judged.doubts if y.kind == "unlikely"]
-            x = replace(x, alternatives=[], doubts=(*doubts,), confidence=judged.confidence)
+            doubts += [y for y in self._plain.doubts if y.kind == "unlikely"]
+            x = replace(x, alternatives=[], doubts=(*doubts,), confidence=self._plain.confidence)
             own = Hypothesis(x, lacks, len(start.strip()))
             self._hypotheses.setdefault(x.text, own)
             self._latest.append(own)
@@ -226,14 +226,16 @@ class Glossary:
 
     def __init__(self, terms: Iterable[str]) -> None:
         self.originals = {" ".join(unicodedata.normalize("NFC", x).split()): x for x in terms}
+        self.capitals = {x.upper(): x for x in self.originals}
         self.lengths = sorted({*map(len, self.originals)}, reverse=True)
 
 
 def find_terms(text: str, glossary: Glossary) -> list[Match]:
     """The terms in a text, as whole words and without overlaps; of several the longest.
 
-    Where a sentence begins, a term may begin with a capital. In scripts without spaces any place
-    is the border of a word. Canonically equal characters are equal, as are any spaces.
+    Where a sentence begins, a term may begin with a capital, and a text in capitals, of two words
+    or more, has terms in capitals. In scripts without spaces any place is the border of a word.
+    Canonically equal characters are equal, as are any spaces.
     """
     plain, places = _plain(text)
     matches: list[Match] = []
@@ -266,9 +268,12 @@ def _matches_at(text: str, place: int, glossary: Glossary) -> Iterator[Match]:
     if not _is_border(text, place):
         return
     terms, begins = glossary.originals, text[place].isupper() and _begins_sentence(text, place)
+    is_loud = text.isupper() and LOUD.match(text) is not None
     for end in (place + length for length in glossary.lengths if place + length <= len(text)):
         term = text[place:end]
-        if begins and term not in terms:
+        if is_loud:
+            term = glossary.capitals.get(term, term)
+        elif begins and term not in terms:
             term = term[:1].lower() + term[1:]
         if term in terms and _is_border(text, end):
             yield Match(place, end, term)

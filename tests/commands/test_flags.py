@@ -183,6 +183,11 @@ def test_a_number_out_of_range_names_the_flag(train_refused, flag):
     assert "wanted" in said
 
 
+def test_a_flag_without_its_value_is_named(train_refused):
+    assert "--units has no value, wanted a whole number, 1 to" in train_refused("--units")
+    assert "--model has no value, wanted one of rnnsearch, " in train_refused("--model")
+
+
 @pytest.mark.parametrize("flag", UNKNOWN.split())
 def test_an_unknown_value_is_named(train_refused, flag):
     assert flag.partition("=")[2] in train_refused(f"--{flag}")

@@ -26,6 +26,7 @@ from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.translation import Lexicon
+from bahdanau_tf.translation.doubts import Habits
 
 files = letters.files  # the fixture
 GREEK = "αβγδεζηθ"
@@ -223,6 +224,20 @@ def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, ca
         plan = plan_of(files, tmp_path / f"model-{added}", trained, added)
         assert prepared(plan).lexicon is None
         assert "'s lexicon is not used" in capsys.readouterr().err
+
+
+def test_the_doubts_of_the_first_model_are_kept(files, trained, tmp_path):
+    """Its words are known; without a dev text its scores stay."""
+    old = Translator.load(trained)
+    habits = Habits(50, None, [9], [[0.5] * 21], 0.5, "z", "z", None, languages=["en", "fr"])
+    old.habits = replace(habits, changed=[])
+    old.save(trained)
+    translator = prepared(plan_of(files, tmp_path / "model", trained))
+    assert translator.habits == old.habits
+    train(translator, files, replace(RECIPE, epochs=1), tmp_path / "model")
+    new = Translator.load(tmp_path / "model").habits
+    assert {"z", "a"} <= {*new.vocabulary.split()}
+    assert new.translated is None
 
 
 def test_the_command_adds_words_and_resumes_without_the_first_folder(

@@ -146,3 +146,11 @@ def test_where_a_side_has_slipped(at, lines):
 def test_several_translations_of_each_line_have_not_slipped():
     pairs = [(x.source, x.target) for x in generate(300, max_words=9) for _ in range(5)]
     assert slip(ParallelCorpus(*map(list, zip(*pairs, strict=True)))) is None
+
+
+def test_a_text_with_translations_beside_each_pair_has_not_slipped():
+    """What `distil` and `backtranslate` write: of each target one translates back."""
+    pairs = [(x.source, x.target) for x in generate(400, max_words=9)]
+    rows = [y for s, t in pairs for y in ((s, t), (s, f"{t} a"), (f"{s} b", t))]
+    assert slip(ParallelCorpus(*map(list, zip(*rows, strict=True)))) is None
+    assert slip(ParallelCorpus(["a b"] * 900, ["c d"] * 900)) is None

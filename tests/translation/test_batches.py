@@ -102,3 +102,5 @@ def test_a_translator_answers_from_its_memory():
     assert own.translate("A dog. A dog.").text == "? ?"
     assert own.translate(["A dog."] * 2, prefixes=np.array(["", "le"]))[0].text == "?"
     refused(lambda: own.translate(["A dog."] * 2, prefixes=[]), "2 sentences, 0 prefixes")
+    own.memory = "memory.tsv"
+    refused(lambda: own.translate("A dog."), "memory is 'memory.tsv'", "a dict")

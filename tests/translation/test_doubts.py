@@ -442,3 +442,22 @@ def test_alternatives_are_judged_too() -> None:
     judged = Habits().judged(x, USUAL)
     assert judged.doubts == ()
     assert [str(doubt) for doubt in judged.alternatives[0].doubts] == ["the number 12 is missing"]
+
+
+def test_a_model_that_is_trained_on_keeps_its_earlier_habits():
+    """Words of both trainings are known; the scores are the earlier ones until it has its own."""
+    first = [("a red cat, Ana", "un chat rouge, Ana"), *[(f"w{n} is here", "x") for n in "abc"]] * 9
+    earlier = doubts.Habits.of_pairs(first).measured([-1.0, -2.0], [3, 3])
+    earlier = replace(earlier, longest=50, singly=True)
+    own = replace(doubts.Habits.of_pairs([("the pedal", "la pedal")] * 9), longest=60, singly=False)
+    both = own.after(earlier)
+    assert {"red", "cat", "pedal"} <= {*both.vocabulary.split()}
+    assert {*own.kept.split()} == {"pedal"}
+    assert {*both.kept.split()} == {*own.kept.split(), *earlier.kept.split()}
+    assert not {*both.replaced.split()} & {*both.kept.split()}
+    assert (both.longest, both.singly) == (60, False)
+    assert (both.lengths, both.scores) == (earlier.lengths, earlier.scores)
+    assert both.measured([-5.0], [2]).lengths == [2]
+    unknown = own.after(doubts.Habits())
+    assert unknown.vocabulary is None
+    assert unknown.longest is None
