@@ -117,6 +117,8 @@ def _run(name: str, arguments: list[str]) -> int:
             return _say(help_of(name, COMMANDS[name], command, flags), sys.stdout, 0)
         if rest and not _arguments(name):
             hint = "text comes from --input or a pipe" if "input" in flags else "see --help"
+            if "train_source" in flags:
+                hint = "--train_source and --train_target name the text"
             return _fail(f"{name}: {rest[0]!r} is not a flag; {hint}")
         lines.longest_line = flags.max_line_bytes
         inputs = (flags, rest) if _arguments(name) else (flags,)

@@ -238,7 +238,7 @@ def check_is_text(flag: str, path: str) -> None:
     if how := OTHERS.get(_ending(path)):
         raise Refusal(
             "fit",
-            f"{named(flag)}: {path} is not plain text, wanted one side, one sentence per line; "
+            f"{named(flag)}: {path} holds both sides, wanted one of them, a sentence per line; "
             f"{how.format(named('train_source'), named('dev_source'))}",
         )
 
@@ -315,7 +315,7 @@ def _cut(table: str, columns: int) -> str:
     """How to make two columns of a table, by its first lines with so many; "" if unclear."""
     every = [line.split("\t") for line in read_lines(table, last=CHUNK)]
     if all(len(cells) == 1 for cells in every):
-        return "; docs/short_strings.md makes a table of a pronouncing dictionary without tabs"
+        return "; if it is a pronouncing dictionary, docs/short_strings.md makes a table of it"
     rows = [cells for cells in every if len(cells) == columns]
     texts = text_columns(rows)
     if len(texts) < len(SIDES):

@@ -120,11 +120,8 @@ class Decoding(OptionGroup):
             return decoding
         names = [*vars(decoding)]
         for name in options.keys() - {*names}:
-            raise Refusal(
-                "Translator.translate",
-                f"{name} is not an option of Decoding"
-                f"{did_you_mean(name, [*names, *others])}, wanted one of {', '.join(names)}",
-            )
+            hint = did_you_mean(name, [*names, *others]) or f", wanted one of {', '.join(names)}"
+            raise Refusal("Translator.translate", f"{name} is not an option of Decoding{hint}")
         Decoding.check(options)
         return _changed(decoding, **options)
 

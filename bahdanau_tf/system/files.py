@@ -325,8 +325,8 @@ def check_not_in_onnx(name: str, folder: AnyPath) -> None:
     """Raises a ValueError, which begins with `name`, if a folder is an export for ONNX Runtime."""
     if (newest_export(folder) / RUNTIME).is_file():
         raise ValueError(
-            f"{name}: {folder} was exported for ONNX Runtime: only translate, evaluate and "
-            "bahdanau_tf.runtime.Translator.load take it, by itself; wanted the model it came from"
+            f"{name}: {folder} was exported for ONNX Runtime, for translate, evaluate and "
+            "bahdanau_tf.runtime.Translator.load alone, wanted the model that it was made from"
         )
 
 

@@ -100,9 +100,10 @@ def encoded(sentence: object, name: str, unwanted: str = "\n\0") -> bytes:
     if isinstance(sentence, str) and not any(letter in sentence for letter in unwanted):
         with suppress(UnicodeEncodeError):  # half of a pair of surrogates
             return f"{sentence}\n".encode()
-    raise ValueError(
-        f"{name} is {sentence!r}, wanted one line of text that UTF-8 can encode, without NUL"
-    )
+    wanted = "a string"
+    if isinstance(sentence, str):
+        wanted = "one line of text that UTF-8 can encode, without NUL"
+    raise ValueError(f"{name} is {sentence!r}, wanted {wanted}")
 
 
 def end_of_line(stream: BinaryIO) -> bytes:

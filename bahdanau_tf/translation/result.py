@@ -27,7 +27,7 @@ _SHOWN = 60  # characters of a text in a repr
 # Why a translation may be wrong, by kind: of one, and of several lines.
 REASONS: dict[str, tuple[str, str]] = {
     "characters": ("characters that the model does not know: {}", "unknown characters"),
-    "words": ("words that the model hardly knows: {}", "unknown words"),
+    "words": ("words that the model hardly knows: {}", "words that the model hardly knows"),
     "number": ("the number {} is missing", "a number is missing"),
     "added": (
         "the source lacks the number {}, or has it less often",

@@ -205,7 +205,7 @@ def _read_description(folder: Path) -> tuple[int, Decoding, Habits]:
         raise no_folder(folder)
     if not path.is_file():
         holds = f"no translator (no {DESCRIPTION})"
-        if (folder / "saved_model.pb").is_file():
+        if any(folder.glob("saved_model.pb")) or any(folder.glob("*/saved_model.pb")):
             holds = "a SavedModel, for tf.saved_model.load and TF Serving, wanted a translator"
         raise Refusal("Translator.load", f"{folder} holds {holds}")
     description = files.read_versioned(path, FORMAT_VERSION, "Translator.load")
