@@ -89,16 +89,17 @@ def run(flags: absl_flags.FlagValues) -> None:
 
 def _parts(
     flags: absl_flags.FlagValues, total: int, translator: Translator, corpus: ParallelCorpus
-) -> Iterator[tuple[str, distil.Pair]]:
+) -> Iterator[tuple[str, distil.Pair | None]]:
     """Yields the synthetic pairs, then those of the training text."""
     made, path, is_back = 0, flags.target_text or flags.source_text, bool(flags.target_text)
     part = "translated back" if is_back else "translated"
     for window in distil.windows(flags, ((line,) for line in read_lines(path)), total):
         texts = [text for (text,) in window]
         for text, best in zip(texts, distil.translated(flags, translator, texts), strict=True):
-            if other := distil.chosen(best):
-                yield part, (f"{SIGN} {other}", text) if is_back else (text, other)
-                made += 1
+            other = distil.chosen(best)
+            pair = (f"{SIGN} {other}", text) if is_back else (text, other)
+            yield part, pair if other else None
+            made += bool(other)
     real = max(len(corpus), round(made * (1 - flags.share) / flags.share))
     for pair in corpus.pairs(np.resize(corpus.rows, real)):
         yield "of the training text", pair

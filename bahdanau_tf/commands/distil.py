@@ -120,23 +120,32 @@ def run(flags: absl_flags.FlagValues) -> None:
     write(flags.out_dir, _parts(flags, total, teachers))
 
 
-def write(out_dir: str, parts: Iterable[tuple[str, Pair]]) -> None:
-    """Writes pairs to a folder; each comes with the part of the text that it belongs to."""
+def write(out_dir: str, parts: Iterable[tuple[str, Pair | None]]) -> None:
+    """Writes pairs to a folder; each comes with the part of the text that it belongs to.
+
+    None stands for one that is left out, for a translation that is empty or cut off.
+    """
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    kept = Counter[str]()
+    kept, left_out = Counter[str](), 0
     with written_together([folder / name for name in OUTPUTS]) as outputs:
         for part, pair in parts:
+            if pair is None:
+                left_out += 1
+                continue
             for output, text in zip(outputs, pair, strict=True):
                 output.write(f"{text}\n")
             kept[part] += 1
     counts = ", ".join(f"{count:,} {part}" for part, count in kept.items())
     StatusLine().note(f"{amount(kept.total(), 'pair')} written to {folder}: {counts}")
+    if left_out:
+        lines = amount(left_out, "translation")
+        StatusLine().note(f"{lines} left out: empty, or cut off at the length limit")
 
 
 def _parts(
     flags: absl_flags.FlagValues, total: int, teachers: Sequence[Translator]
-) -> Iterator[tuple[str, Pair]]:
+) -> Iterator[tuple[str, Pair | None]]:
     """Yields pairs of the text, if --beside, each source with its translation, perhaps each target.
 
     The teachers are the forward and perhaps the backward model.
@@ -148,11 +157,11 @@ def _parts(
         for (source, target), *translations in zip(pairs, *sides, strict=True):
             if flags.beside:
                 yield "of the training text", (source, target)
-            if text := chosen(translations[0], target if flags.closest else None):
-                yield "translated", (source, text)
-            back = translations[1:]
-            if back and (text := chosen(back[0], source if flags.closest else None)):
-                yield "translated back", (text, target)
+            text = chosen(translations[0], target if flags.closest else None)
+            yield "translated", (source, text) if text else None
+            for back in translations[1:]:
+                text = chosen(back, source if flags.closest else None)
+                yield "translated back", (text, target) if text else None
 
 
 def windows(

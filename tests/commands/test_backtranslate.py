@@ -1,5 +1,6 @@
 """`bahdanau-tf backtranslate`: training text from text of one language."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def test_real_pairs_are_repeated_to_their_share(written, capsys, flags, real):
     assert written(*flags) == made + real
     said = capsys.readouterr().err
     assert f"3 translated back, {len(real)} of the training text" in said
+    assert re.search("translations? left out: empty, or cut off", said)
 
 
 def test_source_text_is_written_without_a_sign(written):
