@@ -28,15 +28,16 @@ from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation, without_spaces
 from bahdanau_tf.translation.sentence_splitting import joined, split_sentences
 
+_KEPT = "script|style|code|pre"  # elements whose content is no text
 _MARK = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:script|style))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
+    rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:{_KEPT}))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
     r"<(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:[\s/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?>|"
     f"(?P<placeholder>{PLACEHOLDER.pattern})",
     re.DOTALL,
 )
 # An element without text to translate, or the start of one.
 _HIDDEN = re.compile(
-    r"<!--.*?-->|<(script|style)\b.*?</\1\s*>|(?P<open><!--|<(?P<name>script|style)\b)",
+    rf"<!--.*?-->|<({_KEPT})\b.*?</\1\s*>|(?P<open><!--|<(?P<name>{_KEPT})\b)",
     re.IGNORECASE,
 )
 # These separate two words even without a space, and sentences.
@@ -279,9 +280,9 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _mark(source: str, match: re.Match[str]) -> Mark:
-    (start, end), name = match.span(), match["name"] or ""
+    (start, end), name = match.span(), match["name"] or match["hidden"] or ""
     kind: Literal["open", "close", "point"] = "close" if match["slash"] else "open"
-    if not name or match[0].endswith("/>"):
+    if match["name"] is None or match[0].endswith("/>"):
         kind = "point"
     beside = source[max(start - 1, 0) : start], source[end : end + 1]
     before, after = (

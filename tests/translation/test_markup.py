@@ -129,6 +129,7 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
             "0-0",
             "<script>if (a < b) x();</script>Oui",
         ),
+        ("Run <code>a = max(b)</code>", "Lancez", "0-0", "Lancez <code>a = max(b)</code>"),
     ],
 )
 def test_marks_follow_their_words(source, text, links, wanted):
@@ -142,6 +143,7 @@ def test_marks_follow_their_words(source, text, links, wanted):
         ("One<br>two <i>x</i>", ["One", "two x"]),
         ("<ul><!-- x --> <li>x</li></ul>", ["", "", "x", ""]),
         ("a <b>b<br/>c</b>", ["a b c"]),
+        ("See: <pre>a\nb</pre> Then <code>x</code> go.", ["See:", "Then go."]),
         ("", [""]),
     ],
 )
