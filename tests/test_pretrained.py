@@ -127,7 +127,7 @@ def test_a_phrase_is_in_three_languages_and_keeps_its_numbers():
         assert all(x and x == " ".join(unicodedata.normalize("NFKC", x).split()) for x in row[:2])
         assert row[2] == row[2].strip() != ""
         assert not {*"’“”«»"} & {*"".join(row)}
-        if not re.search(r"[0-9] p\.m\.|\b[24] [a-z]", row[0]):  # what 2 do
+        if not re.search(r"[0-9] [ap]\.?m\b|\b[24] [a-z]", row[0]):  # what 2 do
             numbers = re.findall(r"\b[0-9]+\b", row[0])
             assert all(number in x for number in numbers for x in row), row
 
@@ -189,7 +189,8 @@ TYPED = {
         "where r u": ["O\u00f9 es-tu"],
         "Please find the invoice attached.": ["facture ci-jointe"],
         "Nurse": ["Infirmi\u00e8re"],
-        "Umbrella": ["Parapluie"],
+        "The shop opens at 3 p.m.": ["15 h"],
+        "Tom & Mary are asleep.": ["Tom et Mary"],
     },
     "tatoeba-en-ja": {
         "My name is Zorfina and I live in Brandtoft.": ["Zorfina", "Brandtoftに住んで"],
@@ -202,11 +203,11 @@ TYPED = {
         "We moved here in 2015.": ["2015年", "引っ越し"],
         "Look at https://www.example.com before you leave.": ["前にhttps://www.example.comを"],
         "The flight AB-123 is late.": ["AB-123便は"],
-        "I love you \U0001f60d": ["愛", "\U0001f60d"],
+        "I love you \U0001f60d": ["大好き", "\U0001f60d"],
         "WHERE IS MY BAG?": ["どこ"],
         "How much is this?": ["いくら"],
         "What time is it?": ["何時"],
-        "i like green tea": ["緑", "茶", "好き"],
+        "i like green tea": ["緑茶", "好き"],
         "See you tomorrow.": ["明日"],
         "Thank you very much!": ["ありがとう"],
         "Hello": ["こんにちは"],
@@ -214,7 +215,7 @@ TYPED = {
         "Umbrella": ["傘"],
         "Bicycle": ["自転車"],
         "Family": ["家族"],
-        "we arent ready": ["準備", "いな"],
+        "we arent ready": ["準備", "いません"],
         "im hungry": ["なか"],
         "airport": ["空港"],
         'What does "zorbling" mean?': ["zorbling", "意味"],
@@ -223,7 +224,7 @@ TYPED = {
         "Where is the nearest pharmacy?": ["薬局", "どこ"],
         "The meeting is on September 14.": ["会議は9月14日"],
         "See you in November.": ["11月に"],
-        "It costs $15.99.": ["$15.99です"],
+        "It costs $15.99.": ["$15.99する"],
         "Dr. Okafor will call you back.": ["Okafor先生", "電話"],
         'He said "no".': ["「いいえ」と言いました"],
         "where r u": ["どこにいるの"],
