@@ -37,8 +37,7 @@ _MARK = re.compile(
 )
 # An element without text to translate, or the start of one.
 _HIDDEN = re.compile(
-    rf"<!--.*?-->|<({_KEPT})\b.*?</\1\s*>|(?P<open><!--|<(?P<name>{_KEPT})\b)",
-    re.IGNORECASE,
+    rf"<!--.*?-->|<({_KEPT})\b.*?</\1\s*>|(?P<open><!--|<(?P<name>{_KEPT})\b)", re.IGNORECASE
 )
 # These separate two words even without a space, and sentences.
 _BLOCK = re.compile(
