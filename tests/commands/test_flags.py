@@ -229,7 +229,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--tie_embeddings", "--maxout_units=7", "--embedding_dim=8"], "tie_embeddings"),
         (["--dev_source=x"], "--dev_source --dev_target together"),
         (["--dev_source=/nowhere.tsv"], "--dev_source file"),
-        (["--dev_source=pairs.jsonl"], "pairs.jsonl plain"),
+        (["--dev_source=pairs.jsonl"], "pairs.jsonl sides"),
         (["--train_source=x.tmx"], "docs/train.md Python code"),
         (["--train_source=x.csv"], ".tsv --train_source (or"),
         (["--train_source=x.tsv", "--train_target=x.tsv"], "--train_target columns"),

@@ -321,7 +321,7 @@ def test_resuming_continues_to_the_next_epoch_and_reads_no_line_before(few, monk
     ("target", "message"),
     [
         (["1", "2"], "1 2 source"),
-        ([3], "target[0] 3 line"),
+        ([3], "target[0] 3 string"),
         (["1\n2"], "target[0] '1\\n2' line"),
         (["1", "\ud800"], "target[1] '\\ud800' UTF-8"),
         ([" "], "sentence"),

@@ -225,7 +225,7 @@ def test_commands_translate_without_tensorflow(tmp_path, capsys):
 
 
 def test_the_other_loader_is_named(exported, tmp_path):
-    refused(lambda: Translator.load(exported), "bahdanau_tf.runtime.Translator.load take it")
+    refused(lambda: Translator.load(exported), "bahdanau_tf.runtime.Translator.load alone")
     for name in ("tatoeba-en-fr", tmp_path):
         with pytest.raises(ValueError, match=rf"`bahdanau-tf export .*--model_dir={name} "):
             Runtime.load(name)

@@ -475,7 +475,7 @@ SOURCES = [f"a {w} cat.\tun chat {w}.\tCC-BY 2.0 (France) #{w}" for w in ("big",
         ([(row,) for row in IDS], "columns 3 and 5 look like text, and `cut -f3,5` keeps"),
         ([(row,) for row in SOURCES], "columns 1 and 2 look like text, and `cut -f1,2` keeps"),
         ([("1\t2\t3",)], "`cut -f1,2` keeps the first two"),  # no text
-        ([(";;; 1",), ("WE  W IY1",)], "docs/short_strings.md makes a table of a pronouncing"),
+        ([(";;; 1",), ("WE  W IY1",)], "docs/short_strings.md makes a table of it"),
         (
             [(f"{x}ake\t{x}aken\tV;{tag}",) for x in "bcfhjlmrtw" for tag in ("PST", "PRS")],
             "join lemma and tags: 'bake+V;PST' and, after a tab, 'baken' (docs/short_strings.md",
