@@ -29,7 +29,7 @@ from bahdanau_tf.translation.result import Doubt, Translation, without_spaces
 WIDTH = 5  # hypotheses of a sentence that are continued
 LONGER = re.compile(r"\w+(\s*(?:\w+|\S))")  # the rest of a word, and what follows
 ENDS = ".!?…。！？"  # a sentence may begin after these
-LOUD = re.compile(r"(?=.*[^\W\d_]{2}.*\s.*[^\W\d_]{2})", re.DOTALL)  # with two words of letters
+LETTERS = re.compile(r"[^\W\d_]{2}")  # what a word has, of which a text in capitals has two
 
 
 class Match(NamedTuple):
@@ -238,10 +238,11 @@ def find_terms(text: str, glossary: Glossary) -> list[Match]:
     Canonically equal characters are equal, as are any spaces.
     """
     plain, places = _plain(text)
+    is_loud = plain.isupper() and sum(map(bool, map(LETTERS.search, plain.split()))) > 1
     matches: list[Match] = []
     place = 0
     while place < len(plain):
-        match = next(_matches_at(plain, place, glossary), None)
+        match = next(_matches_at(plain, place, glossary, is_loud), None)
         if match is not None:
             start, end, term = match
             matches.append(Match(places[start], places[end], glossary.originals[term]))
@@ -264,11 +265,10 @@ def _plain(text: str) -> tuple[str, list[int]]:
     return plain, [*places, len(text)]
 
 
-def _matches_at(text: str, place: int, glossary: Glossary) -> Iterator[Match]:
+def _matches_at(text: str, place: int, glossary: Glossary, is_loud: bool) -> Iterator[Match]:
     if not _is_border(text, place):
         return
     terms, begins = glossary.originals, text[place].isupper() and _begins_sentence(text, place)
-    is_loud = text.isupper() and LOUD.match(text) is not None
     for end in (place + length for length in glossary.lengths if place + length <= len(text)):
         term = text[place:end]
         if is_loud:
