@@ -21,8 +21,8 @@ from bahdanau_tf.serving import Limits, export
 from bahdanau_tf.text import Dictionary, Tokenizer
 from bahdanau_tf.translation import Constraint, Lexicon, saved
 from bahdanau_tf.translation.batches import Sentences, Work
-from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph, joined_texts, part
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Scored, Translations
 from bahdanau_tf.translation.running import align, score, translate

@@ -33,8 +33,8 @@ from bahdanau_tf import (
     WordTokenizer,
 )
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import KEPT, STRINGS
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.saved import read_model
 
 SHORT = ["the cat sleeps.", "", "nothing known here, at all", "cat"]

@@ -14,7 +14,7 @@ from refusals import refused
 from bahdanau_tf.commands import export as command
 from bahdanau_tf.serving import Limits, Report, export
 from bahdanau_tf.serving.export import publish, workplace, writing
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 export_module = sys.modules["bahdanau_tf.serving.export"]  # `export` is its function
 

@@ -39,7 +39,7 @@ from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, printa
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
-    from bahdanau_tf.translation.doubts import Habits
+    from bahdanau_tf.translation.habits import Habits
     from bahdanau_tf.translation.protocol import StringTranslator
     from bahdanau_tf.translator import Translator
 

@@ -29,7 +29,7 @@ from bahdanau_tf.system import files
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 # The largest difference of α, and of log-probabilities as a share of the largest one, of nearly all
 # words; that of others, since a trained model enlarges rounding on random words.

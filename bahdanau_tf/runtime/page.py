@@ -27,7 +27,8 @@ from bahdanau_tf.system.language import in_all_languages
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
-from bahdanau_tf.translation.doubts import RULES, Habits
+from bahdanau_tf.translation.doubts import RULES
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import REASONS
 from bahdanau_tf.translation.saved import rounded
 

@@ -37,7 +37,7 @@ from bahdanau_tf.system.files import (
 )
 from bahdanau_tf.system.ranges import Refusal, size
 from bahdanau_tf.translation.batches import Sentences, Work, decoded, in_batches
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
 

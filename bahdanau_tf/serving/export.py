@@ -24,7 +24,7 @@ from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.system.files import new_name, reason, takes_lock
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 
 def _listed(library: str) -> frozenset[str]:

@@ -47,8 +47,8 @@ from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Translated, TranslationGraph
-from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import Sources, padded
+from bahdanau_tf.translation.habits import Habits
 
 SMALLEST = 1e-6  # between two quantiles
 Outputs = dict[str, tf.Tensor]

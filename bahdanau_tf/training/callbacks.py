@@ -31,7 +31,8 @@ from bahdanau_tf.training.reporting import (
 from bahdanau_tf.training.run import SIGNALS, Run, RunCallback
 from bahdanau_tf.training.text import LINES
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.doubts import Habits, new_words
+from bahdanau_tf.translation.doubts import new_words
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translator import Translator
 
 SECONDS = 300  # between two checkpoints without an evaluation

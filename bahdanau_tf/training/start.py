@@ -29,7 +29,8 @@ from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.folder import TEXT, Change, read_settings, write_settings
 from bahdanau_tf.training.text import LINES, first_lines, learn_side, note_sizes
-from bahdanau_tf.translation.doubts import Habits, strange_characters
+from bahdanau_tf.translation.doubts import strange_characters
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translator import Translator
 
 START = "start"  # in the folder: the copy

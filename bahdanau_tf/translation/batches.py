@@ -134,11 +134,11 @@ def check_memory(memory: object) -> None:
         raise OptionError("Translator", "memory", memory, wanted)
 
 
-def with_memory(work: Work, memory: Mapping[str, str]) -> Work:
-    """A function that answers lines of a memory from it, and translates others as `work` does.
+def with_known(work: Work, known: Callable[[str], str | None]) -> Work:
+    """A function that takes translations that are `known`, and translates other lines by `work`.
 
-    Lines with a prefix are translated. Spaces at the ends of a line do not count. What is answered
-    has a text and no tokens.
+    Lines with a prefix are translated. Spaces at the ends of a line do not count. What is known has
+    a text and no tokens.
     """
 
     def translate(
@@ -148,12 +148,12 @@ def with_memory(work: Work, memory: Mapping[str, str]) -> Work:
         columns = strings("Translator.translate", {"sentences": sentences, **given})
         lines = columns["sentences"]
         rows = [*zip(lines, columns.get("prefixes", [""] * len(lines)), strict=True)]
-        new = [row for row in rows if row[1] or decoded(row[0]).strip() not in memory]
+        texts = [decoded(line) for line in lines]
+        answers = [None if row[1] else known(x.strip()) for x, row in zip(texts, rows, strict=True)]
+        new = [row for row, answer in zip(rows, answers, strict=True) if answer is None]
         lines, starts = ([row[side] for row in new] for side in (0, 1))
         searched = iter(work(decoding, lines, starts if any(starts) else None))
-        for line, start in rows:
-            text = decoded(line)
-            is_new = start or text.strip() not in memory
-            yield next(searched) if is_new else Translation(text, memory[text.strip()])
+        for text, answer in zip(texts, answers, strict=True):
+            yield next(searched) if answer is None else Translation(text, answer)
 
     return translate

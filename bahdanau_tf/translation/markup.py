@@ -327,6 +327,8 @@ def put_back(marked: Marked, translation: Translation) -> Translation:
     """
     if marked.plain == marked.source:
         return translation
+    if not translation.tokens and translation.text == marked.plain.strip():  # as it was
+        return replace(translation, source=marked.source, text=marked.source.strip())
     source_spans = without_spaces(translation.source, translation.source_spans)
     target_spans = without_spaces(translation.text, translation.target_spans)
     words = _words(translation.text, target_spans)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import OptionError, Refusal
-from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_memory
+from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_known
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.doubts import is_wordless
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.markup import translate_marked
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
@@ -173,7 +174,8 @@ class StringTranslator(ABC):
                 of constraints has its own graph, so pass the same objects again. ONNX Runtime has
                 none, nor `attention`.
             split_sentences: Whether each string is translated sentence by sentence; line breaks
-                between sentences stay, and the first one gets the prefix. If None, it is if nearly
+                between sentences and marks of lists before one, such as "1. ", stay, and the first
+                one gets the prefix. If None, it is if nearly
                 all lines that the model learned from are single sentences (`Habits.singly`), and no
                 prefixes, constraints or attention are given.
             markup: Whether inline tags and placeholders are taken out before the search and put
@@ -217,8 +219,8 @@ class StringTranslator(ABC):
             if not isinstance(switch, bool | None):
                 raise OptionError("Translator.translate", name, switch, "True or False")
         if split_sentences is None:
-            is_free = prefixes is None and attention is None and not constraints
-            split_sentences = is_free and self.habits.singly
+            is_whole = prefixes is not None or attention is not None or constraints
+            split_sentences = self.habits.singly and not is_whole
         if attention is not None and (split_sentences or terms or not is_one):
             raise Refusal(
                 "Translator.translate",
@@ -240,20 +242,10 @@ class StringTranslator(ABC):
             check_consensus(mbr, decoding, terms)
             work = with_consensus(work, mbr, self.target_text)
 
-        def judged(
-            decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
-        ) -> Iterable[Translation]:
-            usual = self.source_texts[0].characters
-            return (self.habits.judged(x, usual) for x in work(decoding, sentences, prefixes))
-
-        search: Work = judged
-        if terms:
-            check_terms(terms, decoding, self.target_text.reverse)
-            search = with_terms(judged, terms)
         check_memory(self.memory)
+        is_free = attention is None and not (constraints or terms)
         memory = {} if markup or terms or attention is not None else self.memory
-        if memory:
-            search = with_memory(search, memory)
+        search = self._judged(work, decoding, terms, memory, is_free)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -272,3 +264,32 @@ class StringTranslator(ABC):
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
+
+    def _judged(
+        self,
+        work: Work,
+        decoding: Decoding,
+        terms: Mapping[str, str] | None,
+        memory: Mapping[str, str],
+        is_free: bool,
+    ) -> Work:
+        """Work with terms and doubts; the lines of a memory, and if `is_free` copies, need none."""
+
+        def judged(
+            decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+        ) -> Iterable[Translation]:
+            usual = self.source_texts[0].characters
+            return (self.habits.judged(x, usual) for x in work(decoding, sentences, prefixes))
+
+        search: Work = judged
+        if terms:
+            check_terms(terms, decoding, self.target_text.reverse)
+            search = with_terms(judged, terms)
+        copies = self.habits.copies and not self.habits.is_short and is_free
+        if not (memory or copies):
+            return search
+
+        def known(text: str) -> str | None:
+            return memory.get(text, text if copies and is_wordless(text) else None)
+
+        return with_known(search, known)

@@ -26,8 +26,8 @@ from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import Dictionary, load_text
-from bahdanau_tf.translation.doubts import Habits
 from bahdanau_tf.translation.graph import TranslationGraph
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.shortlist import Lexicon
 
 FORMAT_VERSION = 1

@@ -28,8 +28,8 @@ def translate_lines(
 
     The translation of each line starts with its text in `prefixes`. Without weights, which are a
     matrix for each line, lines of many sentences take less memory. The score of a line is the sum
-    of its sentences' scores, or their mean. A string may have several lines. Lines of a memory are
-    `remembered` as a whole.
+    of its sentences' scores, or their mean. A string may have several lines. The mark of a list
+    before a sentence stays as it is. Lines of a memory are `remembered` as a whole.
     """
     starts = {} if prefixes is None else {"prefixes": prefixes}
     columns = strings("Translator.translate", {"sentences": lines, **starts})
@@ -42,7 +42,18 @@ def translate_lines(
     if prefixes is not None:
         pairs = zip(columns["prefixes"], rows, strict=True)
         prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
-    done = iter(translate([*chain(*rows)], prefixes=prefixes))
+    sentences = [*chain(*rows)]
+    marks = [None if x.strip() in remembered else LISTED.match(x) for x in sentences]
+    if prefixes is not None:  # which have the mark, too
+        marks = [None if prefix else mark for mark, prefix in zip(marks, prefixes, strict=True)]
+    ends = [mark.end() if mark else 0 for mark in marks]
+    bodies = [sentence[end:] for sentence, end in zip(sentences, ends, strict=True)]
+    done = (
+        joined([Translation(sentence[:end], sentence[:end]), x], gap="") if end else x
+        for sentence, end, x in zip(
+            sentences, ends, translate(bodies, prefixes=prefixes), strict=True
+        )
+    )
     for row in rows:
         yield joined([*islice(done, len(row))], with_weights, is_mean=is_mean)
 
@@ -169,6 +180,11 @@ CANDIDATE = re.compile(
     rf"(?<![{re.escape(_MARKS)}])(?P<mark>[{re.escape(_MARKS)}]+)"
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
     rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
+)
+# What a sentence of a list, a dialogue or Markdown begins with; "- 5 km" may be less than nothing.
+LISTED = re.compile(
+    r"\s*(?:[-–—]\s+(?!\d+(?![\d.)]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|\(?[0-9]{1,2}[.)]|"
+    r"\(?[A-Za-z]\)|[QA]:)\s+|[・※①-⑳]\s*(?![・※①-⑳]))+(?=\S)"
 )
 _LOOK_BACK = 40  # characters before a mark that are examined
 

@@ -14,7 +14,7 @@ from bahdanau_tf.commands import files
 from bahdanau_tf.commands.backtranslate import SIGN
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 REAL = [("a cat", "un chat"), ("", "vide"), ("a dog", "un chien"), ("red", "rouge")]
 WHOLE = [pair for pair in REAL if all(pair)]

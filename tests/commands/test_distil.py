@@ -11,7 +11,7 @@ from toys import english, french, toy_translator
 from bahdanau_tf import Decoding, Translator
 from bahdanau_tf.commands import distil as command
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 

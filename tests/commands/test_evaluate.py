@@ -14,8 +14,9 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import scores
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation import Scored, Translation
-from bahdanau_tf.translation.doubts import Doubt, Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.protocol import source_lengths
+from bahdanau_tf.translation.result import Doubt
 
 TAB = "\t"
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]

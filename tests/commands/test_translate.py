@@ -21,7 +21,8 @@ from bahdanau_tf.commands.main import main
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation, sentence_splitting
-from bahdanau_tf.translation.doubts import Doubt, Habits
+from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.result import Doubt
 from bahdanau_tf.translation.sentence_splitting import has_several, split_sentences, translate_lines
 
 
@@ -666,6 +667,30 @@ def test_split_sentences_splits_known_examples():
         wanted = [part.strip() for part in text.split("|")]
         parts = split_sentences(text.replace("|", "").replace("  ", " "))
         assert [part.strip() for part in parts] == wanted
+
+
+def test_what_a_sentence_of_a_list_begins_with_stays():
+    """Unless its prefix has it, or a memory."""
+    read = []
+
+    def translate(lines, prefixes=None):
+        read.extend(lines)
+        return [Translation(x, x.strip().upper(), finished=True) for x in lines]
+
+    def translated(*lines, **options):
+        read.clear()
+        return [x.text for x in translate_lines(translate, lines, **options)]
+
+    kept = ["1. A CAT", "(2) A", " - [x] A", "• A", "## A", "> > 1) A", "Q: A? - B", "・猫"]
+    assert translated(*(x.lower().replace("q:", "Q:") for x in kept)) == kept
+    assert read == [*["a cat", *"aaaaa"], "a? ", "b", "\u732b"]
+    for text in ["1.", "A. Li left", "3.14 is", "- 5 km", "-- a", "#tag", "・・・", "1945. a"]:
+        assert [*translated(text), *read] == [text.upper(), text]
+    assert translated("1. a. - B", prefixes=["x"]) == ["1. A. - B"]
+    assert read == ["1. a. ", "B"]
+    assert [*translated("1. a", remembered={"1. a"}), *read] == ["1. A", "1. a"]
+    (row,) = translate_lines(translate, ["1. a. B"])
+    assert row.source == "1. a. B"
 
 
 @given(st.text(st.sampled_from("a \n\t.B"), max_size=20))

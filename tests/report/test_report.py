@@ -26,7 +26,7 @@ from bahdanau_tf.report.paper import Document, Finding, Picture, Section
 from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
 from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.training import processes
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translator import Translator
 

@@ -27,7 +27,7 @@ from bahdanau_tf.report.sutskever import (
     vectors_figure,
 )
 from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
 

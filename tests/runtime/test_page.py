@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -21,10 +22,11 @@ from toys import english, french, toy_translator
 from bahdanau_tf import SubwordTokenizer, Translation, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import ENGINE, HTML, joined, page_of, read
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
     CANDIDATE,
+    LISTED,
     NUMBERING,
     split_sentences,
 )
@@ -69,6 +71,8 @@ def test_the_page_splits_by_the_rules_of_the_package():
     script = re.sub(r'" \+\s*"|`,\s*String\.raw`', "", read("sentences.js"))
     ends = CANDIDATE.pattern.replace("(?P<", "(?<").replace(r"\s", r"[^\S\ufeff]")
     assert f"String.raw`{ends}`" in script
+    listed = LISTED.pattern.replace(r"\s", r"[^\S\ufeff]").replace(r"(?=\S)", r"(?=[\S\ufeff])")
+    assert f"String.raw`^{listed}`" in script
     for words in (ABBREVIATIONS, NUMBERING):
         assert f'"{" ".join(sorted(words))}"' in script
 
@@ -498,6 +502,22 @@ def enter(page, selector: str, value: object, event: str) -> None:
         f"(() => {{ const x = document.querySelector({json.dumps(selector)});"
         f"x.value = {json.dumps(value)}; x.{event}({{ target: x }}) }})()"
     )
+
+
+def test_marks_of_a_list_and_text_without_letters_stay(page, real):
+    """Also what is copied, and what a screen reader says."""
+    own, url = real
+    text = "# 12:30\n1. The cat sleeps.\n- (555) 123-4567"
+    page.open(f"{url}#{quote(text)}")
+    page.wait_for("document.querySelectorAll('.sentence').length == 3")
+    wanted = own.translate(text)
+    page.wait_for(f"document.querySelector('#spoken').textContent == {json.dumps(wanted.text)}")
+    marks = "[...document.querySelectorAll('.source')].map((x) => x.dataset.listed)"
+    assert page.evaluate(marks) == ["# ", "1. ", "- "]
+    click(page, "#open")  # what is not searched has no steps
+    page.wait_for("document.querySelector('.best bdi')")
+    assert texts_of(page, ".best bdi")[0] == own.translate("The cat sleeps.").text
+    assert page.problems == []
 
 
 FOCUSED = "document.activeElement.dataset.control"

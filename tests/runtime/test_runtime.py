@@ -26,7 +26,7 @@ from bahdanau_tf.runtime.text import Subwords, true_cased
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
 from bahdanau_tf.translation.arrays import halves
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.saved import rounded
 
 pytestmark = pytest.mark.usefixtures("eager_search")

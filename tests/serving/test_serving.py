@@ -34,7 +34,7 @@ from bahdanau_tf.serving.export import CORE_OPS, check_operations, has_serving_a
 from bahdanau_tf.serving.limits import LimitedText, first_bytes
 from bahdanau_tf.serving.requests import Answers, probes
 from bahdanau_tf.serving.saved_model import write_saved_model
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import Scored
 
 pytestmark = pytest.mark.usefixtures("eager_search")  # of the translator in memory

@@ -26,7 +26,7 @@ from bahdanau_tf.text.subwords import copies
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training import Training, callbacks, loop
 from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import Habits
 
 files = letters.files  # the fixture
 GREEK = "αβγδεζηθ"

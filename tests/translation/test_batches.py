@@ -11,8 +11,8 @@ from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translation
 from bahdanau_tf.commands.files import most_frequent
-from bahdanau_tf.translation.batches import LONG, in_batches, with_memory
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.batches import LONG, in_batches, with_known
+from bahdanau_tf.translation.habits import Habits
 
 
 def batches(lengths: list[int], size: int) -> list[list[int]]:
@@ -75,7 +75,7 @@ def test_lines_of_the_memory_are_not_searched_unless_they_have_a_prefix(prefixes
         seen.append((sentences, starts))
         return (Translation(x, x.upper()) for x in sentences)
 
-    remembering = with_memory(work, {"a": "z", "e": ""})
+    remembering = with_known(work, {"a": "z", "e": ""}.get)
     rows = [*remembering(Decoding(), ["a", "a", "b", "e", b"a"], prefixes)]
     if prefixes is None:
         assert seen == [(["b"], None)]
@@ -84,6 +84,23 @@ def test_lines_of_the_memory_are_not_searched_unless_they_have_a_prefix(prefixes
     second = "A" if prefixes else "z"
     assert [x.text for x in rows] == ["z", second, "B", "", "z"]
     assert [x.source for x in rows] == [*"aabea"]
+
+
+@pytest.mark.usefixtures("eager_search")
+def test_text_without_letters_stays_as_it_is():
+    """If training kept such, and not where something must be in the translation."""
+    own = toy_translator(english(), french())
+    texts = [" 12:30 ", "(555) 123-4567", "- -", "\u263a", "3 p.m."]
+    searched = own.translate(texts)
+    own.habits = Habits(copies=True)
+    rows = own.translate(texts)
+    assert [x.text for x in rows] == [*(x.strip() for x in texts[:4]), searched[4].text]
+    assert [x.doubts for x in rows[:4]] == [()] * 4
+    assert own.translate("<b>12:30</b> ", markup=True).text == "<b>12:30</b>"
+    assert own.translate("12", prefixes="le").text.startswith("le")
+    assert own.translate(texts[0], terms={"cat": "chat"}).text == searched[0].text
+    own.habits = Habits(copies=True, is_short=True)
+    assert [x.text for x in own.translate(texts)] == [x.text for x in searched]
 
 
 @pytest.mark.usefixtures("eager_search")

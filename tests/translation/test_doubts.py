@@ -8,7 +8,7 @@ import pytest
 
 from bahdanau_tf.text.copied import CODE
 from bahdanau_tf.translation import doubts
-from bahdanau_tf.translation.doubts import Habits
+from bahdanau_tf.translation.habits import RARE, Habits
 from bahdanau_tf.translation.result import Translation
 
 USUAL = frozenset("abcdefghijklmnopqrstuvwxyz.0123456789")
@@ -227,7 +227,8 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         x = habits.judged(translation(f"I saw {name}", "見た"), USUAL | {*name, *"Iw"})
         assert [doubt.kind for doubt in x.doubts] == told
     copies = [(word, word) for word in ("ab", "cd")]
-    assert Habits.of_pairs(copies) == Habits(kept=None, translated=None, singly=True, stops="")
+    wanted = Habits(kept=None, translated=None, copies=True, singly=True, stops="")
+    assert Habits.of_pairs(copies) == wanted
 
 
 def test_numbers_and_codes_that_most_translations_change_are_no_doubts() -> None:
@@ -288,6 +289,10 @@ def test_months_and_days_are_expected_though_they_are_rare() -> None:
 def test_texts_are_split_if_nearly_all_lines_of_the_training_are_single_sentences() -> None:
     pairs = [("Go! Dr. Li left.", "x")] * 2 + [("Dr. Li left...", "x. y.")] * 96
     assert Habits.of_pairs(pairs).singly
+    assert Habits.of_pairs(pairs).copies
+    assert Habits.of_pairs([*pairs * 99, ("5 %", "5\u00a0%")]).copies
+    assert not Habits.of_pairs([*pairs * 99, ("5 %", "five")]).copies
+    assert not Habits.of_pairs([*pairs, *[("1 2", "1 2")] * 9]).copies
     assert not Habits.of_pairs([*pairs, ("A? B!", "x")]).singly
     assert not Habits().singly
 
@@ -378,7 +383,7 @@ def test_confidence_is_the_share_of_less_likely_translations_of_similar_lengths(
     log_probs = -random.gamma(2.0, 0.2, 4000) * lengths * (1 + lengths / 40)
     shares = random.random(4000)
     habits = Habits().measured(log_probs, lengths, shares)
-    assert np.mean(shares > habits.split) == pytest.approx(doubts.RARE, abs=0.001)
+    assert np.mean(shares > habits.split) == pytest.approx(RARE, abs=0.001)
     groups = [*itertools.pairwise([1, *habits.lengths])]
     for length, mean in ((3, -0.2), (15, -0.4), (39, -1.5), (20, -9.0), (8, 0.0)):
         start, end = next((a, b) for a, b in groups if a < length <= b)
@@ -433,7 +438,7 @@ def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     members = [
         Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, "r", {"x": y, y: y}) for n, y in rows
     ]
-    joined = Habits(3, 5, (), (), None, "a b ab abc", "None 4 3 9", None, "r", {"x": "a b ab abc"})
+    joined = Habits(3, 5, (), (), None, "a ab abc b", "3 4 9 None", None, "r", {"x": "a b ab abc"})
     assert Habits.joined(members) == joined
 
 
@@ -447,9 +452,9 @@ def test_alternatives_are_judged_too() -> None:
 def test_a_model_that_is_trained_on_keeps_its_earlier_habits():
     """Words of both trainings are known; the scores are the earlier ones until it has its own."""
     first = [("a red cat, Ana", "un chat rouge, Ana"), *[(f"w{n} is here", "x") for n in "abc"]] * 9
-    earlier = doubts.Habits.of_pairs(first).measured([-1.0, -2.0], [3, 3])
+    earlier = Habits.of_pairs(first).measured([-1.0, -2.0], [3, 3])
     earlier = replace(earlier, longest=50, singly=True)
-    own = replace(doubts.Habits.of_pairs([("the pedal", "la pedal")] * 9), longest=60, singly=False)
+    own = replace(Habits.of_pairs([("the pedal", "la pedal")] * 9), longest=60, singly=False)
     both = own.after(earlier)
     assert {"red", "cat", "pedal"} <= {*both.vocabulary.split()}
     assert {*own.kept.split()} == {"pedal"}
@@ -458,6 +463,6 @@ def test_a_model_that_is_trained_on_keeps_its_earlier_habits():
     assert (both.longest, both.singly) == (60, False)
     assert (both.lengths, both.scores) == (earlier.lengths, earlier.scores)
     assert both.measured([-5.0], [2]).lengths == [2]
-    unknown = own.after(doubts.Habits())
+    unknown = own.after(Habits())
     assert unknown.vocabulary is None
     assert unknown.longest is None

@@ -43,6 +43,11 @@ export class Doubts {
     return { confidence, doubts };
   }
 
+  // Whether a text without letters is kept as it is.
+  keeps(text) {
+    return this.copies && !this.is_short && /\S/.test(text) && !/\p{L}/u.test(text);
+  }
+
   // Those of the words, numbers, names and signs of a sentence.
   ofWords(source, tokens, text, confidence, isWhole, add) {
     const [strange, share] = this.newWords(source, tokens);

@@ -268,6 +268,7 @@ export class Panel {
   drawBest() {
     const { sentence } = this, { chosen, reply, best = reply.translations } = sentence;
     this.best.hidden = best.length < 2;
+    this.place.hidden = this.own.hidden && this.best.hidden; // nothing was searched
     this.best.replaceChildren(element("legend", { textContent: said("best") }), ...best.map((x, i) => {
       const checked = x === chosen || (x.text === chosen.text && x.score === chosen.score);
       const radio = element("input", { type: "radio", name: "best", checked });

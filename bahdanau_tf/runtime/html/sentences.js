@@ -1,6 +1,10 @@
-// Splits a line into sentences, by the rules of `bahdanau_tf.translation.sentence_splitting`; a
-// test compares these constants with those there.
+// Splits a line into sentences, and the marks of lists off these, by the rules of
+// `bahdanau_tf.translation.sentence_splitting`; a test compares these constants with those there.
 
+export const LISTED = RegExp([
+  String.raw`^[^\S\ufeff]*(?:[-–—][^\S\ufeff]+(?!\d+(?![\d.)]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|\(?[0-9]{1,2}[.)]|`,
+  String.raw`\(?[A-Za-z]\)|[QA]:)[^\S\ufeff]+|[・※①-⑳][^\S\ufeff]*(?![・※①-⑳]))+(?=[\S\ufeff])`,
+].join(""));
 const ENDS = RegExp([
   String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,
   String.raw`(?<![\.!\?…‥؟।])(?<mark>[\.!\?…‥؟।]+)`,

@@ -28,12 +28,13 @@ export class Translator {
       attention[step] = new Float32Array(places.length);
       places.forEach((place, i) => (attention[step][place] = row[i]));
     }
-    const levels = options?.inside && [];
+    const isKept = this.doubts.keeps(text), levels = options?.inside && !isKept && [];
     const decoding = { ...this.decoding, ...options, attention, levels };
-    const hypotheses = ids.length > 1 // else there is nothing to translate
+    const hypotheses = ids.length > 1 && !isKept // else there is nothing to translate
       ? await searched(this.model, ids, decoding, this.target, pause)
       : [{ score: 0, logProb: 0, finished: true }];
     const translations = hypotheses.map((x) => this.written(x, places));
+    if (isKept) translations[0].text = text.trim();
     const truncated = isCut || !hypotheses[0].finished;
     const inside = levels && {
       steps: await stepsOf(this, ids, translations[0].ids, { attention, places }, pause),
@@ -43,7 +44,7 @@ export class Translator {
       inside,
       offsets: columns.map((column) => offsets[column]), translations,
       hasAlignment: true, truncated,
-      ...this.doubts.of(text, offsets, { ...translations[0], truncated }),
+      ...(isKept ? { doubts: [] } : this.doubts.of(text, offsets, { ...translations[0], truncated })),
     };
   }
 

@@ -3,7 +3,7 @@
 // address may contain a text: index.html#the%20text.
 
 import { Panel } from "./panel.js";
-import { sentencesOf } from "./sentences.js";
+import { LISTED, sentencesOf } from "./sentences.js";
 import { $, element, said, segmentsOf, setLanguage, told, WORDS } from "./words.js";
 
 const LEAST_SHARE = 0.05; // smaller shares are not shown
@@ -197,7 +197,7 @@ function toggle(isOpen) {
   const all = shownNow(), { sentence, token } = current;
   if (!isOpen) panel.close();
   else if (all.includes(sentence)) panel.open(sentence, token);
-  else panel.open(all[0]);
+  else panel.open(all.find(({ words }) => words.length) ?? all[0]);
   nameButton();
 }
 
@@ -255,9 +255,9 @@ const shownNow = () => [...$("sentences").children].map((place) => place.sentenc
 // The whole translation as text.
 function whole() {
   const all = shownNow();
-  return all.map(({ chosen: { text }, space }, i) => {
+  return all.map(({ chosen: { text }, listed, space }, i) => {
     const isJoined = i + 1 === all.length || /[。！？｡]$/.test(text);
-    return text + (space.includes("\n") ? space : isJoined ? "" : " ");
+    return listed + text + (space.includes("\n") ? space : isJoined ? "" : " ");
   }).join("");
 }
 
@@ -308,7 +308,8 @@ async function run() {
     for (const [done, piece] of pieces.entries()) {
       if (all > 1) progress = `${said("busy")} ${said("progress", { done, all })}`;
       tell();
-      const source = piece.trimEnd(), key = keyOf(piece), space = piece.slice(source.length);
+      const listed = LISTED.exec(piece)?.[0] ?? "", source = piece.slice(listed.length).trimEnd();
+      const key = keyOf(piece), space = piece.slice(listed.length + source.length);
       const index = kept.findIndex((sentence) => sentence.key === key), isNew = index < 0;
       let sentence = kept[index];
       if (isNew) {
@@ -318,7 +319,9 @@ async function run() {
       const old = list.children[done];
       const isFree = old && old !== sentence.place && !kept.includes(old.sentence);
       if (old !== sentence.place) list.insertBefore(sentence.place, old ?? null);
-      sentence.space = space;
+      Object.assign(sentence, { listed, space });
+      const { translation, source: below } = sentence.places;
+      for (const { dataset } of [translation, below]) dataset.listed = listed;
       sentence.place.classList.toggle("paragraph", /\n/.test(list.children[done - 1]?.sentence.space));
       $("result").hidden = false;
       if (isNew) show(sentence);
