@@ -28,16 +28,17 @@ from bahdanau_tf.translation.batches import Sentences, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation, without_spaces
 from bahdanau_tf.translation.sentence_splitting import joined, split_sentences
 
-_KEPT = "script|style|code|pre"  # elements whose content is no text
+# Elements whose content is no text; <code-x> is another one.
+_KEPT = r"(?:script|style|code|pre)(?![\w:.-])"
 _MARK = re.compile(
-    rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:{_KEPT}))\b.*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
+    rf"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?P<hidden>(?i:{_KEPT})).*?</(?P=hidden)\s*>|<[!?][^<>]*>|"
     r"<(?P<slash>/?)(?P<name>[A-Za-z_][\w:.-]*)(?:[\s/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?>|"
     f"(?P<placeholder>{PLACEHOLDER.pattern})",
     re.DOTALL,
 )
 # An element without text to translate, or the start of one.
 _HIDDEN = re.compile(
-    rf"<!--.*?-->|<({_KEPT})\b.*?</\1\s*>|(?P<open><!--|<(?P<name>{_KEPT})\b)", re.IGNORECASE
+    rf"<!--.*?-->|<({_KEPT}).*?</\1\s*>|(?P<open><!--|<(?P<name>{_KEPT}))", re.IGNORECASE
 )
 # These separate two words even without a space, and sentences.
 _BLOCK = re.compile(

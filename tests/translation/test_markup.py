@@ -130,6 +130,7 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
             "<script>if (a < b) x();</script>Oui",
         ),
         ("Run <code>a = max(b)</code>", "Lancez", "0-0", "Lancez <code>a = max(b)</code>"),
+        ("<code-x>Go</code-x>", "Va", "0-0", "<code-x>Va</code-x>"),
     ],
 )
 def test_marks_follow_their_words(source, text, links, wanted):
