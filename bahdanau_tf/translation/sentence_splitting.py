@@ -179,8 +179,12 @@ CANDIDATE = re.compile(
     # From the first of several marks; else a long row takes time squared.
     rf"(?<![{re.escape(_MARKS)}])(?P<mark>[{re.escape(_MARKS)}]+)"
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
-    rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
+    rf"(?P<wide>[{_WIDE_MARKS}]+)\s*|"
+    # Typed without the space, as in "I know.Let's go.", but not in an address.
+    r"(?P<tight>(?<=[a-zà-ÿ]{3})\.|(?<=[a-zà-ÿ])[!?])(?=[A-ZÀ-Þ][a-zà-ÿ'’ ])"
+    r"(?![A-Za-z0-9'./@_-]*[./@_][A-Za-z0-9])"
 )
+_ADDRESS = re.compile("[./@_][A-Za-z0-9'-]*$")
 # What a sentence of a list, a dialogue or Markdown begins with; "- 5 km" may be less than nothing.
 LISTED = re.compile(
     r"\s*(?:[-–—]\s+(?!\d+(?![\d.)]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|\(?[0-9]{1,2}[.)]|"
@@ -193,8 +197,8 @@ def split_sentences(text: str) -> list[str]:
     """Splits a text after each sentence.
 
     A sentence ends with a mark such as . ! ? … before a space, or with 。！？. It does not end
-    before a lower-case letter, after an abbreviation or an initial, or within 「」. Joined, the
-    sentences are `text`.
+    before a lower-case letter, after an abbreviation or an initial, or within 「」. Between a word
+    and a capital the space may be missing. Joined, the sentences are `text`.
 
     Example:
         >>> split_sentences("Mr. Li left. Did he?")
@@ -205,7 +209,8 @@ def split_sentences(text: str) -> list[str]:
     for match in CANDIDATE.finditer(text):
         before = text[max(start, match.start() - _LOOK_BACK) : match.start()]
         after = text[match.end() : match.end() + 1]
-        if match["wide"] or (match["mark"] and _is_end(before, match["mark"], after)):
+        is_tight = match["tight"] and not _ADDRESS.search(before)
+        if match["wide"] or is_tight or (match["mark"] and _is_end(before, match["mark"], after)):
             sentences.append(text[start : match.end()])
             start = match.end()
     return [*sentences, text[start:]] if start < len(text) else sentences

@@ -660,6 +660,8 @@ def test_split_sentences_splits_known_examples():
         "한국어입니다. | 네.",
         "Hello . | How are you ? | Fine !",
         "Non ! ! | Si",
+        "I know.|Let's go!|I will.",
+        "Really?|Yes, e-mail Tom.Smith@b.org or see www.Google.Com in St.Louis",
         "1. Introduction",
         "...",
         "no end at all",

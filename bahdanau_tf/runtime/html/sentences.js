@@ -9,7 +9,9 @@ const ENDS = RegExp([
   String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,
   String.raw`(?<![\.!\?…‥؟।])(?<mark>[\.!\?…‥؟।]+)`,
   String.raw`[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=[^\S\ufeff])[^\S\ufeff]+|`,
-  String.raw`(?<wide>[。！？｡]+)[^\S\ufeff]*`,
+  String.raw`(?<wide>[。！？｡]+)[^\S\ufeff]*|`,
+  String.raw`(?<tight>(?<=[a-zà-ÿ]{3})\.|(?<=[a-zà-ÿ])[!?])(?=[A-ZÀ-Þ][a-zà-ÿ'’ ])`,
+  String.raw`(?![A-Za-z0-9'./@_-]*[./@_][A-Za-z0-9])`,
 ].join(""), "g");
 const ABBREVIATIONS = (
   "A Abs Art Aug B Bd C Capt Co Col Corp D Dez Dr Dra Dña E Exma Exmo F Feb Fr G Gen Gov H Hon Hr " +
@@ -30,9 +32,10 @@ export function sentencesOf(line) {
   };
   const sentences = [];
   let start = 0;
-  for (const { 0: { length }, index, groups: { mark, wide } } of line.matchAll(ENDS)) {
+  for (const { 0: { length }, index, groups: { mark, wide, tight } } of line.matchAll(ENDS)) {
     const before = line.slice(Math.max(start, index - 40), index), end = index + length;
-    if (!wide && !(mark && isEnd(before, mark, line.slice(end)))) continue;
+    const isTight = tight && !/[./@_][A-Za-z0-9'-]*$/.test(before);
+    if (!wide && !isTight && !(mark && isEnd(before, mark, line.slice(end)))) continue;
     sentences.push(line.slice(start, end));
     start = end;
   }
