@@ -23,29 +23,15 @@ from bahdanau_tf.layers.decoder import Read
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder, ForcedRows, SourceMemory, forced_rows
 from bahdanau_tf.plotting.steps import (
-    BeamTree,
-    Candidate,
-    Continuation,
-    Contributions,
-    Gate,
-    Step,
-    Trace,
+    BeamTree as BeamTree,
+    Candidate as Candidate,
+    Continuation as Continuation,
+    Contributions as Contributions,
+    Gate as Gate,
+    Step as Step,
+    Trace as Trace,
 )
 from bahdanau_tf.translator import Translator
-
-__all__ = [
-    "BeamTree",
-    "Candidate",
-    "Continuation",
-    "Contributions",
-    "Gate",
-    "Step",
-    "Trace",
-    "beam_tree",
-    "decoder_states",
-    "nearest_states",
-    "trace",
-]
 
 _AT_ONCE = 64  # pairs whose states are computed
 
@@ -113,12 +99,12 @@ def trace(
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
         result = translator.graph.search(source, translator.decoding, attention=forced)
-        if not int(result.lengths[0, 0]):
+        ids = result.tokens[0, 0, : result.lengths[0, 0]].numpy()
+        if not ids.size:
             raise ValueError(
                 f"trace: no hypothesis of {text!r} has a finite score; are all "
                 "weights of the model finite?"
             )
-        ids = result.tokens[0, 0, : int(result.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
     walk, tokens_of = _walk(model, source, ids, forced), partial(_shown, translator.target_text)
@@ -255,7 +241,7 @@ def _decoded(token: bytes) -> str:
 
 
 def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | None:
-    return None if rows is None else [float(x) for x in rows[i].numpy()[columns]]
+    return None if rows is None else rows[i].numpy()[columns].tolist()
 
 
 def _walk(
@@ -271,25 +257,21 @@ def _walk(
     read = Read()
     for i, word in enumerate(ids):
         gates: dict[str, Gate] = {}
-        if decoder.step_order == "original":
-            if i:
-                states, gates = _update(decoder, previous, read.context, states)
-            seen = states[0]
-            read, energies = _attend(decoder, seen, memory, remembered, forced.get(i))
-        elif isinstance(decoder, ConditionalDecoder):
-            states, of_word = update(decoder.cell, decoder.cell.project(previous), states)
-            read, energies = _attend(decoder, states[0], memory, remembered, forced.get(i))
+        before = states[0]
+        if decoder.step_order == "conditional":
+            states, gates = _update(decoder, previous, None, states)
+        elif decoder.step_order == "original" and i:
+            states, gates = _update(decoder, previous, read.context, states)
+        read, energies = _attend(decoder, states[0], memory, remembered, forced.get(i))
+        if isinstance(decoder, ConditionalDecoder):
             projected = decoder.context_term(read.context)
             states, of_context = update(decoder.context_cell, projected, states)
-            seen = states[0]
-            gates = {f"word {name}": gate for name, gate in of_word.items()}
+            gates = {f"word {name}": gate for name, gate in gates.items()}
             gates |= {f"context {name}": gate for name, gate in of_context.items()}
-        else:
-            before = states[0]
-            read, energies = _attend(decoder, before, memory, remembered, forced.get(i))
+        elif decoder.step_order != "original":
             states, gates = _update(decoder, previous, read.context, states)
-            seen = states[0] if decoder.step_order == "main-text" else before
         remembered = read.attention_state
+        seen = before if decoder.step_order == "appendix" else states[0]
         yield _Rows(seen, previous, read.context, read.weights, energies), gates
         previous = model.target_embedding(tf.constant([word]))
 
@@ -360,16 +342,14 @@ def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, di
     layers = _layers(cell)
     gates: dict[str, Gate] = {}
     new: States = ()
-    end = len(states)
     for number, layer in enumerate(layers, start=1):
-        start = end - layer.state_count  # the top layer's states come first
-        own = states[start:end]
+        end = len(states) - len(new)  # the top layer's states come first
+        own = states[end - layer.state_count : end]
         if new:
             projected = layer.project(new[0])
         prefix = f"layer {number} " if len(layers) > 1 else ""
         gates |= {prefix + name: gate for name, gate in _opened(layer, projected, own[0])}
         new = layer.step(projected, own) + new
-        end = start
     return new, gates
 
 
@@ -402,8 +382,7 @@ def _terms(
     values = {term: _array(value) for term, value in inputs.items() if value is not None}
     # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()
-    kernel, bias = _array(output.kernel), _array(output.bias)
-    rows, of_bias = kernel[ids], bias[ids]
+    rows, of_bias = _array(output.kernel)[ids], _array(output.bias)[ids]
     if readout.factor_kernel is not None:
         rows = rows @ _array(readout.factor_kernel).T
     # Exact types: a subclass may compute something else.
@@ -419,9 +398,8 @@ def _terms(
             added["context"] = _array(context_term)
         added["bias"] = np.tile(_array(readout.bias), [len(ids), 1])
         pairs = sum(added.values()).reshape(*rows.shape, 2)
-        is_larger = np.stack([pairs[..., 0] >= pairs[..., 1]] * 2, -1)
-        is_larger[..., 1] ^= True
-        routed = (is_larger * rows[..., None]).reshape(len(ids), -1)
+        is_first = pairs[..., 0] >= pairs[..., 1]
+        routed = (np.stack([is_first, ~is_first], -1) * rows[..., None]).reshape(len(ids), -1)
         shares = {term: (x * routed).sum(1) for term, x in added.items()}
     else:
         return None
@@ -436,13 +414,9 @@ def _array(tensor: tf.Tensor) -> np.ndarray:
     return array
 
 
-class _Selection(NamedTuple):
-    """What beam search selects the K best from in a step, see `beam_search`."""
-
-    before: np.ndarray  # float32 [K], log p of the hypotheses; -inf if they are not continued
-    log_probs: np.ndarray  # float32 [N], of their best continuations
-    parents: np.ndarray  # int [N]
-    tokens: np.ndarray  # int [N]
+# What `watch` of `beam_search` gets in a step, of one sentence: log p of the hypotheses, float32
+# [K], and their best `Continuations`, of N.
+_Selection = tuple[np.ndarray, Any]
 
 
 def beam_tree(translator: Translator, text: str, **options: Any) -> BeamTree:
@@ -468,14 +442,12 @@ def beam_tree(translator: Translator, text: str, **options: Any) -> BeamTree:
             raise ValueError(f"beam_tree: {name} is {value}, wanted {type(value)(0)}")
     source, reading = translator.graph.read(tf.constant([text]))
     seen: list[_Selection] = []
+
+    def watch(*step: Any) -> None:
+        seen.append(tf.nest.map_structure(lambda x: x[0].numpy(), step))
+
     if reading.words.flat_values.shape[0]:
-        translator.graph.search(
-            source,
-            decoding,
-            watch=lambda *step: seen.append(
-                _Selection(*(x[0].numpy() for x in tf.nest.flatten(step)))
-            ),
-        )
+        translator.graph.search(source, decoding, watch=watch)
     return BeamTree(text, decoding.beam_size, _levels(seen, decoding, translator.target_text))
 
 
@@ -485,7 +457,7 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
     k, width = decoding.beam_size, decoding.beam_size
     # The scores of finished hypotheses, best first, with -time and -place; at first of none.
     finished: list[tuple[float, int, int]] = [(-np.inf, 1 - len(seen), 0)] * decoding.n_best
-    for time, step in enumerate(seen):
+    for time, (_, step) in enumerate(seen):
         scores = step.log_probs / ((6 + time) / 6) ** decoding.alpha
         places, exist = np.arange(len(scores)), np.isfinite(scores)
         ends = step.tokens == target.eos_id
@@ -496,8 +468,8 @@ def _levels(seen: list[_Selection], decoding: Any, target: Any) -> list[list[Con
             lives = scores > finished[decoding.n_best - 1][0]
             continued = places
         else:
-            after = seen[time + 1]
-            lives = np.resize(np.isfinite(after.before), len(places))
+            before, after = seen[time + 1]
+            lives = np.resize(np.isfinite(before), len(places))
             continued = after.parents[:k][np.isfinite(after.log_probs[:k])]
         reasons = {
             "not among the best": places >= k,

@@ -40,9 +40,8 @@ def longer_sides(corpus: ParallelCorpus, *texts: Tokenizer) -> np.ndarray:
 
     Of a large text it is a sample, evenly spread. The end symbol does not count.
     """
-    rows = corpus.rows[:: -(-len(corpus) // MEASURED)]
     lengths = []
-    for sides in corpus.read_in_chunks(rows):
+    for sides in corpus.read_in_chunks(corpus.spread(MEASURED)):
         source, target = (
             text.tokenize(tf.constant(lines)).row_lengths().numpy() - 1
             for text, lines in zip(texts, sides, strict=True)
@@ -118,9 +117,7 @@ class _Steps:
             self._over = True
         give_up = time.monotonic() + PATIENCE
         seen = 0
-        while self._running or self._begun != seen:
-            if time.monotonic() > give_up:
-                return
+        while (self._running or self._begun != seen) and time.monotonic() < give_up:
             seen = self._begun
             time.sleep(QUIET)
 
@@ -245,16 +242,12 @@ class _Stream:
     """The steps from line numbers to batches."""
 
     def __init__(self, corpus: ParallelCorpus, texts: list[Tokenizer], batching: Batching) -> None:
-        self.corpus = corpus
-        self.texts = texts
-        words = any(isinstance(text, WordTokenizer) for text in self.texts)
-        if batching.sample_subwords and words:
-            wanted = "False with a WordTokenizer, or tokenizers of sub-words"
-            raise OptionError("Batching", "sample_subwords", True, wanted)
-        if batching.synthetic_pairs and words:
-            wanted = "0 with a WordTokenizer, or tokenizers of sub-words"
-            raise OptionError("Batching", "synthetic_pairs", batching.synthetic_pairs, wanted)
-        self.batching = batching
+        self.corpus, self.texts, self.batching = corpus, texts, batching
+        words = any(isinstance(text, WordTokenizer) for text in texts)
+        for name, usual in (("sample_subwords", False), ("synthetic_pairs", 0)):
+            if words and (value := getattr(batching, name)):
+                wanted = f"{usual} with a WordTokenizer, or tokenizers of sub-words"
+                raise OptionError("Batching", name, value, wanted)
         self.synthetic = (
             SyntheticPairs(corpus, texts, batching) if batching.synthetic_pairs else None
         )
@@ -269,6 +262,7 @@ class _Stream:
 
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position after it, lines) of all epochs from `start` on."""
+        # Not `tf.data.Dataset.counter`, which would go on at exit.
         count = until_exit(lambda first: itertools.count(int(first)))
         numbers = tf.data.Dataset.from_generator(
             count, args=(start.epoch,), output_signature=tf.TensorSpec([], tf.int64)
@@ -323,13 +317,10 @@ class _Stream:
 
         NumPy guarantees that the draws of a seeded `RandomState` never change.
         """
-        rows = self.corpus.rows
         if self.batching.shuffle == "none":
-            return rows
+            return self.corpus.rows
         draw = epoch if self.batching.shuffle == "each_epoch" else 0
-        rows = rows.copy()
-        np.random.RandomState([self.batching.seed, draw]).shuffle(rows)
-        return rows
+        return np.random.RandomState([self.batching.seed, draw]).permutation(self.corpus.rows)
 
     def _tokenized(
         self, places: tf.Tensor, lines: tf.Tensor, x: tf.Tensor, y: tf.Tensor, epoch: tf.Tensor

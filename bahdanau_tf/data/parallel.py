@@ -71,7 +71,8 @@ class TextFile:
             if not lines:
                 check_ends(block, name)
             digest.update(block)
-            here = _line_starts(block)
+            feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+            here = np.append(0, feeds[feeds < len(block) - 1] + 1)  # the starts of its lines
             sizes = np.diff(np.append(here, len(block)))
             longest = int(sizes.argmax())
             check_line(int(sizes[longest]), lines + longest + 1, name)
@@ -111,13 +112,6 @@ def _in_file(sentences: Sequence[str], side: str) -> Iterator[BinaryIO]:
             file.write(encoded(sentence, f"ParallelCorpus: {side}[{place}]"))
         file.seek(0)
         yield cast(BinaryIO, file)
-
-
-def _line_starts(block: bytes) -> np.ndarray:
-    """int64 [lines]: the offsets of the lines in a block."""
-    feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-    last = len(feeds) - block.endswith(b"\n")
-    return np.append(0, feeds[:last] + 1)
 
 
 def _is_blank(block: bytes, starts: np.ndarray) -> np.ndarray:

@@ -37,9 +37,7 @@ class WordList:
     @classmethod
     def build(cls, lines: Iterable[str]) -> WordList:
         """Lists the words that occur twice or more; others count as unknown."""
-        counts: Counter[str] = Counter()
-        for line in lines:
-            counts.update(split_words(line))
+        counts = Counter(itertools.chain.from_iterable(map(split_words, lines)))
         return cls(word for word, count in counts.items() if count > 1)
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
@@ -111,9 +109,8 @@ class NGramModel:
             histories = _shifted(longer.numbers)
         self._levels: list[_Level] = []
         histories_seen = 1
-        for level, longer in itertools.zip_longest(grams, grams[1:]):
-            length = len(self._levels) + 1
-            counts = _kneser_ney(level, longer, ids, length)
+        for length, (level, after) in enumerate(itertools.zip_longest(grams, grams[1:]), 1):
+            counts = _kneser_ney(level, after, ids, length)
             self._levels.append(_level(level.keys, counts, size, histories_seen))
             histories_seen = len(level.keys)
 
@@ -144,7 +141,7 @@ class NGramModel:
 
 def _shifted(numbers: np.ndarray) -> np.ndarray:
     """For each position the number of the n-gram that ends before it."""
-    return np.concatenate([np.full(1, -1, np.int64), numbers])[:-1]
+    return np.append(-1, numbers)[:-1]
 
 
 def _distinct(keys: np.ndarray) -> _Grams:
@@ -159,15 +156,11 @@ def _distinct(keys: np.ndarray) -> _Grams:
 
 def _kneser_ney(grams: _Grams, longer: _Grams | None, ids: np.ndarray, length: int) -> np.ndarray:
     """int64 [G]: c of each n-gram, as defined in `NGramModel`."""
-    counts = grams.counts
     begins = ids[grams.last - (length - 1)] == BEGIN
+    after = counts = grams.counts
     if longer is not None:
-        endings = grams.numbers[longer.last]
-        after = np.bincount(endings, minlength=len(counts))
-        counts = np.where(begins, counts, after)
-    if length == 1:
-        counts = np.where(begins, 0, counts)  # BEGIN is never predicted
-    return counts
+        after = np.bincount(grams.numbers[longer.last], minlength=len(counts))
+    return np.where(begins, 0 if length == 1 else counts, after)  # BEGIN is never predicted
 
 
 def _level(keys: np.ndarray, counts: np.ndarray, size: int, histories: int) -> _Level:
@@ -209,8 +202,7 @@ class CrossEntropyDifference:
     def __call__(self, lines: Sequence[bytes]) -> np.ndarray:
         """float64 [lines]: the difference for each line."""
         ids = self._encode(lines)
-        outside = self._outside.cross_entropy(ids)
-        difference: np.ndarray = self._inside.cross_entropy(ids) - outside
+        difference: np.ndarray = self._inside.cross_entropy(ids) - self._outside.cross_entropy(ids)
         return difference
 
     def _encode(self, lines: Sequence[bytes]) -> np.ndarray:
@@ -235,8 +227,7 @@ def score_pairs(
         Axelrod, He and Gao, 2011: Domain adaptation via pseudo in-domain data selection.
     """
     size = min(len(in_domain), len(corpus))
-    generator = np.random.default_rng(SEED)
-    sample = np.sort(generator.choice(corpus.rows, size, replace=False))
+    sample = np.sort(np.random.default_rng(SEED).choice(corpus.rows, size, replace=False))
     texts = zip(in_domain.read(in_domain.rows), corpus.read(sample), strict=True)
     sides = [CrossEntropyDifference(*text, order) for text in texts]
     scores, done = np.empty(len(corpus), np.float32), 0

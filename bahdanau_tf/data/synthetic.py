@@ -106,7 +106,9 @@ class SyntheticPairs:
         rows, draws = rows.copy(), {}
         for i in np.flatnonzero(self._is_synthetic(epoch)[places]).tolist():
             draws[i] = np.random.RandomState([self._batching.seed, epoch, places[i]])
-            rows[i] = self._row(draws[i])
+            # A pair that has something to renew, or any for a symbol.
+            kind = self._rows[draws[i].randint(len(self._rows))]
+            rows[i] = kind[draws[i].randint(len(kind))]
         source, target = self._lines(rows)
         for i, random in draws.items():
             source[i], target[i] = self._renewed(source[i], target[i], random)
@@ -128,11 +130,6 @@ class SyntheticPairs:
         places: np.ndarray = random.random_sample(count) < self._batching.synthetic_pairs
         return places
 
-    def _row(self, random: np.random.RandomState) -> int:
-        """The line of a pair that has something to renew, or of any for a symbol."""
-        rows = self._rows[random.randint(len(self._rows))]
-        return int(rows[random.randint(len(rows))])
-
     def _renewed(
         self, source: bytes, target: bytes, random: np.random.RandomState
     ) -> tuple[bytes, bytes]:
@@ -141,7 +138,10 @@ class SyntheticPairs:
             signs = self._signs(random).encode()
             return signs, signs
         if self._words and random.randint(8) == 0:
-            return self._single_word(random)
+            x, y = self._words[random.randint(len(self._words))]
+            if random.randint(2) == 0:
+                x, y = x.capitalize(), y[0].upper() + y[1:]
+            return x.encode(), y.encode()
         x, y = self._with_others(source.decode(), target.decode(), random)
         places = random.randint(len(self._corpus), size=max(random.randint(8) - 5, 0))
         for other, translation in zip(*self._lines(self._corpus.rows[places]), strict=True):
@@ -196,13 +196,6 @@ class SyntheticPairs:
     def _noun_places(self, x: str, y: str) -> list[Places]:
         """Where a pair has a noun that a name may replace, if names keep their letters."""
         return places_of(self._nouns, x, y) if self._spellings else []
-
-    def _single_word(self, random: np.random.RandomState) -> tuple[bytes, bytes]:
-        """A word and its translation, with or without a capital."""
-        x, y = self._words[random.randint(len(self._words))]
-        if random.randint(2) == 0:
-            x, y = x.capitalize(), y[0].upper() + y[1:]
-        return x.encode(), y.encode()
 
     def _signs(self, random: np.random.RandomState) -> str:
         """A number or a few signs, as a line of short strings."""

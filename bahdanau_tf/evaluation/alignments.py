@@ -156,11 +156,8 @@ def diagonal_links(target_length: int, source_length: int) -> Links:
 
     Words are counted from 0. Without a source word there are no links.
     """
-    if not source_length:
-        return frozenset()
-    return frozenset(
-        ((2 * i + 1) * source_length // (2 * target_length), i) for i in range(target_length)
-    )
+    rows = range(target_length if source_length else 0)
+    return frozenset(((2 * i + 1) * source_length // (2 * target_length), i) for i in rows)
 
 
 def hard_links(weights: np.ndarray) -> Links:
@@ -169,9 +166,8 @@ def hard_links(weights: np.ndarray) -> Links:
     Args:
         weights: α, float [T_y, T_x], end symbols left out.
     """
-    if not weights.size:
-        return frozenset()
-    return frozenset((int(source), target) for target, source in enumerate(weights.argmax(axis=1)))
+    sources = weights.argmax(axis=1).tolist() if weights.size else []
+    return frozenset((source, target) for target, source in enumerate(sources))
 
 
 def mean_entropy(weights: Sequence[np.ndarray]) -> float:

@@ -76,10 +76,8 @@ class Score:
         return f"{self.score:.2f}{margin}"
 
     def __str__(self) -> str:
-        parts = [f"{self.name}|{self.signature} = {self.score:.2f}"]
-        if self.interval is not None:
-            parts.append(f"(μ = {self.mean:.2f} ± {self.margin:.2f})")
-        return " ".join([*parts, self.detail]).rstrip()
+        mean = "" if self.interval is None else f" (μ = {self.mean:.2f} ± {self.margin:.2f})"
+        return f"{self.name}|{self.signature} = {self.score:.2f}{mean} {self.detail}".rstrip()
 
 
 def bleu_metric(options: ScoreOptions, **more: Any) -> BLEU:
@@ -115,7 +113,7 @@ def _ter(options: ScoreOptions) -> Metric:
 def _exact(options: ScoreOptions) -> Metric:
     from bahdanau_tf.evaluation.short_strings import ExactMatch
 
-    return ExactMatch(options.lowercase)
+    return ExactMatch("exact match", options.lowercase)
 
 
 def _errors(options: ScoreOptions, title: str, units: Callable[[str], Sequence[str]]) -> Metric:
@@ -269,10 +267,11 @@ def signature_text(signature: Signature, nfc: bool) -> str:
 def _check_corpus(
     owner: str, name: str, lines: Sequence[str], references: Sequence[object]
 ) -> None:
-    for column, values in {name: lines, "references": references}.items():
+    columns = {name: lines, "references": references}
+    for column, values in columns.items():
         if isinstance(values, str):
             raise Refusal(owner, f"{column} is the string {values!r}, wanted a list of strings")
-    check_counts(owner, {name: lines, "references": references})
+    check_counts(owner, columns)
     if not len(lines):
         raise Refusal(owner, "there are no sentences to score")
 
@@ -387,11 +386,8 @@ def compare(
     signature = signature_text(shown, how.nfc)
     comparisons = []
     for name, result in zip(systems, results, strict=True):
-        mean, margin = float(result.mean), float(result.ci)
-        score = Score(title, result.score, signature, mean, margin)
-        p_value = result.p_value  # None for the first
+        score = Score(title, result.score, signature, float(result.mean), float(result.ci))
         # sacreBLEU counts larger differences, so of none it finds the least p.
-        if p_value is not None and result.score == results[0].score:
-            p_value = 1.0
-        comparisons.append(Comparison(name, score, p_value))
+        is_same = result.p_value is not None and result.score == results[0].score
+        comparisons.append(Comparison(name, score, 1.0 if is_same else result.p_value))
     return comparisons

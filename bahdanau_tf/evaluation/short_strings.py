@@ -17,13 +17,13 @@ class _Signature(Signature):
 
 
 class _ByLine(Metric):
-    """A metric of counts of each line, which are added up."""
+    """A share in percent: the sum of a count of each line by that of another."""
 
     _SIGNATURE_TYPE = _Signature
 
-    def __init__(self, lowercase: bool = False) -> None:
+    def __init__(self, title: str, lowercase: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.lowercase = lowercase
+        self.title, self.lowercase = title, lowercase
 
     def _preprocess_segment(self, sent: str) -> str:
         return sent.strip().lower() if self.lowercase else sent.strip()
@@ -32,8 +32,11 @@ class _ByLine(Metric):
         return {"references": refs}
 
     def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
-        score: Score = self._compute_score_from_stats(np.sum(stats, axis=0).tolist())
-        return score
+        return self._compute_score_from_stats(np.sum(stats, axis=0).tolist())
+
+    def _compute_score_from_stats(self, stats: list[float]) -> Score:
+        part, whole = stats
+        return Score(self.title, 100 * part / max(whole, 1))
 
 
 class ExactMatch(_ByLine):
@@ -43,10 +46,6 @@ class ExactMatch(_ByLine):
         self, hypothesis: str, ref_kwargs: dict[str, Any]
     ) -> list[float]:
         return [float(hypothesis in ref_kwargs["references"]), 1.0]
-
-    def _compute_score_from_stats(self, stats: list[float]) -> Score:
-        equal, lines = stats
-        return Score("exact match", 100 * equal / lines)
 
 
 class ErrorRate(_ByLine):
@@ -65,8 +64,8 @@ class ErrorRate(_ByLine):
     def __init__(
         self, title: str, units: Callable[[str], Sequence[str]], lowercase: bool = False
     ) -> None:
-        super().__init__(lowercase)
-        self.title, self.units = title, units
+        super().__init__(title, lowercase)
+        self.units = units
 
     def _compute_segment_statistics(
         self, hypothesis: str, ref_kwargs: dict[str, Any]
@@ -74,10 +73,6 @@ class ErrorRate(_ByLine):
         ours = self.units(hypothesis)
         references = map(self.units, ref_kwargs["references"])
         return min([float(edits(ours, other)), float(len(other))] for other in references)
-
-    def _compute_score_from_stats(self, stats: list[float]) -> Score:
-        changed, length = stats
-        return Score(self.title, 100 * changed / max(length, 1))
 
 
 def edits(first: Sequence[str], second: Sequence[str]) -> int:

@@ -6,7 +6,10 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any, Protocol
+
+import numpy as np
 
 from bahdanau_tf.evaluation.scores import (
     METRICS,
@@ -42,9 +45,8 @@ def without_unknown_words(
         ValueError: the numbers of sentences differ.
     """
     masks = [[all(map(is_known, words)) for words in sentences] for sentences, is_known in sides]
-    named = {f"side {i}": mask for i, mask in enumerate(masks, start=1)}
-    check_counts("without_unknown_words", named)
-    return [all(row) for row in zip(*masks, strict=True)]
+    check_counts("without_unknown_words", {f"side {i}": x for i, x in enumerate(masks, start=1)})
+    return [*map(all, zip(*masks, strict=True))]
 
 
 class _Text(Protocol):
@@ -90,7 +92,7 @@ def select(mask: Mask, *columns: Sequence[Any]) -> list[list[Any]]:
     """
     named = {f"column {i}": column for i, column in enumerate(columns, start=1)}
     check_counts("select", {"mask": mask, **named})
-    return [[line for line, kept in zip(column, mask, strict=True) if kept] for column in columns]
+    return [[*compress(column, mask)] for column in columns]
 
 
 LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2
@@ -179,8 +181,7 @@ def length_rows(curves: Mapping[str, Sequence[LengthBin]]) -> tuple[list[str], l
     """
     bins = next(iter(curves.values()), [])
     rows: list[list[Cell]] = [["sentences", *(lengths.sentences for lengths in bins)]]
-    for name, points in curves.items():
-        rows.append([name, *(point.score.brief for point in points)])
+    rows += [[name, *(x.score.brief for x in points)] for name, points in curves.items()]
     return [*map(bin_title, bins)], rows
 
 
@@ -213,9 +214,7 @@ def bleu_by_rank(
         raise ValueError(f"bleu_by_rank: count is {count}, wanted 1 or more")
     columns = {"hypotheses": hypotheses, "references": references}
     check_counts("bleu_by_rank", {**columns, "ranks": ranks})
-    places = [0] * len(ranks)
-    for place, number in enumerate(sorted(range(len(ranks)), key=ranks.__getitem__), 1):
-        places[number] = place
+    places = (np.argsort(np.argsort(ranks, kind="stable")) + 1).tolist()
     width = max(-(-len(ranks) // count), 1)
     return bleu_by_length(hypotheses, references, places, width=width, **options)
 
@@ -309,17 +308,14 @@ class References:
         for kind, pattern in PATTERNS.items():
             rows = words[kind]
             if count := sum(map(len, rows)):
-                present = (
-                    len({*row} & {*pattern.findall(text)})
-                    for row, text in zip(rows, texts, strict=True)
-                )
-                shares[kind] = Copied(100 * sum(present) / count, count, sum(map(bool, rows)))
+                found = map(pattern.findall, texts)
+                present = sum(len({*x} & {*y}) for x, y in zip(rows, found, strict=True))
+                shares[kind] = Copied(100 * present / count, count, sum(map(bool, rows)))
         return shares
 
     def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
         """The text of each n-best list with the best BLEU of its own."""
-        how = ScoreOptions(**self._options)
-        metric = bleu_metric(how, effective_order=True, force=True)
+        metric = bleu_metric(ScoreOptions(**self._options), effective_order=True, force=True)
 
         def score(text: str, reference: str) -> float:
             text, reference = as_scored([text, reference], self.nfc)

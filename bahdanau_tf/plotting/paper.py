@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import keras
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
@@ -89,34 +89,42 @@ def begins_with_mark(text: str) -> bool:
     return unicodedata.category(text[:1] or " ").startswith("M")
 
 
-def set_fonts(axes: Axes) -> None:
-    """Sets fonts for text of any script; "$" is drawn as it is, not as math.
+def finished(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
+    """Sets fonts for text of any script, writes the figure, unless `path` is None, and returns it.
 
-    Warns if no installed font has a character.
+    "$" is drawn as it is, not as math. Warns if no installed font has a character.
     """
     from matplotlib.text import Text
 
-    texts = [text for text in axes.findobj(Text) if isinstance(text, Text)]
-    written = "".join(text.get_text() for text in texts)
-    fonts, missing = _fonts(written)
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    fonts, missing = _fonts("".join(text.get_text() for text in texts))
     if missing:
         warnings.warn(
             f"plot: no installed font has {missing}, so boxes are drawn: {_INSTALL}", stacklevel=3
         )
     for text in texts:
         text.set(family=fonts, parse_math=False)
+    if path is None:
+        return figure
+    with warnings.catch_warnings():  # the warning above is enough
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        try:
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+        except OSError as error:  # a full disk is reported without a name
+            if error.errno and error.filename is None:
+                error.filename = os.fspath(path)
+            raise
+    return figure
 
 
 def heading(english: str) -> str:
     """The text in the language in use; in English, with a warning, if no font can draw it."""
     text = said(english)
-    _, missing = _fonts(text)
-    if missing:
-        message = (
-            f"plot: no installed font has the headings' letters, so they are in English: {_INSTALL}"
-        )
-        warnings.warn(message, stacklevel=1)  # once for all of them
-    return english if missing else text
+    if not _fonts(text)[1]:
+        return text
+    message = "plot: no installed font has the headings' letters, so they are in English"
+    warnings.warn(f"{message}: {_INSTALL}", stacklevel=1)  # once for all of them
+    return english
 
 
 def _fonts(text: str) -> tuple[list[str], str]:
@@ -172,20 +180,6 @@ def _glyphs(path: str) -> set[str]:
     from matplotlib import font_manager
 
     return {*map(chr, font_manager.get_font(path).get_charmap())}
-
-
-def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
-    """Writes the figure, unless `path` is None."""
-    if path is None:
-        return
-    with warnings.catch_warnings():  # `set_fonts` has warned
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        try:
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-        except OSError as error:  # a full disk is reported without a name
-            if error.errno and error.filename is None:
-                error.filename = os.fspath(path)
-            raise
 
 
 STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ in black and white
@@ -269,9 +263,7 @@ def plot_alignment(
     columns = [*labels(source_tokens), *[END] * more[1]]
     write_columns(axes, columns)
     axes.set_yticks(range(weights.shape[0]), [*rows, *[END] * more[0]])
-    set_fonts(axes)
-    save(figure, path)
-    return figure
+    return finished(figure, path)
 
 
 def plot_bleu_by_length(
@@ -321,9 +313,7 @@ def plot_bleu_by_length(
         legend = axes.legend(axes.get_lines(), keys, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for text, name in zip(legend.get_texts(), curves, strict=True):
             text.set_text(name)
-    set_fonts(axes)
-    save(figure, path)
-    return figure
+    return finished(figure, path)
 
 
 _MARKERS = "os^Dv*P"  # differ in black and white
@@ -361,29 +351,22 @@ def plot_vectors(
     for group in sorted(set(groups)):
         some = points[np.equal(groups, group)]
         axes.scatter(*some.T, marker=_MARKERS[group % len(_MARKERS)])
-    for place, text in zip(points, texts, strict=True):
-        _write(axes, text, place, points)
+    for place, text in zip(points, texts, strict=True):  # towards the middle
+        low, high = points.min(0), points.max(0)
+        is_left = place[0] <= (low + high)[0] / 2
+        above = points[:, 1] - place[1]  # away from a point right above
+        is_free = not np.any((above > 0) & (above < (high - low)[1] / 20))
+        axes.annotate(
+            text,
+            tuple(place),
+            (6.0 if is_left else -6.0, 3.0 if is_free else -9.0),
+            textcoords="offset points",
+            ha="left" if is_left else "right",
+            size=8,
+        )
     axes.margins(0.1, 0.1)
     axes.grid(alpha=0.3)
-    set_fonts(axes)
-    save(figure, path)
-    return figure
-
-
-def _write(axes: Axes, text: str, place: NDArray[np.float64], points: NDArray[np.float64]) -> None:
-    """Writes a text towards the middle, and away from a point right above."""
-    low, high = points.min(0), points.max(0)
-    is_left, _ = place <= (low + high) / 2
-    above = points[:, 1] - place[1]
-    is_free = not np.any((above > 0) & (above < (high - low)[1] / 20))
-    axes.annotate(
-        text,
-        tuple(place),
-        (6.0 if is_left else -6.0, 3.0 if is_free else -9.0),
-        textcoords="offset points",
-        ha="left" if is_left else "right",
-        size=8,
-    )
+    return finished(figure, path)
 
 
 class Drawn(str):

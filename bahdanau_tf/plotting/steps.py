@@ -21,11 +21,10 @@ from bahdanau_tf.plotting.paper import (
     END,
     STYLES,
     Drawn,
+    finished,
     heading,
     labels,
     new_figure,
-    save,
-    set_fonts,
     write_columns,
 )
 from bahdanau_tf.system.language import in_language, said
@@ -233,7 +232,7 @@ def plot_trace(
     """
     if not trace.steps:
         raise ValueError("plot_trace: the trace has no steps, wanted one or more")
-    rows = _in_rows(_panels(trace))
+    rows = _rows(trace)
     width = max(map(_width, rows))
     height = len(rows) * (_ROW * len(trace.steps) + 2.2)
     figure = new_figure("plot_trace", min(width, 60.0), min(height, 60.0))
@@ -247,21 +246,7 @@ def plot_trace(
                 draw(axes)
         columns[0].set_yticks(range(len(tokens)), tokens)
         columns[0].set_ylim(len(tokens) - 0.5, -0.5)
-        for axes in columns:
-            set_fonts(axes)
-    save(figure, path)
-    return figure
-
-
-def _in_rows(panels: Sequence[Panel]) -> list[list[Panel]]:
-    """Fills rows with panels, from the top; each has one or more."""
-    rows: list[list[Panel]] = []
-    for panel in panels:
-        if rows and _width([*rows[-1], panel]) <= _WIDEST:
-            rows[-1].append(panel)
-        else:
-            rows.append([panel])
-    return rows
+    return finished(figure, path)
 
 
 def _width(row: Sequence[Panel]) -> float:
@@ -269,8 +254,8 @@ def _width(row: Sequence[Panel]) -> float:
     return sum(width for width, _ in row) + 0.3 * len(row) + 0.8
 
 
-def _panels(trace: Trace) -> list[Panel]:
-    """Width in inches and drawing of each panel, in their order."""
+def _rows(trace: Trace) -> list[list[Panel]]:
+    """Width in inches and drawing of each panel, in rows that are filled from the top."""
     first = trace.steps[0]
     wide = max(_COLUMN * len(first.weights or ()), 1.5)
     panels = (
@@ -281,7 +266,12 @@ def _panels(trace: Trace) -> list[Panel]:
         (2.0, any(step.gates for step in trace.steps), _draw_gates),
         (1.0, first.context_norm is not None, _draw_context),
     )
-    return [(width, partial(draw, trace)) for width, is_shown, draw in panels if is_shown]
+    rows: list[list[Panel]] = [[]]
+    for panel in [(width, partial(draw, trace)) for width, is_shown, draw in panels if is_shown]:
+        if rows[-1] and _width([*rows[-1], panel]) > _WIDEST:
+            rows.append([])
+        rows[-1].append(panel)
+    return rows
 
 
 def _draw_source(name: str, trace: Trace, axes: Axes) -> None:

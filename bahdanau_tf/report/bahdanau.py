@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import chain, compress, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -446,20 +446,19 @@ RULE = (
 
 def findings(results: Results) -> list[Finding]:
     """Tests the claim by `RULE` on each RNNsearch and RNNencdec of the same limit of length."""
-    pairs = [
-        (search, encdec)
-        for search in results.of_kind("RNNsearch")
-        for encdec in results.of_kind("RNNencdec")
+    pairs = [*product(results.of_kind("RNNsearch"), results.of_kind("RNNencdec"))]
+    tests = [
+        finding
+        for search, encdec in pairs
         if search.max_length == encdec.max_length
+        for finding in _of_pair(results, (search, encdec))
     ]
-    text = "There is no RNNsearch with an RNNencdec trained on sentences of the same length."
-    tests = [finding for pair in pairs for finding in _of_pair(results, pair)]
     tests += [
         _on_all(results, search, encdec)
-        for search in results.of_kind("RNNsearch")
-        for encdec in results.of_kind("RNNencdec")
+        for search, encdec in pairs
         if (search.max_length or math.inf) < (encdec.max_length or 0)
     ]
+    text = "There is no RNNsearch with an RNNencdec trained on sentences of the same length."
     return tests or [Finding(None, text)]
 
 
@@ -486,15 +485,14 @@ def _of_pair(results: Results, pair: tuple[System, System]) -> Iterator[Finding]
         return
     first, middle = limit // 5, 3 * limit // 5
     short = [first < n <= middle for n in results.lengths]
-    within = [middle < n <= limit for n in results.lengths]
-    beyond = [n > limit for n in results.lengths]
-    for long, bounds, title in (
-        (within, WITHIN, f"{middle + 1} to {limit} words"),
-        (beyond, BEYOND, f"more than {limit} words"),
+    for least, most, bounds, words in (
+        (middle, limit, WITHIN, f"{middle + 1} to {limit} words"),
+        (limit, math.inf, BEYOND, f"more than {limit} words"),
     ):
+        long = [least < n <= most for n in results.lengths]
         is_shown, text = _test(results, pair, (short, long), bounds)
-        title += f" against those of {first + 1} to {middle}: {text}"
-        yield Finding(is_shown, f"{names}, sentences of {title}")
+        against = f"{words} against those of {first + 1} to {middle}"
+        yield Finding(is_shown, f"{names}, sentences of {against}: {text}")
 
 
 def _test(

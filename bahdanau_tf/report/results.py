@@ -143,8 +143,7 @@ def measure(
     if scoring.tokenize is None:
         text = translators[0].target_text if translators else None
         scoring = replace(scoring, tokenize=default_tokenizer(text, test.references))
-    texts = [translator.source_text for translator in translators]
-    lengths, unit = source_lengths(texts, test.sources, by_words)
+    lengths, unit = source_lengths([x.source_text for x in translators], test.sources, by_words)
     return Results(systems, test, lengths, unit, is_known, scoring)
 
 
@@ -208,10 +207,9 @@ def translate_rows(
     """
     for row in rows:
         kind, size, beam_size = row
-        translator = as_one(members, kind, size, average)
-        if translator is None:
-            yield row, None
-            continue
-        how = replace(decoding, beam_size=beam_size, n_best=1)
-        translations = translator.translate(sources, how, split_sentences=False)
-        yield row, [translation.text for translation in translations]
+        lines = None
+        if translator := as_one(members, kind, size, average):
+            how = replace(decoding, beam_size=beam_size, n_best=1)
+            translations = translator.translate(sources, how, split_sentences=False)
+            lines = [translation.text for translation in translations]
+        yield row, lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.evaluation import LengthBin, Table, length_rows
+from bahdanau_tf.evaluation import Table, length_rows
 from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
 from bahdanau_tf.plotting import plot_bleu_by_length, plot_vectors
 from bahdanau_tf.report import paper
@@ -55,14 +55,11 @@ def lstm_members(results: Results) -> dict[str, list[Translator]]:
     members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
     settings = None
     for system in results.of_kind("LSTM"):
-        if system.translator is None:
-            continue
-        own = system.translator.target_text.settings()
-        settings = settings or own
-        if own == settings:
-            members[system.kind.split()[1]].append(system.translator)
-    pair = [lstms[0] for lstms in members.values() if lstms]
-    return {**members, MIXED: pair if len(pair) > 1 else []}
+        if model := system.translator:
+            settings = settings or model.target_text.settings()
+            if model.target_text.settings() == settings:
+                members[system.kind.split()[1]].append(model)
+    return {**members, MIXED: [lstms[0] for lstms in members.values() if all(members.values())]}
 
 
 def ensemble_table(results: Results, members: Members) -> Table:
@@ -195,8 +192,10 @@ def vectors_figure(results: Results, phrases: Sequence[Phrases], folder: Path) -
         return Section(_TITLE, ["Not run: no sentences were given for it."])
     if translator is None:
         return Section(_TITLE, ["Not run: no system keeps a sentence in one vector."])
-    paths = [folder / f"vectors{number}.png" for number in range(1, 1 + len(phrases))]
-    drawn = [_draw(translator, *pair) for pair in zip(phrases, paths, strict=True)]
+    drawn = [
+        _draw(translator, groups, folder / f"vectors{number}.png")
+        for number, groups in enumerate(phrases, 1)
+    ]
     pictures, data = zip(*drawn, strict=True)
     return Section(_TITLE, [_SHOWN.format(name=name)], pictures, data={"vectors": data})
 
@@ -263,10 +262,9 @@ def in_a_plane(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float64], float
 def nearest(vectors: NDArray[np.float32]) -> list[int]:
     """The number of the nearest other vector of each, of `[N, d]`."""
     x = np.asarray(vectors, np.float64)
-    distances = np.linalg.norm(x[:, None] - x[None], axis=-1)
+    distances = np.linalg.norm(x[:, None] - x, axis=-1)
     np.fill_diagonal(distances, np.inf)
-    places: list[int] = np.argmin(distances, 1).tolist()
-    return places
+    return [*map(int, np.argmin(distances, 1))]
 
 
 _LENGTH = "BLEU by position in order of length, after Figure 3 (left) of Sutskever et al. 2014"
@@ -334,19 +332,14 @@ def _sorted(
     }
     head, label = titles
     plot_bleu_by_length(curves, path, label=label)
+    texts = [f"{x:.{0 if isinstance(x, int) or x >= 100 else 1}f}" for x in sorted(ranks)]
+    bins = [texts[part.shortest - 1 :][: part.sentences] for part in next(iter(curves.values()))]
     table = Table(
         path.stem,
         "The points of the figure",
-        [head, *_titles(next(iter(curves.values())), ranks)],
+        [head, *(f"{part[0]}-{part[-1]}" for part in bins)],  # as 12.3-40.1
         length_rows(curves)[1],
         ["± is half the width of the 95 % bootstrap interval."],
     )
     picture = Picture(path, "bands are 95 % bootstrap intervals")
     return about._replace(pictures=[picture], tables=[table])
-
-
-def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
-    """The smallest and largest rank of each bin: "12.3-40.1"."""
-    ends = [(part.shortest - 1, part.shortest + part.sentences - 2) for part in bins]
-    texts = [f"{x:.{0 if isinstance(x, int) or x >= 100 else 1}f}" for x in sorted(ranks)]
-    return [f"{texts[first]}-{texts[last]}" for first, last in ends]

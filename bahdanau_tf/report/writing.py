@@ -19,7 +19,7 @@ from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_count
 from bahdanau_tf.evaluation.tables import NOT_RUN, Cell, as_csv, cell_text
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.report import bahdanau, paper, sutskever
-from bahdanau_tf.report.paper import Document, Picture, Section
+from bahdanau_tf.report.paper import Document, Section
 from bahdanau_tf.report.results import Corpus, Results, Scoring, measure
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
@@ -99,11 +99,31 @@ def write(
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     results = measure(model_dirs, hypotheses, test, scoring, counterparts)
+    aligned, long = bahdanau.choose(results.lengths, results.is_known)
+    lstms = sutskever.lstm_members(results)
+    sections = [  # in the papers' order; writes the pictures
+        Section(tables=[bahdanau.translation_quality(results), bahdanau.significance(results)]),
+        bahdanau.figure_2(results, folder),
+        bahdanau.figure_3(results, aligned, folder),
+        Section(
+            tables=[
+                bahdanau.alignment_table(results),
+                bahdanau.erasure_table(results),
+                bahdanau.training_table(results, train, dev),
+                bahdanau.long_sentences(results, long),
+                sutskever.ensemble_table(results, lstms),
+                sutskever.rescoring_table(results, lstms, baseline),
+            ]
+        ),
+        sutskever.length_figure(results, folder),
+        sutskever.rarity_figure(results, train, folder),
+        sutskever.vectors_figure(results, phrases, folder),
+    ]
     document = Document(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
         bahdanau.findings(results),
-        _sections(results, train, dev, baseline, phrases, folder),
+        sections,
         [*commands],
     )
     texts = {_file(x.name): "".join(f"{line}\n" for line in x.texts) for x in results.systems}
@@ -169,37 +189,6 @@ def _columns(corpus: Corpus) -> dict[str, Sequence[object]]:
     return {name: column for name, column in corpus._asdict().items() if column is not None}
 
 
-def _sections(
-    results: Results,
-    train: Corpus | None,
-    dev: Corpus | None,
-    baseline: sutskever.Baseline | None,
-    phrases: Sequence[sutskever.Phrases],
-    folder: Path,
-) -> list[Section]:
-    """Tables and figures in the papers' order; writes the pictures."""
-    aligned, long = bahdanau.choose(results.lengths, results.is_known)
-    lstms = sutskever.lstm_members(results)
-    return [
-        Section(tables=[bahdanau.translation_quality(results), bahdanau.significance(results)]),
-        bahdanau.figure_2(results, folder),
-        bahdanau.figure_3(results, aligned, folder),
-        Section(
-            tables=[
-                bahdanau.alignment_table(results),
-                bahdanau.erasure_table(results),
-                bahdanau.training_table(results, train, dev),
-                bahdanau.long_sentences(results, long),
-                sutskever.ensemble_table(results, lstms),
-                sutskever.rescoring_table(results, lstms, baseline),
-            ]
-        ),
-        sutskever.length_figure(results, folder),
-        sutskever.rarity_figure(results, train, folder),
-        sutskever.vectors_figure(results, phrases, folder),
-    ]
-
-
 def _about(results: Results, why: str) -> list[str]:
     """Sentences on the test set, the search, BLEU and the machine."""
     lengths, scoring = results.lengths, results.scoring
@@ -217,11 +206,9 @@ def _about(results: Results, why: str) -> list[str]:
 
 def as_json(document: Document) -> str:
     """All data of a document, without title and headings."""
-    tables = {table.name: table._asdict() for table in document.tables}
-    for fields in tables.values():
-        del fields["name"]
+    tables = [table._asdict() for table in document.tables]
     findings = [finding._asdict() for finding in document.findings]
-    data: dict[str, object] = {"findings": findings, "tables": tables}
+    data: dict[str, object] = {"findings": findings, "tables": {x.pop("name"): x for x in tables}}
     for section in document.sections:
         data |= section.data
     data |= {"about": document.about, "commands": document.commands}
@@ -266,19 +253,14 @@ def _section(section: Section) -> str:
     parts += [_element("p", text) for text in section.paragraphs]
     if section.pictures:
         parts.append('<div class="figures">')
-        parts += map(_figure, section.pictures)
+        for path, title in section.pictures:
+            data = base64.b64encode(path.read_bytes()).decode()
+            parts.append(
+                f'<figure><img src="data:image/png;base64,{data}" alt="{escape(title)}">'
+                f"<figcaption>{escape(title)}</figcaption></figure>"
+            )
         parts.append("</div>")
-    parts += map(_table, section.tables)
-    return "\n".join(parts)
-
-
-def _figure(picture: Picture) -> str:
-    data = base64.b64encode(picture.path.read_bytes()).decode()
-    title = escape(picture.title)
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{title}">'
-        f"<figcaption>{title}</figcaption></figure>"
-    )
+    return "\n".join([*parts, *map(_table, section.tables)])
 
 
 def _table(table: Table) -> str:

@@ -178,23 +178,13 @@ def generate(
             f"generate: min_words is {min_words} and max_words {max_words}, "
             "wanted 1 <= min_words <= max_words <= 60"
         )
-
-    def first() -> Iterator[Example]:
-        number = 0
-        for example in islice(_distinct(split, seed, min_words, max_words, language), count):
-            number += 1
-            yield example
-        if number < count:
-            raise ValueError(
-                f"generate: the {split} split has {number} sentences of "
-                f"{min_words} to {max_words} words, fewer than count={count}"
-            )
-
-    return first()
+    return islice(_distinct(count, split, seed, min_words, max_words, language), count)
 
 
-def _distinct(split: str, seed: int, least: int, most: int, language: str) -> Iterator[Example]:
-    """All sentences of the split: first random ones, then the rest."""
+def _distinct(
+    count: int, split: str, seed: int, least: int, most: int, language: str
+) -> Iterator[Example]:
+    """All sentences of the split, first random ones; who asks for more gets an error."""
     seen: set[int] = set()
 
     def is_new(example: Example | None) -> bool:
@@ -221,6 +211,10 @@ def _distinct(split: str, seed: int, least: int, most: int, language: str) -> It
         if example and is_new(example):
             yield example
         more = everything.next_round()
+    raise ValueError(
+        f"generate: the {split} split has {len(seen)} sentences of {least} to {most} words, "
+        f"fewer than count={count}"
+    )
 
 
 def phrases() -> list[list[list[str]]]:

@@ -67,9 +67,8 @@ class Corpus:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        if self.held_out:
-            return ("train", "dev", "test")
-        return tuple(dict.fromkeys(part.split for part in self.parts))
+        splits = ("train", "dev", "test") if self.held_out else (x.split for x in self.parts)
+        return tuple(dict.fromkeys(splits))
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from bahdanau_tf.corpora.public import Corpus, Download, Text
+from bahdanau_tf.corpora.public import Corpus, Download
 from bahdanau_tf.corpora.public.download import fetch, has_checksum, room_in
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.terminal import StatusLine
@@ -220,10 +220,14 @@ def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pai
 def _write(corpus: Corpus, paths: Mapping[Download, Path], folder: Path) -> None:
     for part in corpus.parts:
         names = [f"{part.split}.{language}" for language in corpus.languages]
-        counts = [
-            _append(folder / name, text, paths[text.download])
-            for name, text in zip(names, (part.source, part.target), strict=True)
-        ]
+        counts = [0, 0]
+        for side, text in enumerate((part.source, part.target)):
+            path = paths[text.download]
+            StatusLine().note(f"{names[side]}: from {path} {text.member}".rstrip())
+            with open(folder / names[side], "ab") as out:
+                for line in read_lines(path, text.member, text.column):
+                    out.write(line)
+                    counts[side] += 1
         if counts[0] != counts[1]:
             raise ArchiveError(
                 paths[part.source.download],
@@ -231,16 +235,6 @@ def _write(corpus: Corpus, paths: Mapping[Download, Path], folder: Path) -> None
             )
     if corpus.held_out:
         _divide(corpus, folder)
-
-
-def _append(file: Path, text: Text, path: Path) -> int:
-    StatusLine().note(f"{file.name}: from {path} {text.member}".rstrip())
-    count = 0
-    with open(file, "ab") as out:
-        for line in read_lines(path, text.member, text.column):
-            out.write(line)
-            count += 1
-    return count
 
 
 def _divide(corpus: Corpus, folder: Path) -> None:

@@ -114,7 +114,7 @@ def room_in(folder: Path) -> Iterator[None]:
 def _receive(download: Download, part: Path) -> None:
     """Downloads the rest of `part`, or all of it if that is impossible."""
     done = part.stat().st_size if part.exists() else 0
-    with _open(_request(download, part, done), download.name) as reply:
+    with _open(download, part, done) as reply:
         part.parent.mkdir(parents=True, exist_ok=True)
         if not _continues(reply, done):
             _forget(part)
@@ -148,7 +148,8 @@ def _receive(download: Download, part: Path) -> None:
     line.note(f"{download.name}: {done} bytes")
 
 
-def _request(download: Download, part: Path, done: int) -> urllib.request.Request:
+def _open(download: Download, part: Path, done: int) -> Reply:
+    """Asks for the rest of a file of which `part` has the first `done` bytes."""
     headers = {
         "User-Agent": "bahdanau-tf",
         "Accept-Encoding": "identity",  # ranges count the bytes of the file
@@ -158,24 +159,21 @@ def _request(download: Download, part: Path, done: int) -> urllib.request.Reques
         headers["If-Range"] = validator.read_text()
     if done and (download.checksum or validator.exists()):
         headers["Range"] = f"bytes={done}-"
-    return urllib.request.Request(download.address, headers=headers)
-
-
-def _open(request: urllib.request.Request, name: str) -> Reply:
+    address = download.address
+    request = urllib.request.Request(address, headers=headers)
     opener = urllib.request.build_opener(_SecureRedirects)
-    address = request.full_url
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT)
         return response
     except urllib.error.HTTPError as error:
-        if error.code == 416 and request.has_header("Range"):
+        if error.code == 416 and "Range" in headers:
             return error
         error.close()
         message = f"{address}: the server answered {error.code} {error.reason}"
         if error.code >= 500:
             raise _BrokenOff(message) from error
         raise DownloadError(
-            f"{message}; if the file has moved, download {name} yourself, put it "
+            f"{message}; if the file has moved, download {download.name} yourself, put it "
             "into --data_dir and run the command again"
         ) from error
     except urllib.error.URLError as error:
