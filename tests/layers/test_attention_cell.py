@@ -13,10 +13,6 @@ from refusals import refused
 
 from bahdanau_tf import layers
 
-# Raised by Keras' `model.save` with NumPy 2.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't:DeprecationWarning"
-)
 SIZE = Size(padding=1)
 X, H = unmasked(SIZE, M), encoded(SIZE)
 SCORES = {

@@ -16,15 +16,7 @@ import tensorflow as tf
 from conformance import ABSTRACT, CASES, Case, Size, mask_of, public_layers
 from oracle import randomized, specification
 
-# Raised by Keras' `model.save` with NumPy 2.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't:DeprecationWarning"
-)
-
 every_case = pytest.mark.parametrize("name", CASES)
-every_case_with_time = pytest.mark.parametrize(
-    "name", [name for name, case in CASES.items() if case.has_time]
-)
 SIZES = [Size(), Size(rows=1, length=1), Size(rows=5, length=2, padding=3)]
 
 
@@ -199,7 +191,7 @@ def test_mixed_bfloat16_equals_float32_up_to_rounding(name: str, bfloat16: None)
         np.testing.assert_allclose(half, tf.cast(full, tf.float32), rtol=0.1, atol=0.1)
 
 
-@every_case_with_time
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.has_time])
 def test_padding_and_its_contents_change_nothing(name: str) -> None:
     case, layer = CASES[name], example(name)
     narrow = outputs_of(case.call(layer, *case.inputs(Size())))

@@ -10,14 +10,10 @@ import pytest
 import tensorflow as tf
 from oracle import close, randomized
 from refusals import refused
+from test_models import stepwise
 
 from bahdanau_tf import layers, models
 from bahdanau_tf.layers.decoder import STEP_ORDERS
-
-# Raised by Keras' `model.save` with NumPy 2.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't:DeprecationWarning"
-)
 
 K, N, M, B, T = 9, 6, 3, 3, 4
 MASK = np.arange(T) < np.array([[4], [2], [1]])
@@ -138,35 +134,16 @@ def test_a_decoder_with_keras_gru_equals_one_with_ours(order):
         close(theirs, ours.numpy(), 1e-6)
 
 
-def model_of(name: str, **options: Any) -> Any:
-    make = CELLS[name]
-    encoder = layers.BidirectionalEncoder(layers.StackedCells([make(), layers.GRUCell(N)]))
-    return models.RNNSearch(
-        K,
-        K,
-        units=N,
-        embedding_dim=M,
-        attention_units=5,
-        maxout_units=2,
-        encoder=encoder,
-        cell=make(),
-        **options,
-    )
-
-
 @every_cell
 def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(name, tmp_path):
-    model = randomized(model_of(name))
+    make = CELLS[name]
+    encoder = layers.BidirectionalEncoder(layers.StackedCells([make(), layers.GRUCell(N)]))
+    sizes = {"units": N, "embedding_dim": M, "attention_units": 5, "maxout_units": 2}
+    model = randomized(models.RNNSearch(K, K, **sizes, encoder=encoder, cell=make()))
     target = np.array([[2, 3, 5, 1], [4, 1, 7, 8], [1, 6, 2, 3]], "int32")
     batch = {"source": tf.constant(IDS), "target": tf.constant(target)}
     wanted = model(batch)
-    memory, state = model.encode(batch["source"])
-    state = tf.nest.map_structure(lambda t: t[:, None], state)
-    ids = tf.zeros([B, 1], tf.int32)
-    for i in range(T):
-        logits, state, _ = model.decode_step(ids, state, memory)
-        close(logits[:, 0], wanted[:, i].numpy(), 2e-6)
-        ids = tf.constant(target[:, i : i + 1])
+    close(stepwise(model, IDS, target[:, None])[0][:, 0], wanted.numpy(), 2e-6)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert len(loaded.weights) == len(model.weights)

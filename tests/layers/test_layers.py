@@ -254,34 +254,25 @@ def copy_of(layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_attention_equals_the_reference(name):
+def test_attention_equals_the_reference_for_a_query_and_for_those_of_a_beam(name):
     part = SCORES[name]
     attention = built(copy_of(part), (None, N), [(None, None, N)])
-    annotations, query = normal(B, T, N), normal(B, N, seed=1)
+    annotations, queries = normal(B, T, N), normal(B, 3, N, seed=1)
     memory = attention.memory(encoded_of(annotations, MASK))
-    context, weights = everywhere(attention, query, memory)
-    p = attention_parameters(attention)
-    wanted = ATTENTIONS[type(part)][0](query, annotations, MASK, p)
-    close((context, weights), wanted)
+    contexts, alphas = everywhere(attention, queries, memory)
+    assert contexts.shape == (B, 3, N)
+    for k in range(3):
+        query, p = queries[:, k], attention_parameters(attention)
+        wanted = ATTENTIONS[type(part)][0](query, annotations, MASK, p)
+        context, weights = everywhere(attention, query, memory)
+        close((context, weights), wanted)
+        close((contexts[:, k], alphas[:, k]), wanted)
     sums = tf.reduce_sum(weights, -1).numpy()
     if isinstance(part, layers.MonotonicAttention):
         assert (sums[:3] < 1).all()  # the reader may pass the last word
     else:
         np.testing.assert_allclose(sums, 1, atol=1e-6)
     assert not weights.numpy()[:3][~MASK[:3]].any()
-
-
-@pytest.mark.parametrize("name", SCORES)
-def test_hypotheses_of_a_beam_are_attended_like_separate_rows(name):
-    part = copy_of(SCORES[name])
-    attention = built(part, (None, 3, N), [(None, None, N)])
-    annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
-    memory = attention.memory(encoded_of(annotations, MASK))
-    contexts, weights = everywhere(attention, queries, memory)
-    assert contexts.shape == (B, 3, N)
-    for k in range(3):
-        glimpse = attention(tf.constant(queries[:, k]), memory)
-        close((contexts[:, k], weights[:, k]), [a.numpy() for a in glimpse], 1e-6)
 
 
 def test_huge_scores_stay_finite():
@@ -358,37 +349,19 @@ def test_readouts_equal_the_reference(kind, terms, tied, factor_units):
 
 def reference_glimpses(
     decoder: Any, embedded: Any, first: Any, states: Any, encoded: Any
-) -> tuple[list, list, list]:
-    """Lists of the states that are read, contexts and weights of each step."""
-    step = CELLS[type(decoder.cell)][0]
-    p = decoder_parameters(decoder)
-    attention, attend = decoder.attention, None
+) -> tuple[Any, Any, Any]:
+    """The states that are read, contexts and weights of each step."""
     annotations, mask = encoded.annotations.numpy(), encoded.mask.numpy()
-    if isinstance(attention, layers.Attention):
-        function = ATTENTIONS[type(attention)][0]
-        attend = reference.attends(function, annotations, mask, attention_parameters(attention))
-    state, previous = as_reference(states), first
-    read, contexts, weights = [], [], []
-    for i in range(embedded.shape[1]):
-        context = alpha = None
-        conditional = decoder.step_order == "conditional"
-        if conditional:
-            state = step(previous, state, p)
-        if isinstance(attention, layers.FixedContext):
-            context = encoded.forward_states[-1][0].numpy()
-        elif attend is not None:
-            context, alpha = attend(reference.output(state))
-        now = embedded[:, i] if decoder.step_order == "original" else previous
-        if conditional:
-            new = step(context, state, p["context_cell"])
-        else:
-            new = step(now, state, p, context)
-        late = decoder.step_order in ("main-text", "conditional")
-        seen = new if late else state
-        read.append(reference.output(seen))
-        contexts.append(context)
-        weights.append(alpha)
-        state, previous = new, embedded[:, i]
+    if isinstance(decoder.attention, layers.FixedContext):
+        annotations = annotations[..., :N]  # it reads the forward states
+    function, parameters = ATTENTIONS[type(decoder.attention)]
+    attend = reference.attends(function, annotations, mask, parameters(decoder.attention))
+    cell, real = CELLS[type(decoder.cell)][0], np.ones(embedded.shape[:2])
+    # A readout whose logits are the state.
+    p = {"decoder": decoder_parameters(decoder), "readout": {"U_o": np.eye(N)}}
+    begin, order, plain = as_reference(states), decoder.step_order, reference.identity
+    rows = reference.decode(p, embedded, real, begin, attend, order, first, cell, plain)
+    read, weights, contexts, _ = zip(*rows, strict=True)
     return read, contexts, weights
 
 
@@ -525,25 +498,22 @@ def test_one_initializer_gives_each_kernel_different_values():
     assert len(set(blocks)) == 12
 
 
-def test_a_seed_gives_each_gate_other_values():
-    start = keras.initializers.RandomNormal(seed=7)
-    cells = [layers.LSTMCell(4, kernel_initializer=start) for _ in range(2)]
-    for cell in cells:
-        cell.build((None, 8))
-    np.testing.assert_array_equal(*(cell.kernel for cell in cells))
-    gates = np.split(array(cells[0].kernel), 4, -1)
-    assert len({gate.tobytes() for gate in gates}) == 4
-
-
-def test_a_seed_generator_gives_every_matrix_other_values():
-    start = keras.initializers.Orthogonal(seed=keras.random.SeedGenerator(7))
-    cells = [layers.GRUCell(8, recurrent_initializer=start) for _ in range(2)]
-    for cell in cells:
-        cell.build((None, 8))
-    blocks = [
-        block.tobytes() for cell in cells for block in np.split(array(cell.recurrent_kernel), 3, -1)
+@pytest.mark.parametrize(
+    ("start", "different"),
+    [
+        (keras.initializers.RandomNormal(seed=7), 4),
+        (keras.initializers.Orthogonal(seed=keras.random.SeedGenerator(7)), 8),
+    ],
+)
+def test_a_seed_gives_each_gate_other_values_and_a_seed_generator_each_cell(start, different):
+    cells = [
+        layers.LSTMCell(4, kernel_initializer=start, recurrent_initializer=start) for _ in range(2)
     ]
-    assert len(set(blocks)) == 6
+    for cell in cells:
+        cell.build((None, 4))
+    for name in ("kernel", "recurrent_kernel"):
+        blocks = np.split(np.concatenate([getattr(cell, name) for cell in cells], -1), 8, -1)
+        assert len({block.tobytes() for block in blocks}) == different
 
 
 def test_an_initializer_may_be_a_function_or_the_default():
@@ -664,20 +634,17 @@ def test_shapes_that_do_not_fit_are_refused(layer, shapes, said):
     refused(lambda: layer.build(*shapes), type(layer).__name__, *said)
 
 
-def test_annotations_alone_are_no_memory():
+def test_attention_without_a_memory_says_what_it_reads():
+    attention, query = layers.BahdanauAttention(5), tf.ones([1, 2])
     for batch in (2, 4):  # as many as `Encoded` has parts
         annotations = tf.ones([batch, 5, 7])
-        refused(
-            lambda x=annotations: layers.BahdanauAttention(3).memory(x), "encoded is a tensor", "("
-        )
-    memory = layers.BahdanauAttention(3).memory(layers.Encoded(annotations, (), (), None))
-    assert memory.keys.shape == (4, 5, 3)
-
-
-def test_attention_without_a_memory_says_what_it_reads():
-    attention = layers.BahdanauAttention(5)
-    refused(lambda: attention(tf.ones([1, 2]), tf.ones([1, 3, 4])), "has type", "Tensor")
-    context, _ = attention(tf.ones([1, 2]), layers.Memory(tf.ones([1, 3, 4]), (), ()))
+        refused(lambda x=annotations: attention.memory(x), "encoded is a tensor", "(")
+    encoded = layers.Encoded(annotations, (), (), None)
+    assert layers.BahdanauAttention(3).memory(encoded).keys.shape == (4, 5, 3)
+    refused(lambda: attention(query, encoded), "Memory of three parts")
+    refused(lambda: attention([query, encoded]), "attention(query, memory)")
+    refused(lambda: attention(query, tf.ones([1, 3, 4])), "has type", "Tensor")
+    context, _ = attention(query, layers.Memory(tf.ones([1, 3, 4]), (), ()))
     np.testing.assert_array_equal(context, tf.ones([1, 4]))
 
 

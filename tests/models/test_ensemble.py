@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -54,21 +53,6 @@ def test_the_mean_is_of_probabilities_or_log_probabilities(average: str) -> None
         wanted = product / product.sum(-1, keepdims=True)
     logits = Ensemble(members, average)(INPUTS).numpy()
     np.testing.assert_allclose(softmax(logits), wanted, atol=1e-6)
-
-
-def test_ensemble_decode_step_equals_call() -> None:
-    ensemble = Ensemble([make_model(1), make_model(2, RNNEncDec)])
-    memory, state = ensemble.encode(INPUTS["source"])
-    state = tf.nest.map_structure(lambda x: x[:, None], state)  # K = 1
-    ids = tf.fill([2, 1], ensemble.start_id)
-    wanted = ensemble(INPUTS).numpy()
-    for position in range(4):
-        logits, state, weights = ensemble.decode_step(ids, state, memory)
-        np.testing.assert_allclose(
-            softmax(logits[:, 0].numpy()), softmax(wanted[:, position]), atol=1e-6
-        )
-        np.testing.assert_allclose(weights.numpy().sum(-1), 1.0, atol=1e-5)
-        ids = INPUTS["target"][:, position, None]
 
 
 def test_alignment_is_the_mean_of_members_that_read_source_0() -> None:
@@ -156,12 +140,3 @@ def test_incompatible_members_are_refused() -> None:
     other = make_translator(1)
     other.target_text = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "en")
     refused(lambda: Translator.ensemble([make_translator(1), other]), "Translator.ensemble")
-
-
-def test_keras_saves_and_loads_an_ensemble(tmp_path: Path) -> None:
-    ensemble = Ensemble([make_model(1), make_model(2)], "log_probability")
-    wanted = ensemble(INPUTS).numpy()
-    ensemble.save(tmp_path / "ensemble.keras")
-    loaded = keras.models.load_model(tmp_path / "ensemble.keras")
-    np.testing.assert_allclose(loaded(INPUTS), wanted, atol=1e-6)
-    assert loaded.average == "log_probability"

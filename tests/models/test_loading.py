@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,6 @@ from bahdanau_tf import layers, losses, models, optimizers
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.system import imports
 from bahdanau_tf.translation.saved import read_model
-
-# Raised by Keras' `model.save` with NumPy 2.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't:DeprecationWarning"
-)
 
 K, N = 7, 4
 IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
@@ -87,11 +81,6 @@ def own_inputs(model: Any) -> Any:
     return [states.astype("float32"), annotations.astype("float32"), IDS != 0]
 
 
-def labels_of(make: Callable) -> list[Any]:
-    labels = IDS[:, 0] if make is by_the_docstring else IDS
-    return [labels, np.zeros(labels.shape)]
-
-
 def outputs_of(model: Any) -> list[Any]:
     outputs = model(own_inputs(model))
     flat = outputs if isinstance(outputs, (list, tuple)) else [outputs]
@@ -120,22 +109,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for make in (by_the_docstring, with_a_decoder):
         model = make()
         model.compile("adam", [losses.TokenCrossentropy(), None], run_eagerly=True)
-        model.fit(own_inputs(model), labels_of(make), verbose=0)
+        labels = IDS[:, 0] if make is by_the_docstring else IDS
+        model.fit(own_inputs(model), [labels, np.zeros(labels.shape)], verbose=0)
         save(make.__name__, model)
     return wanted
 
 
-def run(code: str, *arguments: str, **environment: str) -> Any:
-    return run_python("-c", code, *arguments, **environment)
-
-
 def attention_of(model: Any) -> Any:
-    for layer in model.layers:
-        if isinstance(layer, layers.AttentionDecoder):
-            return layer.attention
-        if isinstance(layer, layers.Attention):
-            return layer
-    raise AssertionError("no attention")
+    kinds = layers.AttentionDecoder, layers.Attention
+    return next(getattr(x, "attention", x) for x in model.layers if isinstance(x, kinds))
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
@@ -237,7 +219,7 @@ def test_a_new_process_loads_every_file(saved):
         "assert bahdanau_tf.search.beam_search is bahdanau_tf.beam_search\n"
         "assert bahdanau_tf.evaluation.bleu and bahdanau_tf.serving.export\n"
     )
-    result = run(code, *saved)
+    result = run_python("-c", code, *saved)
     assert result.returncode == 0, result.stderr[-2000:]
     compiled, outputs = json.loads(result.stdout.splitlines()[-1])
     names = ("Adam", "SGD", "Adadelta")
@@ -266,7 +248,7 @@ def test_another_backend_is_refused_in_one_line():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    result = run(code, KERAS_BACKEND="jax")
+    result = run_python("-c", code, KERAS_BACKEND="jax")
     assert result.returncode == 0, result.stderr
     assert "'jax'" in result.stdout
     assert "KERAS_BACKEND=tensorflow" in result.stdout

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import write_lines
 from oracle import randomized
 from toys import translated
 
@@ -33,7 +34,6 @@ from bahdanau_tf import (
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation import Translated
 
 CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 WORDS = ["[PAD]", "[UNK]", "[END]", "one", "two", "three", "four"]
@@ -65,8 +65,7 @@ def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
     """A model that learns to copy, trained with `train`."""
     folder = tmp_path_factory.mktemp("minimal")
     for name in ("train.a", "train.b"):
-        text = "".join(f"{' '.join(words)}\n" for words in PAIRS * 4)
-        (folder / name).write_text(text, encoding="utf-8")
+        write_lines(folder / name, map(" ".join, PAIRS * 4))
     text = WordTokenizer(Vocabulary(WORDS), language="en")
     keras.utils.set_random_seed(1)
     model = make(len(WORDS), len(WORDS))
@@ -130,20 +129,15 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
     plain = trained.translator
     if joined:
         plain = Translator.ensemble([plain, plain])
-    decoding = replace(plain.decoding, shortlist=True, n_best=2)
+    decoding, sentences = replace(plain.decoding, shortlist=True, n_best=2), ["one two", "three"]
     translations = {}
     for last, words in (("all", [4, 5, 6]), ("some", [6, -1, -1])):
         table = np.tile(words, (len(WORDS), 1))
         table[0] = -1
-        short = Translator(
-            plain.model,
-            plain.source_texts,
-            plain.target_text,
-            decoding,
-            lexicon=Lexicon(table, first=4),
-        )
-        translations[last] = searched(short, decoding)
-    wanted = searched(plain, replace(decoding, shortlist=False))
+        short = Translator(plain.model, plain.source_texts, plain.target_text, decoding)
+        short.lexicon = Lexicon(table, first=4)
+        translations[last] = translated(short, decoding, sentences)
+    wanted = translated(plain, replace(decoding, shortlist=False), sentences)
     texts = [result.texts.numpy().tolist() for result in (translations["all"], wanted)]
     assert texts[0] == texts[1]
     np.testing.assert_allclose(translations["all"].result.scores, wanted.result.scores, atol=1e-5)
@@ -151,11 +145,6 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
     words = {word for line in lines for word in line.split()}
     assert words
     assert not words & {b"two", b"three"}
-
-
-def searched(translator: Translator, decoding: Decoding) -> Translated:
-    """Two translations, eagerly: a graph costs more than such a search."""
-    return translated(translator, decoding, ["one two", "three"])
 
 
 @pytest.mark.slow

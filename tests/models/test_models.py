@@ -39,11 +39,6 @@ from bahdanau_tf.models import (
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import ModelOptions
 
-# Raised by Keras' `model.save` with NumPy 2.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't:DeprecationWarning"
-)
-
 K_X, K_Y, N, M = 11, 13, 6, 4
 SIZES = {"units": N, "embedding_dim": M, "maxout_units": 3}
 VOCABULARIES = {"source_vocabulary_size": K_X, "target_vocabulary_size": K_Y}
@@ -134,8 +129,7 @@ VARIANTS = {
     "gru-attention": partial(preset, "gru-attention"),
     "rnn-encdec": partial(preset, "rnn-encdec"),
 }
-MODELS = {**VARIANTS, "seq2seq-lstm": lstm}
-every_model = pytest.mark.parametrize("name", MODELS)
+MODELS = {**VARIANTS, "seq2seq-lstm": lstm, "ensemble": lambda: ensemble("log_probability")}
 FEW = ["paper", "encdec", "seq2seq-lstm", "rnn-attention"]
 few_models = pytest.mark.parametrize("name", FEW)
 
@@ -420,32 +414,21 @@ def stepwise(model: Any, source: Any, target: np.ndarray) -> tuple[Any, Any]:
     return tf.stack(logits, 2), weights
 
 
-@every_model
-def test_decode_step_by_step_equals_call(name: str) -> None:
-    model = example(name)
-    batch = batch_of(SOURCE, FULL_TARGET)
-    wanted = model(batch)
-    logits, weights = stepwise(model, SOURCE, FULL_TARGET[:, None])
-    close(logits[:, 0], wanted.numpy(), 2e-6)
+@pytest.mark.parametrize("name", MODELS)
+def test_hypotheses_of_a_beam_are_decoded_as_call_reads_sentences(name: str) -> None:
+    model, sources = example(name), np.repeat(SOURCE, 3, 0)
+    target = np.random.default_rng(3).integers(1, K_Y, (3, 3, 5)).astype("int32")
+    batch = batch_of(sources, target.reshape(9, 5))
+    logits, weights = stepwise(model, SOURCE, target)
+    close(tf.reshape(logits, [9, 5, K_Y]), model(batch).numpy(), 2e-6)
     if model.has_alignment:
-        _, glimpse = model.hidden(batch)
-        close(tf.stack(weights, 2)[:, 0], glimpse.weights.numpy(), 2e-6)
-        sums = tf.reduce_sum(glimpse.weights, -1)
+        alignment = model.features(batch)[1].numpy()
+        close(tf.reshape(tf.stack(weights, 2), alignment.shape), alignment, 2e-6)
         if name != "monotonic":
-            np.testing.assert_allclose(sums, 1, atol=1e-6)
-        on_padding = glimpse.weights.numpy().swapaxes(1, 2)[SOURCE == 0]
-        assert not on_padding.any()
+            np.testing.assert_allclose(alignment.sum(-1), 1, atol=1e-6)
+        assert not alignment.swapaxes(1, 2)[sources == 0].any()
     else:
         assert weights[0] is None
-
-
-@pytest.mark.parametrize("name", [*FEW, "appendix", "location", "monotonic"])
-def test_hypotheses_of_a_beam_are_decoded_like_separate_sentences(name: str) -> None:
-    model = example(name)
-    target = np.random.default_rng(3).integers(1, K_Y, (3, 4, 5)).astype("int32")
-    logits, _ = stepwise(model, SOURCE, target)
-    for k in range(4):
-        close(logits[:, k], model(batch_of(SOURCE, target[:, k])).numpy(), 2e-6)
 
 
 @few_models
@@ -478,13 +461,10 @@ def ensemble(average: str) -> Ensemble:
     return Ensemble([search(), encdec()], average)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [search, lambda: ensemble("probability"), lambda: ensemble("log_probability")],
-    ids=["one", "probability", "log_probability"],
-)
-def test_scoring_computes_logits_in_chunks(make: Any, monkeypatch) -> None:
-    model = randomized(make())
+@pytest.mark.parametrize("average", [None, "probability", "log_probability"])
+def test_scoring_computes_logits_in_chunks(average: str | None, monkeypatch) -> None:
+    """Of a model, and of ensembles."""
+    model = randomized(ensemble(average) if average else search())
     logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
     counts = []
 
@@ -642,7 +622,7 @@ def test_an_initializer_of_kernels_is_that_of_the_attention_too() -> None:
 
 # Each option of a model, and each kind of its parts.
 SAVED = ["conditional", "full-output", "shared", "no-embedding-bias", "general", "dot", "lstm"]
-SAVED += ["tanh-readout", "encdec-no-context", "gru-attention", "seq2seq-lstm"]
+SAVED += ["tanh-readout", "encdec-no-context", "gru-attention", "seq2seq-lstm", "ensemble"]
 
 
 @pytest.mark.parametrize("name", SAVED)

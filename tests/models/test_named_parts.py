@@ -85,9 +85,6 @@ class Layered(Attention):
         hidden = tf.tanh(self.query(query)[:, :, None] + keys[:, None])
         return self.energy(hidden)[..., 0]
 
-    def get_config(self):
-        return super().get_config() | {"units": self.units}
-
 
 @keras.saving.register_keras_serializable(package="named")
 class LayeredCell(keras.layers.Layer):
@@ -189,6 +186,10 @@ def folder(tmp_path_factory: Any) -> Any:
         keras.saving.get_custom_objects().pop(f"named>{name}", None)
 
 
+def model_of(model: str = "rnnsearch", **options: Any) -> Any:
+    return make_model(ModelOptions(model, **SIZES, **options), 6, 7)
+
+
 def flags_of(folder: Path, *more: str) -> list[str]:
     return [
         "train",
@@ -220,13 +221,7 @@ def model_dir(folder: Path) -> Path:
 def test_named_parts_equal_built_in_parts_with_the_same_equations(folder, model):
     has_attention = model == "rnnsearch"
     named, built_in = (
-        randomized(
-            make_model(
-                ModelOptions(model, **SIZES, cell=cell, attention=score if has_attention else None),
-                6,
-                7,
-            )
-        )
+        randomized(model_of(model, cell=cell, attention=score if has_attention else None))
         for cell, score in (
             ("named_parts.Plain", "named_parts.General"),
             ("TanhCell", "GeneralAttention"),
@@ -240,16 +235,8 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder, model)
 
 def test_layers_of_a_part_get_gradients(folder):
     """Parts in the style of Keras, whose layers are built by a call."""
-    model = make_model(
-        ModelOptions(
-            **SIZES,
-            attention="named_parts.Layered",
-            cell="named_parts.LayeredCell",
-            initialization="glorot",
-        ),
-        6,
-        7,
-    )
+    parts = {"attention": "named_parts.Layered", "cell": "named_parts.LayeredCell"}
+    model = model_of(**parts, initialization="glorot")
     target = tf.constant(IDS)
     batch = {"source": target, "target": target}, target, is_word(target)
     with tf.GradientTape() as tape:
@@ -282,8 +269,7 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(folder,
 
 
 def test_a_keras_cell_is_used_in_encoder_and_decoder():
-    options = ModelOptions(**SIZES, cell="keras.layers.LSTMCell", initialization="glorot")
-    model = make_model(options, 6, 7)
+    model = model_of(cell="keras.layers.LSTMCell", initialization="glorot")
     (layer,) = model.encoder.stack
     for owner in (model.decoder, *layer):
         assert type(owner.cell.cell) is keras.layers.LSTMCell
@@ -293,8 +279,8 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder():
 
 
 def test_a_named_attention_begins_as_the_initialization_says():
-    score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
-    kernel = make_model(score, 6, 7).decoder.attention.kernel.numpy()
+    model = model_of(attention="GeneralAttention", initialization="glorot")
+    kernel = model.decoder.attention.kernel.numpy()
     limit = (6 / sum(kernel.shape)) ** 0.5
     assert 0.6 * limit < np.abs(kernel).max() <= limit
 
@@ -332,9 +318,8 @@ def test_a_new_process_translates_and_resumes_training(folder, model_dir, monkey
     answers = [json.loads(line) for line in lines]
     assert [status for status, _ in answers] == [2, 0, 2, 0], done.stderr
     assert answers[0][1].endswith(
-        "which is not registered; if you trust that module, import it first "
-        "(on the command line --modules=named_parts, with its folder in "
-        "PYTHONPATH)\n"
+        "which is not registered; if you trust that module, import it first (on the command line "
+        "--modules=named_parts, with its folder in PYTHONPATH)\n"
     )
     assert "resuming from update 2" in answers[3][1]
     wanted = (folder / "wanted").read_text()
@@ -441,9 +426,8 @@ def test_a_folder_from_elsewhere_runs_no_module(model_dir, tmp_path):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "bahdanau-tf: train: train.flags has --attention=hostile_module.Score, "
-        "a class of the module hostile_module; if you trust that module, set "
-        "--modules=hostile_module\n"
+        "bahdanau-tf: train: train.flags has --attention=hostile_module.Score, a class of the "
+        "module hostile_module; if you trust that module, set --modules=hostile_module\n"
     )
 
 
@@ -480,29 +464,21 @@ def test_bad_parts_are_refused_before_any_text_is_read(folder, tmp_path, capsys,
     assert not model.exists()
 
 
-def test_models_without_the_part_refuse_the_flag(folder, tmp_path, capsys):
-    texts = [f"--train_{side}={folder / side}" for side in ("source", "target")]
-    for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
-        words = [f"--model={model}", f"--{flag}=named_parts.General", f"--model_dir={tmp_path}/x"]
-        assert main(["train", *words, *texts]) == 2
-        said = f"--{flag} is not used with --model={model}; leave it out\n"
-        assert capsys.readouterr().err.endswith(said)
-
-
 @pytest.mark.parametrize(
-    ("part", "size"),
+    ("flag", "other"),
     [
-        ("--attention=GeneralAttention", "attention_units"),
-        ("--cell=named_parts.OfOneSize", "units"),
+        ("--attention=named_parts.General", "--model=rnnencdec"),
+        ("--cell=named_parts.General", "--model=seq2seq-lstm"),
+        ("--attention_units=4", "--attention=GeneralAttention"),
+        ("--units=4", "--cell=named_parts.OfOneSize"),
     ],
 )
-def test_a_size_that_a_part_does_not_use_is_refused(folder, tmp_path, capsys, part, size):
-    model = tmp_path / "model"
-    words = flags_of(folder, part, f"--{size}=4", f"--model_dir={model}")
-    assert main(words) == 2
-    said = f"--{size} is not used with {part}; leave it out\n"
+def test_a_part_or_a_size_that_is_not_used_is_refused(folder, tmp_path, capsys, flag, other):
+    texts = [f"--train_{side}={folder / side}" for side in ("source", "target")]
+    assert main(["train", other, flag, f"--model_dir={tmp_path / 'model'}", *texts]) == 2
+    said = f"{flag.split('=')[0]} is not used with {other}; leave it out\n"
     assert capsys.readouterr().err.endswith(said)
-    assert not model.exists()
+    assert not (tmp_path / "model").exists()
 
 
 def test_only_the_part_that_fails_is_named(folder, monkeypatch):
@@ -531,9 +507,8 @@ def test_only_the_part_that_fails_is_named(folder, monkeypatch):
 
 def test_a_registered_class_is_not_imported(folder, tmp_path, monkeypatch):
     """For example a class defined in a notebook, which no module contains."""
-    options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"
-    make_model(options, 6, 7).save(path)
+    model_of(attention="named_parts.General").save(path)
     monkeypatch.setitem(sys.modules, "named_parts", None)
     attention = read_model(path).decoder.attention
     assert type(attention).__name__ == "General"

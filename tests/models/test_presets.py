@@ -93,15 +93,10 @@ def test_recipes_have_the_papers_numbers(name: str) -> None:
     assert int(flags["max_length"]) == PRESETS[name]["max_length"]
 
 
-def test_adadelta_has_the_papers_constants() -> None:
-    recipe = Recipe.from_preset("rnnsearch-50")
-    optimizer = make_optimizer(recipe, Schedule(recipe, 100))
-    assert (optimizer.rho, optimizer.epsilon, optimizer.max_norm) == (0.95, 1e-6, 1.0)
-    assert float(optimizer.learning_rate) == 1.0
-
-
-def test_sgd_has_the_papers_constants() -> None:
-    recipe = Recipe.from_preset("sutskever-2014")
-    optimizer = make_optimizer(recipe, Schedule(recipe, 100))
-    assert isinstance(optimizer, keras.optimizers.SGD)
-    assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
+def test_optimizers_have_the_papers_constants() -> None:
+    recipes = map(Recipe.from_preset, ("rnnsearch-50", "sutskever-2014"))
+    adadelta, sgd = (make_optimizer(recipe, Schedule(recipe, 100)) for recipe in recipes)
+    assert (adadelta.rho, adadelta.epsilon, adadelta.max_norm) == (0.95, 1e-6, 1.0)
+    assert float(adadelta.learning_rate) == 1.0
+    assert isinstance(sgd, keras.optimizers.SGD)
+    assert (sgd.momentum, sgd.max_norm) == (0.0, 5.0)

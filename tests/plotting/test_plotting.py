@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from xml.etree import ElementTree
 
 import keras
@@ -202,12 +203,8 @@ def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
 
 
 def curve(*scores, margin=None):
-    return [
-        LengthBin(
-            10 * i + 1, 10 * i + 10, 5, Score("BLEU", score, "tok:13a", margin and score, margin)
-        )
-        for i, score in enumerate(scores)
-    ]
+    results = [Score("BLEU", score, "tok:13a", margin and score, margin) for score in scores]
+    return [LengthBin(10 * i + 1, 10 * i + 10, 5, result) for i, result in enumerate(results)]
 
 
 def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
@@ -298,15 +295,11 @@ def test_a_trace_without_attention_and_gates_has_one_panel():
 
 def test_missing_matplotlib_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    refused(
-        lambda: plotting.plot_alignment(["a"], ["b"], [[1.0]]),
-        "plot_alignment",
-        "matplotlib",
-        by=ImportError,
-    )
-    refused(
-        lambda: plotting.plot_bleu_by_length({}), "plot_bleu_by_length", "needs", by=ImportError
-    )
+    for plot in (
+        partial(plotting.plot_alignment, ["a"], ["b"], [[1.0]]),
+        partial(plotting.plot_bleu_by_length, {}),
+    ):
+        refused(plot, f"{plot.func.__name__} needs matplotlib", by=ImportError)
 
 
 SCRIPT = """

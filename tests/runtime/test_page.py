@@ -285,19 +285,8 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     assert not changed & check_doubts(own, DOUBTED, options, tmp_path)
     own.habits = replace(own.habits, is_short=True)
     assert {"end", "number"} < kinds - check_doubts(own, DOUBTED, options, tmp_path)
-    assert kinds >= {
-        "characters",
-        "words",
-        "number",
-        "code",
-        "cut",
-        "long",
-        "unlikely",
-        "untranslated",
-        "dropped",
-        "end",
-        "sentences",
-    }
+    every = "characters words number code cut long unlikely untranslated dropped end sentences"
+    assert kinds >= {*every.split()}
 
 
 def test_a_source_that_is_read_in_part_is_doubted(tmp_path):
@@ -427,14 +416,12 @@ def test_a_page_translates_what_is_typed_and_its_address_has(page, toy):
     page.wait_for("document.querySelector('.source')?.textContent == '100% red[END]'")
     page.evaluate("location.hash = 'a%20100% cat'")
     page.wait_for("document.querySelector('.source').textContent == 'a 100% cat[END]'")
-    page.evaluate("document.querySelector('#language').value = 'ko'")
-    page.evaluate("document.querySelector('#language').onchange()")
+    enter(page, "#language", "ko", "onchange")
     open_anew()
     assert page.evaluate("document.documentElement.lang") == "ko"
     page.evaluate("localStorage.clear()")
     open_anew()
-    page.evaluate("document.querySelector('#text').value = 'a\\n'.repeat(26000)")
-    page.evaluate("document.querySelector('form').requestSubmit()")
+    submit(page, "a\n" * 26_000)
     assert texts_of(page, "#error") == ["Only the first 50,000 characters are translated."]
     open_anew()  # ends that translation
 
@@ -502,6 +489,12 @@ def enter(page, selector: str, value: object, event: str) -> None:
         f"(() => {{ const x = document.querySelector({json.dumps(selector)});"
         f"x.value = {json.dumps(value)}; x.{event}({{ target: x }}) }})()"
     )
+
+
+def submit(page, text: str) -> None:
+    """Types a text and presses Ctrl and Enter."""
+    enter(page, "#text", text, "focus")
+    page.press("Enter", 13, modifiers=2)
 
 
 def test_marks_of_a_list_and_text_without_letters_stay(page, real):
@@ -598,23 +591,17 @@ def test_a_text_is_translated_in_a_browser_without_a_network(page, real):
     page.wait_for("!document.querySelector('#result').hidden")
     wanted = own.translate("I am happy.", beam_size=5).text + "[END]"
     assert texts_of(page, ".translation") == [wanted]
-    page.evaluate("document.querySelector('#text').value = '<b>\u732b</b>'")
-    page.evaluate("document.querySelector('#text').focus()")
-    page.press("Enter", 13, modifiers=2)
+    submit(page, "<b>\u732b</b>")
     page.wait_for("document.querySelector('.source').textContent.startsWith('<b>\u732b</b>')")
     assert texts_of(page, ".source b") == []
     (note,) = texts_of(page, ".note")
     assert re.search("⚠ characters that the model does not know: .*\u732b", note)
     sentences = ["I am happy.", "Where is the station?", "The cat sleeps."]
-    text = json.dumps("{} {}\n \n{}".format(*sentences))
-    many = json.dumps("".join(f"I see {n} dogs. " for n in range(99)))
-    page.evaluate(f"document.querySelector('#text').value = {many}")
-    page.press("Enter", 13, modifiers=2)
+    submit(page, "".join(f"I see {n} dogs. " for n in range(99)))
     page.wait_for(
         "/ [1-9][0-9]? of 99 sentences/.test(document.querySelector('#status').textContent)"
     )
-    page.evaluate(f"document.querySelector('#text').value = {text}")  # the run before is aborted
-    page.press("Enter", 13, modifiers=2)
+    submit(page, "{} {}\n \n{}".format(*sentences))  # the run before is aborted
     page.wait_for("document.querySelector('#status').textContent == ''")
     best = [x.text for x in own.translate(sentences, beam_size=5)]
     whole = json.dumps("{} {}\n \n{}".format(*best))

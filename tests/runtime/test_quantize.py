@@ -11,11 +11,8 @@ from oracle import randomized
 
 from bahdanau_tf import layers, models
 
-# Keras warns of each layer that it leaves out; NumPy 2 of Keras.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
-    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't"),
-]
+# Keras warns of each layer that it leaves out.
+pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 
 
 def functional() -> Any:

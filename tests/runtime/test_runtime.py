@@ -1,10 +1,12 @@
 """ONNX Runtime translates as TensorFlow does, without TensorFlow."""
 
 import copy
+import functools
 import json
 import os
 import pickle
 import shutil
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -126,24 +128,15 @@ def test_text_is_that_of_the_graph(text, ids):
 
 
 @pytest.mark.parametrize("tokenizer", [TEXT, CHARACTERS, SYMBOLS])
-def test_pieces_tell_the_kind_of_a_tokenizer(tmp_path, tokenizer):
-    tokenizer.save(tmp_path)
-    assert Subwords(tmp_path).kind == tokenizer.kind
+def test_pieces_tell_the_kind_of_a_tokenizer(tokenizer):
+    assert tokenizer_of(tokenizer).kind == tokenizer.kind
 
 
-SUBWORDS: dict[bool, Subwords] = {}
-
-
+@functools.cache
 def tokenizer_of(tokenizer: SubwordTokenizer) -> Subwords:
-    return SUBWORDS[tokenizer.reverse]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _saved(tmp_path_factory) -> None:
-    for tokenizer in (TEXT, REVERSED):
-        folder = tmp_path_factory.mktemp("text")
+    with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
-        SUBWORDS[tokenizer.reverse] = Subwords(folder)
+        return Subwords(Path(folder))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Constraints against their definitions in plain Python, and in a search."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -66,17 +67,13 @@ def test_no_repeated_ngrams_equals_its_definition(tokens, n):
 @PATIENT
 @given(histories(), st.integers(0, 5))
 def test_minimum_length_equals_its_definition(tokens, least):
-    check(
-        constraints.minimum_length(least, EOS),
-        tokens,
-        lambda row, past, word: word == EOS and len(past) < least,
-    )
     rows = np.arange(tokens.shape[0], dtype=np.int32) * 2  # it may differ between rows
-    check(
-        constraints.minimum_length(tf.constant(rows), EOS),
-        tokens,
-        lambda row, past, word: word == EOS and len(past) < rows[row],
-    )
+    for length, of_row in ((least, [least] * len(rows)), (tf.constant(rows), rows)):
+        check(
+            constraints.minimum_length(length, EOS),
+            tokens,
+            lambda row, past, word, of_row=of_row: word == EOS and len(past) < of_row[row],
+        )
 
 
 @PATIENT
@@ -144,9 +141,18 @@ def bigrams(seed):
     return np.random.default_rng(seed).normal(size=[VOCABULARY, VOCABULARY])
 
 
-def step_of(table):
-    logits = tf.constant(table, tf.float32)
-    return lambda ids, state, _: (tf.gather(logits, ids), state, None)
+def find(function, seed, every, rows=1, **options):
+    """What a kind of search finds in a table of bigrams under constraints."""
+    logits = tf.constant(bigrams(seed), tf.float32)
+    return function(
+        lambda ids, state, _: (tf.gather(logits, ids), state, None),
+        tf.zeros([rows, 1]),
+        start_id=0,
+        eos_id=EOS,
+        max_length=LENGTH,
+        constraints=every,
+        **options,
+    )
 
 
 def log_prob(table, tokens):
@@ -194,16 +200,13 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
     ]
     allowed.sort(key=lambda tokens: -log_prob(table, tokens))
     count = min(5, len(allowed))
-    result = search.beam_search(
-        step_of(table),
-        tf.zeros([1, 1]),
-        start_id=0,
-        eos_id=EOS,
-        max_length=LENGTH,
+    result = find(
+        search.beam_search,
+        seed,
+        [constraint for constraint, _ in chosen],
         beam_size=VOCABULARY**LENGTH,
         n_best=count,
         length_penalty=search.gnmt_length_penalty(0.0),
-        constraints=[constraint for constraint, _ in chosen],
     )
     assert result.finished.numpy().all()
     for n, tokens in enumerate(allowed[:count]):
@@ -215,18 +218,8 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_greedy_and_sampled_search_obey_constraints(name):
     constraint, predicate = CASES[name]
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    greedy = search.greedy_search(
-        step_of(bigrams(3)), tf.zeros([1, 1]), constraints=[constraint], **options
-    )
-    drawn = search.sample(
-        step_of(bigrams(3)),
-        tf.zeros([1, 1]),
-        constraints=[constraint],
-        seed=1,
-        n_samples=300,
-        **options,
-    )
+    greedy = find(search.greedy_search, 3, [constraint])
+    drawn = find(partial(search.sample, seed=1, n_samples=300), 3, [constraint])
     for result in (greedy, drawn):
         for tokens, length in zip(result.tokens.numpy()[0], result.lengths.numpy()[0], strict=True):
             assert predicate(tuple(tokens[:length].tolist()))
@@ -256,38 +249,19 @@ def only(words):
 )
 def test_a_constraint_that_would_leave_no_word_is_ignored(every, left):
     """A hypothesis is always returned, and obeys those before it."""
-    result, wanted = (
-        search.beam_search(
-            step_of(bigrams(2)),
-            tf.zeros([1, 1]),
-            start_id=0,
-            eos_id=EOS,
-            max_length=LENGTH,
-            beam_size=3,
-            constraints=some,
-        )
-        for some in (every, left)
-    )
+    result, wanted = (find(search.beam_search, 2, some, beam_size=3) for some in (every, left))
     assert np.isfinite(result.scores.numpy()).all()
     assert (result.lengths.numpy() > 0).all()
     np.testing.assert_array_equal(result.tokens, wanted.tokens)
 
 
 @pytest.mark.parametrize("others", [[], [constraints.no_repeated_ngrams(2)]])
-@pytest.mark.parametrize("find", [search.beam_search, search.sample])
-def test_forbid_refuses_words_outside_the_vocabulary(find, others):
+@pytest.mark.parametrize("function", [search.beam_search, partial(search.sample, seed=1)])
+def test_forbid_refuses_words_outside_the_vocabulary(function, others):
     """The last id of the vocabulary is accepted."""
-    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
-    if find is search.sample:
-        options["seed"] = 1
-
-    def search_without(ids):
-        every = [constraints.forbid(ids), *others]
-        table = step_of(bigrams(1))
-        return find(table, tf.zeros([1, 1]), constraints=every, **options)
-
-    search_without([2, VOCABULARY - 1])
-    refused(lambda: search_without([2, VOCABULARY]), "word 4 is")
+    find(function, 1, [constraints.forbid([2, VOCABULARY - 1]), *others])
+    beyond = [constraints.forbid([2, VOCABULARY]), *others]
+    refused(lambda: find(function, 1, beyond), "word 4 is")
 
 
 def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
@@ -316,12 +290,5 @@ def test_values_per_row_stay_with_their_row_when_others_are_removed():
 def test_an_empty_batch_can_be_constrained():
     every = [constraint for constraint, _ in CASES.values()]
     every[-1] = constraints.forced_prefix(tf.zeros([0, 2], tf.int32))
-    result = search.beam_search(
-        step_of(bigrams(0)),
-        tf.zeros([0, 1]),
-        start_id=0,
-        eos_id=EOS,
-        max_length=LENGTH,
-        constraints=every,
-    )
+    result = find(search.beam_search, 0, every, rows=0)
     assert result.tokens.shape == (0, 1, LENGTH)

@@ -13,6 +13,9 @@ from types import ModuleType
 
 import pytest
 import tensorflow as tf
+from comparisons import write_lines
+from processes import run_python
+from refusals import refused
 from test_c_runtime import with_words
 
 beam = pytest.importorskip("apache_beam", reason="needs Apache Beam; `make check-beam` installs it")
@@ -69,12 +72,8 @@ def text(tmp_path: Path) -> Path:
     folder.mkdir()
     for number in range(12):
         lines = [f"{'é' * (n * 7 % 5)}{number} {n}" for n in range(number)]
-        write(folder / f"{number:02}.en", lines)
+        write_lines(folder / f"{number:02}.en", lines)
     return folder
-
-
-def write(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
 def command(model: Path, text: Path, *flags: str) -> list[str]:
@@ -151,12 +150,7 @@ print(threading.get_inter_op_parallelism_threads())
 
 @pytest.mark.slow
 def test_a_worker_has_one_thread_of_tensorflow(model):
-    done = subprocess.run(
-        [sys.executable, "-c", WORKER, str(model)],
-        env={**os.environ, "PYTHONPATH": str(KIT)},
-        text=True,
-        capture_output=True,
-    )
+    done = run_python("-c", WORKER, model, PYTHONPATH=str(KIT))
     assert done.stdout.split() == ["1", "1"], done.stderr
 
 
@@ -181,7 +175,7 @@ def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
 def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
     """Two processes; a shard with the line "wait" is never done."""
     out, reports = text.parent / "out", text.parent / "out" / "reports"
-    write(text / "06.en", ["a", "wait", "c"])
+    write_lines(text / "06.en", ["a", "wait", "c"])
     running = subprocess.Popen(
         command(model, text, "--direct_num_workers=2"),
         stderr=subprocess.PIPE,
@@ -198,12 +192,12 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
     }
     kept = [path.stem for path in done]
     assert kept
-    write(out / "06.en", ["written before the run was killed"])
+    write_lines(out / "06.en", ["written before the run was killed"])
     for name in kept:
         assert (out / name).read_text() == (text / name).read_text().upper()
     (out / "unfinished" / "left").touch()
 
-    write(text / "06.en", ["a", "poison", "c"])
+    write_lines(text / "06.en", ["a", "poison", "c"])
     last = translate(model, text, "--direct_num_workers=2")
     translated = 12 - len(kept)
     said = f"{translated} shards translated, {len(kept)} already were; 1 lines"
@@ -230,7 +224,7 @@ def test_only_what_has_changed_is_translated_again(model, text, tmp_path):
     assert report(text, "gz.en.gz")["cut"] == [3]
     assert (tmp_path / "out" / "00.en").read_bytes() == b""
 
-    write(text / "03.en", ["another"])
+    write_lines(text / "03.en", ["another"])
     (tmp_path / "out" / "02.en").unlink()
     assert translate(model, text).startswith("2 shards translated, 11 already were")
     assert (tmp_path / "out" / "03.en").read_text() == "ANOTHER\n"
@@ -249,25 +243,17 @@ def test_an_export_translates_as_its_translator(text, tmp_path):
     translator = with_words()
     model = translator.export(tmp_path / "served")
     lines = ["the cat sleeps .", "", "nothing known, 猫 😀", "the dog " * 9]
-    write(text / "12.en", lines)
+    write_lines(text / "12.en", lines)
     translate(model, text)
     output = (tmp_path / "out" / "12.en").read_text()
     wanted = [translation.line for translation in translator.translate(lines)]
     assert output == "".join(f"{line}\n" for line in wanted)
 
 
-def refused(kit, monkeypatch, capsys, *flags: str) -> str:
-    """What the script says of a mistake, before it starts a process."""
-    monkeypatch.setattr(sys, "argv", ["beam_translate.py", *flags])
-    with pytest.raises(SystemExit, match="2"):
-        kit.main()
-    return capsys.readouterr().err.split("\n")[-2]
-
-
 def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys):
     (text / "more").mkdir()
-    write(text / "more" / "03.en", ["a"])
-    write(text / "more" / "reports", ["a"])
+    write_lines(text / "more" / "03.en", ["a"])
+    write_lines(text / "more" / "reports", ["a"])
     for wanted, flags in {
         "saved_model.pb, wanted the numbered": {"model": model.parent},
         "--input: no file matches": {"input": text / "*.fr"},
@@ -279,13 +265,10 @@ def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys
         "--input has a file reports": {"input": text / "more" / "reports"},
     }.items():
         defaults = {"model": model, "input": text / "*", "output": text / "out"}
-        said = refused(
-            kit,
-            monkeypatch,
-            capsys,
-            *(f"--{name}={value}" for name, value in (defaults | flags).items()),
-        )
-        assert wanted in said
+        words = [f"--{name}={value}" for name, value in (defaults | flags).items()]
+        monkeypatch.setattr(sys, "argv", ["beam_translate.py", *words])
+        refused(kit.main, "2", by=SystemExit)
+        assert wanted in capsys.readouterr().err.split("\n")[-2]
         assert not (text / "out").exists()
 
 
@@ -305,7 +288,7 @@ def test_no_file_that_is_no_translation_is_overwritten(kit, text, tmp_path, monk
     ):
         with pytest.raises(ValueError, match=r"overwrite .*00\.en of --input"):
             kit.shards(pattern, output)
-    write(Path("out/07.en"), ["a reference"])
+    write_lines(Path("out/07.en"), ["a reference"])
     with pytest.raises(ValueError, match=r"07\.en, which has no report"):
         kit.shards("text/*.en", "out")
     assert len(kit.shards("text/*.en", "other")) == 12
@@ -314,5 +297,5 @@ def test_no_file_that_is_no_translation_is_overwritten(kit, text, tmp_path, monk
     kit.remove_unfinished("out")
     with pytest.raises(ValueError, match="which has no report"):
         kit.shards("text/*.en", "out")
-    write(Path("out/reports/07.en.json"), ["{}"])
+    write_lines(Path("out/reports/07.en.json"), ["{}"])
     assert len(kit.shards("text/*.en", "out")) == 12

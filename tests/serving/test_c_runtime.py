@@ -5,9 +5,7 @@
 
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from c_runtime.harness import INVALID_ARGUMENT, PYTHON_VARIABLE, Runtime
+from processes import output_of
 from toys import SPECIAL, english, french, toy_model
 
 from bahdanau_tf import (
@@ -131,18 +130,11 @@ def translator_of(
 def subwords(vocabulary: list[str]) -> SubwordTokenizer:
     """A tokenizer with subwords of the vocabulary, and bytes for the rest."""
     pairs = [f"{first} {second}" for first in vocabulary for second in vocabulary]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "text")
-        path.write_text("\n".join(pairs), "utf-8")
-        return SubwordTokenizer.train([path], vocabulary_size=280)
+    return SubwordTokenizer.train([pairs], vocabulary_size=280)
 
 
 def with_words() -> Translator:
     return translator_of(english(), french())
-
-
-def without_attention() -> Translator:
-    return translator_of(english(), french(), model_class=RNNEncDec)
 
 
 def with_shortlist() -> Translator:
@@ -157,33 +149,26 @@ def with_shortlist() -> Translator:
     return translator
 
 
-def with_subwords() -> Translator:
-    return translator_of(subwords(KOREAN), subwords(JAPANESE))
+MAKERS: dict[str, Callable[[], Translator]] = {
+    "words": with_words,
+    "without attention": lambda: translator_of(english(), french(), RNNEncDec),
+    "shortlist": with_shortlist,
+    "subwords": lambda: translator_of(subwords(KOREAN), subwords(JAPANESE)),
+    "ensemble": lambda: Translator.ensemble([with_words(), with_words()]),
+}
 
 
-def ensemble() -> Translator:
-    return Translator.ensemble([with_words(), with_words()])
-
-
-Make = Callable[[], Translator]
-MAKERS: list[Make] = [with_words, without_attention, with_shortlist, with_subwords, ensemble]
-
-
-@pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__)
+@pytest.fixture(scope="module", params=MAKERS)
 def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
     """A translator and the folder of its export."""
-    translator = request.param()
+    translator = MAKERS[request.param]()
     base = tmp_path_factory.mktemp("models")
-    if request.param is not with_words:
+    if request.param != "words":
         return translator, translator.export(base, max_source_length=32)
     # The export script of the kit must do the same as `Translator.export`.
     saved = tmp_path_factory.mktemp("saved") / "translator"
     translator.save(saved)
-    script = [sys.executable, str(EXPORT_SCRIPT), str(saved), str(base)]
-    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.run(script, capture_output=True, text=True, env={**os.environ, **path})
-    assert process.returncode == 0, process.stderr[-2000:]
-    return translator, Path(process.stdout.split("\n")[-2])
+    return translator, Path(output_of(EXPORT_SCRIPT, saved, base).split("\n")[-2])
 
 
 def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:

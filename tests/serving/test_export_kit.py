@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from browser import Page
+from comparisons import offsets_of
 from google.protobuf import text_format
 from refusals import refused
 
@@ -83,51 +84,33 @@ class ToyModel:
         outputs = {name: _array([row[name] for row in rows]) for name in rows[0]}
         if signature == "align":
             return outputs
+        best, finished = outputs["translation"], outputs["finished"]
+        answer = {"translation": best, "score": np.full(len(rows), -1.25, np.float32)}
         if signature == "n_best":
-            best = outputs["translation"]
-            other = _array([line + b"!" for line in best])
-            none = _array([b""] * len(rows))
-            return {
-                "translations": np.stack([best, other, none], axis=1),
+            alternatives = [best, _array([line + b"!" for line in best]), _array([b""] * len(rows))]
+            answer = {
+                "translations": np.stack(alternatives, axis=1),
                 "scores": np.float32([[-1.25, -0.5, -1e9]] * len(rows)),
-                "finished": np.array([[True, False, False]] * len(rows)),
-                "truncated": outputs["truncated"],
             }
-        return {
-            "translation": outputs["translation"],
-            "score": np.full(len(rows), -1.25, np.float32),
-            "finished": outputs["finished"],
-            "truncated": outputs["truncated"],
-        }
+            finished = np.array([[True, False, False]] * len(rows))
+        return answer | {"finished": finished, "truncated": outputs["truncated"]}
 
     def row(self, text: str) -> dict[str, Any]:
-        matches = list(self.word.finditer(text))[: WIDTH - 1]
-        words = [match.group() for match in matches]
-        spans = [
-            (len(text[: match.start()].encode()), len(text[: match.end()].encode()))
-            for match in matches
-        ]
+        words = self.word.findall(text)[: WIDTH - 1]
         turned = [word.upper() for word in reversed(words)]
-        target, spaced = "", []
-        for word in turned:
-            begin = len(target.encode())
-            target += word
-            spaced.append((begin, len(target.encode())))
-            target += " "
-        target = target.rstrip(" ")
+        target, count = " ".join(turned), len(words)
         weights = np.zeros((WIDTH, WIDTH), np.float32)
-        count = len(words)
         for t in range(count):
             weights[t, count - 1 - t] += 0.75
             weights[t, max(count - 2 - t, 0)] += 0.25
         weights[count, count] = 1.0
         return {
             "translation": target.encode(),
-            "source_tokens": _padded([word.encode() for word in words], b""),
-            "source_offsets": _spans(spans),
+            "source_tokens": _padded(words),
+            "source_offsets": _spans(offsets_of(text, words)),
             "source_length": np.int32(count + 1),
-            "target_tokens": _padded([word.encode() for word in turned], b""),
-            "target_offsets": _spans(spaced),
+            "target_tokens": _padded(turned),
+            "target_offsets": _spans(offsets_of(target, turned)),
             "target_length": np.int32(count + 1),
             "weights": weights,
             "finished": np.bool_(True),
@@ -140,8 +123,9 @@ def _array(values: list[Any]) -> np.ndarray:
     return np.array(values, dtype=object) if is_text else np.stack(values)
 
 
-def _padded(values: list[bytes], pad: bytes) -> np.ndarray:
-    return np.array(values + [pad] * (WIDTH - len(values)), dtype=object)
+def _padded(words: list[str]) -> np.ndarray:
+    values = [word.encode() for word in words]
+    return np.array(values + [b""] * (WIDTH - len(values)), dtype=object)
 
 
 def _spans(values: list[tuple[int, int]]) -> np.ndarray:
@@ -269,16 +253,29 @@ def test_grpc_client_advises_plaintext_for_a_plain_server(grpc_address, model):
     assert model.calls == []
 
 
-def test_grpc_client_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "grpc", None)  # as if it were missing
-    refused(
-        lambda: runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__"),
-        "grpc: pip install tensorflow-serving-api",
-        by=SystemExit,
-    )
+@pytest.mark.parametrize(
+    ("script", "module", "needs"),
+    [
+        ("grpc_client", "grpc", "grpc: pip install tensorflow-serving-api"),
+        ("beam_translate", "apache_beam", "Apache Beam: pip install apache-beam"),
+    ],
+)
+def test_a_script_says_what_to_install(script, module, needs, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)  # as if it were missing
+    path = str(KIT / f"{script}.py")
+    refused(lambda: runpy.run_path(path, run_name="__main__"), needs, by=SystemExit)
+    refused(lambda: runpy.run_path(path), needs, by=ImportError)
 
 
 Reply = tuple[int, dict[str, str], bytes]
+
+
+class Quiet(BaseHTTPRequestHandler):
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def log_message(self, *_: Any) -> None:
+        """Logs nothing."""
 
 
 @contextlib.contextmanager
@@ -286,18 +283,15 @@ def replying(*replies: Reply) -> Iterator[str]:
     """A server that gives these replies in turn, whatever the requests are."""
     rest = iter(replies)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.body()
             status, headers, body = next(rest)
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Logs nothing."""
 
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
         yield url
@@ -483,9 +477,6 @@ def test_stand_in_accepts_both_rest_formats(rest):
     for inputs in (["a b"], {"text": ["a b"]}):
         body = json.dumps({"inputs": inputs})
         assert post(rest, body) == (200, {"outputs": columns})
-    for body in ("", "{", "[]", "{}", '{"instances": []}', '{"inputs": [1]}'):
-        status, reply = post(rest, body)
-        assert (status, list(reply)) == (400, ["error"])
 
 
 def test_stand_in_accepts_base64(rest, model):
@@ -499,14 +490,13 @@ def test_stand_in_accepts_base64(rest, model):
     ):
         assert post(rest, json.dumps(request))[0] == 200
     assert [texts for _, texts in model.calls] == [[b"a b", b"a b"]] * 4
-    for wrong in ({"b64": "%"}, {"b64": 1}, {"b65": "YSBi"}):
-        status, reply = post(rest, json.dumps({"inputs": [wrong]}))
-        assert (status, list(reply)) == (400, ["error"])
 
 
 def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
     deep, deeper = ("[" * n + "]" * n for n in (500, 200_000))
     for body in (
+        *("", "{", "[]", "{}", '{"instances": []}', '{"inputs": [1]}'),
+        *(json.dumps({"inputs": [x]}) for x in ({"b64": "%"}, {"b64": 1}, {"b65": "YSBi"})),
         '{"signature_name": ["align"], "inputs": ["a"]}',
         '{"signature_name": null, "inputs": ["a"]}',
         '{"signature_name": "\\ud800", "inputs": ["a"]}',
@@ -543,17 +533,13 @@ PREDICT = "POST /v1/models/translator:predict"
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [
-        (["Host: localhost"], [], 411),
-        (["Host: localhost", "Transfer-Encoding: chunked"], [b"0\r\n\r\n"], 411),
-        (["Host: localhost", "Content-Length: -1"], [], 400),
-        (["Host: localhost", "Content-Length: 1_0"], [b"0123456789"], 400),
-        (["Host: localhost", "Content-Length: " + "9" * 5000], [], 400),
-        (
-            ["Host: localhost", f"Content-Length: {300 << 20}"],
-            itertools.repeat(bytes(1 << 20), 300),
-            413,
-        ),
-        (["Host: localhost", "Content-Length: 9"], [b"{"], 408),
+        ([], [], 411),
+        (["Transfer-Encoding: chunked"], [b"0\r\n\r\n"], 411),
+        (["Content-Length: -1"], [], 400),
+        (["Content-Length: 1_0"], [b"0123456789"], 400),
+        (["Content-Length: " + "9" * 5000], [], 400),
+        ([f"Content-Length: {300 << 20}"], itertools.repeat(bytes(1 << 20), 300), 413),
+        (["Content-Length: 9"], [b"{"], 408),
         (["Host: example.org", "Content-Length: 2"], [b"{}"], 421),
     ],
 )
@@ -561,8 +547,9 @@ def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, statu
     server = kit("stand_in_server").RestServer(model)
     if status == 408:
         monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.2)
+    host = [] if "Host: example.org" in headers else ["Host: localhost"]
     with serving(server) as url:
-        answer = raw(url, "\r\n".join([PREDICT, *headers]), body)
+        answer = raw(url, "\r\n".join([PREDICT, *host, *headers]), body)
         assert answer[0] == status
         assert list(json.loads(answer[1])) == ["error"]
         assert post(url, '{"inputs": ["a b"]}')[0] == 200
@@ -586,16 +573,16 @@ def test_stand_in_refuses_tensors_that_claim_many_rows(grpc_address, model):
 
     with kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client:
         for sizes in ([3 * 10**7], [-1], [10**12, 10**12], [2, 17]):
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = "translator"
-            tensor = tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum)
-            tensor.string_val.append(b"a")
-            for size in sizes:
-                tensor.tensor_shape.dim.add(size=size)
-            request.inputs["text"].CopyFrom(tensor)
-            with pytest.raises(kit("retrying").ServingError) as error:
+            tensor = tensor_pb2.TensorProto(
+                dtype=tf.string.as_datatype_enum,
+                tensor_shape={"dim": [{"size": size} for size in sizes]},
+                string_val=[b"a"],
+            )
+            request = predict_pb2.PredictRequest(
+                model_spec={"name": "translator"}, inputs={"text": tensor}
+            )
+            with pytest.raises(kit("retrying").ServingError, match="INVALID_ARGUMENT Task size"):
                 client._send(request)
-            assert "INVALID_ARGUMENT Task size" in str(error.value)
         assert model.calls == []
         assert client.translate(["a b"]) == ["B A"]
 
@@ -629,27 +616,32 @@ def test_stand_in_serves_a_saved_model(tmp_path):
     assert names["serving_default"]["inputs"]["text"]["dtype"] == "DT_STRING"
 
 
-def test_the_stand_in_names_a_port_that_is_taken(monkeypatch, tmp_path, capsys):
+@pytest.fixture
+def said_by(monkeypatch, capsys) -> Any:
+    """`said_by(script, *words)` is what a script says of a mistake, after which it ends with 2."""
+
+    def say(script: str, *words: object) -> str:
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, words)])
+        refused(kit(script).main, "2", by=SystemExit)
+        return capsys.readouterr().err
+
+    return say
+
+
+def test_the_stand_in_names_a_port_that_is_taken(said_by, monkeypatch, tmp_path):
     stand_in = kit("stand_in_server")
     monkeypatch.setattr(stand_in, "Model", lambda _: None)
     with socket.create_server((stand_in.LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
-        words = ["stand_in_server.py", str(tmp_path), f"--rest_port={port}"]
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit):
-            stand_in.main()
-    assert f"error: --rest_port is {port}: " in capsys.readouterr().err
+        said = said_by("stand_in_server", tmp_path, f"--rest_port={port}")
+    assert f"error: --rest_port is {port}: " in said
 
 
-def test_wrong_folders_are_said_in_one_sentence(tmp_path, monkeypatch, capsys):
-    stand_in = kit("stand_in_server")
+def test_wrong_folders_are_said_in_one_sentence(said_by, tmp_path, monkeypatch):
     (tmp_path / "variables").mkdir()  # as in a numbered folder
     for folder in (tmp_path, tmp_path / "absent"):
-        monkeypatch.setattr(sys, "argv", ["stand_in_server.py", str(folder)])
-        with pytest.raises(SystemExit, match="2"):
-            stand_in.main()
         said = f"error: Model: {folder} has no numbered folders, wanted the"
-        assert said in capsys.readouterr().err
+        assert said in said_by("stand_in_server", folder)
     monkeypatch.setattr(sys, "argv", ["export.py", str(tmp_path)])
     with pytest.raises(SystemExit, match=f"export: .*{tmp_path.name}"):
         runpy.run_path(str(KIT / "export.py"))
@@ -674,16 +666,6 @@ def test_health_check_reports_the_state_of_the_model(rest, model):
 # load.py.
 
 
-def test_beam_translate_names_the_extra_without_beam(monkeypatch):
-    monkeypatch.setitem(sys.modules, "apache_beam", None)
-    script = str(KIT / "beam_translate.py")
-    needs = "Apache Beam: pip install apache-beam"
-    with pytest.raises(SystemExit, match=needs):
-        runpy.run_path(script, run_name="__main__")
-    with pytest.raises(ImportError, match=needs):
-        runpy.run_path(script)
-
-
 def test_load_stops_after_the_requests_or_the_time(rest, model):
     load = kit("load")
     client = kit("rest_client").RestClient(rest, attempts=1)
@@ -699,23 +681,19 @@ def test_load_stops_after_the_requests_or_the_time(rest, model):
 
 
 @pytest.mark.parametrize(
-    ("flags", "complaint"),
+    ("flag", "complaint"),
     [
-        (["--batch_size=0"], "--batch_size: '0', wanted 1 or more"),
-        (["--requests=-1"], "--requests: '-1', wanted 1 or more"),
-        (["--sentences=EMPTY"], "EMPTY has no sentences, wanted one or more"),
-        (["--sentences=NONE"], "No such file or directory: 'NONE'"),
-        (["--url=localhost"], "url is 'localhost', wanted http:// or https://"),
+        ("--batch_size=0", "--batch_size: '0', wanted 1 or more"),
+        ("--requests=-1", "--requests: '-1', wanted 1 or more"),
+        ("--sentences=EMPTY", "EMPTY has no sentences, wanted one or more"),
+        ("--sentences=NONE", "No such file or directory: 'NONE'"),
+        ("--url=localhost", "url is 'localhost', wanted http:// or https://"),
     ],
 )
-def test_load_refuses_bad_flags(flags, complaint, tmp_path, monkeypatch, capsys):
+def test_load_refuses_bad_flags(flag, complaint, said_by, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("EMPTY").write_text("")
-    monkeypatch.setattr(sys, "argv", ["load.py", *flags])
-    with pytest.raises(SystemExit) as error:
-        kit("load").main()
-    assert error.value.code == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in said_by("load", flag)
 
 
 def test_load_splits_lines_only_at_line_feeds(rest, model, tmp_path, monkeypatch):
@@ -745,13 +723,13 @@ def test_model_config_has_the_model_name_of_the_clients():
     assert config.model_platform == "tensorflow"
 
 
-def services_of(name: str) -> Any:
+@pytest.fixture
+def services() -> Any:
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
-    return yaml.safe_load((KIT / name).read_text("utf-8"))["services"]
+    return yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))["services"]
 
 
-def test_compose_file_mounts_existing_files_read_only():
-    services = services_of("docker-compose.yml")
+def test_compose_file_mounts_existing_files_read_only(services):
     assert list(services) == ["translator", "playground"]
     mounted = {}
     for service in services.values():
@@ -769,8 +747,7 @@ def test_compose_file_mounts_existing_files_read_only():
     assert set(files) <= set(mounted)
 
 
-def test_containers_have_no_privileges_and_write_no_files():
-    services = services_of("docker-compose.yml")
+def test_containers_have_no_privileges_and_write_no_files(services):
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]
         assert "cap_add" not in service
@@ -898,15 +875,12 @@ def test_web_server_forwards_no_deep_json_to_triton(tmp_path):
     """JSON of 150,000 levels ends Triton, packed or not."""
     bodies = []
 
-    class Triton(BaseHTTPRequestHandler):
+    class Triton(Quiet):
         def do_POST(self) -> None:
             assert not {"content-encoding", "inference-header-content-length"} & {*self.headers}
-            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            bodies.append(self.body())
             self.send_response(200)
             self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Triton)
     with (
@@ -966,18 +940,28 @@ def test_web_server_says_little_and_protects_its_errors(rest, tmp_path):
 # The web page.
 
 
+def show(page: Page, url: str, text: str) -> None:
+    """Opens the page at an address and waits for the translation of a text."""
+    page.problems.clear()
+    page.open(f"{url}#{urllib.request.quote(text)}")
+    page.wait_for("!document.querySelector('#result').hidden")
+
+
+def submit(page: Page, text: str) -> None:
+    page.evaluate(f"document.querySelector('#text').value = {json.dumps(text)}")
+    page.evaluate("document.querySelector('form').requestSubmit()")
+
+
 @pytest.fixture
 def shown(page, rest) -> Iterator[Any]:
-    """`show(text)` opens the page and waits for the translation of a text."""
+    """`shown(text)` is the page with the translation of a text."""
     page.requests.clear()
-    page.problems.clear()
 
-    def show(text: str) -> Page:
-        page.open(f"{rest}/index.html#{urllib.request.quote(text)}")
-        page.wait_for("!document.querySelector('#result').hidden")
+    def with_text(text: str) -> Page:
+        show(page, f"{rest}/index.html", text)
         return page
 
-    yield show
+    yield with_text
     assert page.problems == []
     outside = [url for url in page.requests if not url.startswith(rest)]
     assert [url for url in outside if url[:5] not in ("data:", "about")] == []
@@ -993,18 +977,18 @@ def texts_of(page: Page, selector: str) -> list[str]:
     )
 
 
-ALPHABETS = [
-    ("the cat sleeps", ["the", "cat", "sleeps"]),
-    ("고양이가 잔다 .", ["고양이가", "잔다", "."]),
-    ("猫と犬", ["猫", "と", "犬"]),
-    ("החתול ישן עכשיו", ["החתול", "ישן", "עכשיו"]),
-    ("😀 a\u0301x 𝒳y", ["😀", "a\u0301x", "𝒳y"]),
-    ("<b>x</b> &amp;", ["<b>x</b>", "&amp;"]),
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "words"), ALPHABETS)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the cat sleeps", ["the", "cat", "sleeps"]),
+        ("고양이가 잔다 .", ["고양이가", "잔다", "."]),
+        ("猫と犬", ["猫", "と", "犬"]),
+        ("החתול ישן עכשיו", ["החתול", "ישן", "עכשיו"]),
+        ("😀 a\u0301x 𝒳y", ["😀", "a\u0301x", "𝒳y"]),
+        ("<b>x</b> &amp;", ["<b>x</b>", "&amp;"]),
+    ],
+)
 def test_page_marks_aligned_words_of_any_script(shown, text, words):
     page = shown(text)
     assert texts_of(page, ".source .word") == [*words, "[END]"]
@@ -1177,16 +1161,18 @@ def test_page_says_that_alignment_or_text_is_missing(shown, model):
 
 
 @pytest.mark.slow
-def test_page_translates_a_text_sentence_by_sentence(page, rest, model, tmp_path):
-    """Also if there are more than nginx lets through at once, and what is too long for it."""
+def test_page_behind_the_web_server_translates_a_text_sentence_by_sentence(
+    page, rest, model, tmp_path
+):
+    """With nginx' headers; also more than it lets through at once, and what is too long for it."""
     sentences = [f"Word {n}." for n in range(12)]
-    long = json.dumps(f"{' '.join(sentences)}\nFour\n{chr(1) * 20_000}")
     with demo(tmp_path, rest) as url:
-        page.open(f"{url}/#a")
-        page.wait_for("!document.querySelector('#result').hidden")
+        show(page, f"{url}/", "a b")
+        page.point_at(".translation .word", 0)
+        assert texts_of(page, ".source .aligned") == ["a", "b"]
+        assert page.problems == []
         model.calls.clear()
-        page.evaluate(f"document.querySelector('#text').value = {long}")
-        page.evaluate("document.querySelector('form').requestSubmit()")
+        submit(page, f"{' '.join(sentences)}\nFour\n{chr(1) * 20_000}")
         page.wait_for("document.querySelectorAll('.sentence').length == 14")
     calls = [row for signature, (row,) in model.calls if signature == "align"]
     assert calls == [x.encode() for x in (*sentences, "Four", "\1" * 10_000)]
@@ -1209,25 +1195,10 @@ def test_page_shows_errors_of_the_server(page, rest, model):
 def test_page_shows_the_last_text_requested(shown, model):
     page = shown("first")
     model.may_answer.clear()
-    page.evaluate(
-        "for (const text of ['second', 'third']) {"
-        "document.querySelector('#text').value = text;"
-        "document.querySelector('form').requestSubmit(); }"
-    )
+    for text in ("second", "third"):
+        submit(page, text)
     model.may_answer.set()
     page.wait_for("document.querySelector('.source').textContent.startsWith('third')")
-
-
-@pytest.mark.slow
-def test_page_works_under_the_web_servers_content_security_policy(page, rest, tmp_path):
-    """The page works with the headers that nginx sends."""
-    with demo(tmp_path, rest) as url:
-        page.problems.clear()
-        page.open(f"{url}/#a%20b")
-        page.wait_for("!document.querySelector('#result').hidden")
-        page.point_at(".translation .word", 0)
-        assert texts_of(page, ".source .aligned") == ["a", "b"]
-        assert page.problems == []
 
 
 # An export with the stand-in server, clients and page.
@@ -1252,9 +1223,7 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
         server.stop(None).wait()
     with serving(stand_in.RestServer(model)) as url:
         assert kit("rest_client").RestClient(url).translate(texts) == wanted
-        page.problems.clear()
-        page.open(f"{url}/#{urllib.request.quote('The cat sees 😀 猫.')}")
-        page.wait_for("!document.querySelector('#result').hidden")
+        show(page, f"{url}/", "The cat sees 😀 猫.")
         words = texts_of(page, ".source .word")
         assert words == ["The", "cat", "sees", "😀", "猫.", "[END]"]
         # Seven weights that sum to 1: at least one is marked.

@@ -138,7 +138,8 @@ def served(version: Path) -> Callable[..., dict[str, np.ndarray]]:
 
 @pytest.fixture(scope="module")
 def expected(translator: Translator) -> list[Translation]:
-    return in_memory(translator, SHORT)
+    """In memory, without limits."""
+    return translator.translate(SHORT, n_best=3)
 
 
 def test_confidence_is_that_in_memory(served, translator, expected):
@@ -147,11 +148,6 @@ def test_confidence_is_that_in_memory(served, translator, expected):
     assert confidence.dtype == np.float32
     assert len(set(wanted)) > 3
     np.testing.assert_allclose(confidence, wanted, atol=1e-4)
-
-
-def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:
-    """Without limits."""
-    return translator.translate(rows, n_best=3)
 
 
 def inputs_of(signature: str, rows: Sequence[Any]) -> list[Sequence[Any]]:
@@ -249,7 +245,7 @@ def test_long_rows_are_truncated_and_marked(served, translator):
     begin = " ".join(words[: LIMITS.max_source_length - 1])
     rows = [" ".join(words), begin, "the cat " * 125_000]
     outputs = served("serving_default", rows)
-    (wanted,) = in_memory(translator, [begin])
+    wanted = translator.translate(begin, n_best=3)
     assert decoded(outputs["translation"])[:2] == [wanted.text] * 2
     assert outputs["truncated"][[0, 2]].all()
     assert outputs["truncated"][1] != wanted.finished
@@ -289,9 +285,7 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
     requests = [["cat"], ["here cat", "", "the cat " * 50], [b"\xff the\x80 dog", "a dog sleeps."]]
     merged = [row for request in requests for row in request]
     padded = merged + [requests[-1][0]] * (8 - len(merged))
-    together = served(signature, *inputs_of(signature, padded))
-    if signature in INPUTS:
-        together = served(signature, padded, padded)
+    together = served(signature, *[padded] * len(inputs_of(signature, [])))
     start = 0
     for request in requests:
         alone = served(signature, *[request] * len(inputs_of(signature, [])))
@@ -474,16 +468,8 @@ def test_the_core_ops_exist():
 def test_sampling_has_only_ops_of_a_server():
     @tf.function
     def drawn() -> tf.Tensor:
-        return sample(
-            lambda ids, state, memory: (tf.one_hot(ids, 4), state, None),
-            tf.zeros([2]),
-            start_id=3,
-            eos_id=2,
-            max_length=4,
-            seed=1,
-            top_k=3,
-            top_p=0.9,
-        ).tokens
+        options = {"start_id": 3, "eos_id": 2, "max_length": 4, "seed": 1, "top_k": 3, "top_p": 0.9}
+        return sample(lambda x, s, _: (tf.one_hot(x, 4), s, None), tf.zeros([2]), **options).tokens
 
     graph = drawn.get_concrete_function().graph.as_graph_def()
     bodies = [function.node_def for function in graph.library.function]
@@ -558,41 +544,33 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         source_offsets=[(0, 1), (2, 3)],
         target_offsets=[(0, 1)],
     )
-    outputs = {
-        "translation": np.array([b"a"]),
-        "finished": np.array([True]),
-        "truncated": np.array([False]),
-        "source_tokens": np.array([[b"x", b"y"]]),
-        "target_tokens": np.array([[b"a"]]),
-        "source_offsets": np.array([[[0, 1], [2, 3]]]),
-        "target_offsets": np.array([[[0, 1]]]),
-        "weights": np.array([[[0.25, 0.75]]]),
-        "target_length": np.array([1]),
-        "source_length": np.array([2]),
+    scored = Scored(-2.0, ["a"], np.array([-0.5, -1.5]))
+    # The right value of each output, another one, and what is said of it.
+    alignment = {
+        "translation": (b"a", b"b", "'b'"),
+        "finished": (True, False, "row 0: finished"),
+        "truncated": (False, True, "row 0: truncated"),
+        "source_tokens": ([b"x", b"y"], [b"x", b"z"], "source tokens"),
+        "target_tokens": ([b"a"], [b"b"], "target tokens"),
+        "source_offsets": ([[0, 1], [2, 3]], [[0, 1], [1, 3]], "source_offsets"),
+        "target_offsets": ([[0, 1]], [[0, 2]], "target_offsets"),
+        "weights": ([[0.25, 0.75]], [[0.3, 0.7]], "weights differ"),
+        "target_length": (1, 2, "lengths differ"),
+        "source_length": (2, 1, "lengths differ"),
     }
-    compared = doctor.align, outputs, [[aligned]], NO_CUT, [b"x y"]
-    assert differences(*compared) == ""
-    for name, value, message in (
-        ("translation", b"b", "'b'"),
-        ("finished", False, "row 0: finished"),
-        ("truncated", True, "row 0: truncated"),
-        ("source_tokens", [b"x", b"z"], "source tokens"),
-        ("target_tokens", [b"b"], "target tokens"),
-        ("source_offsets", [[0, 1], [1, 3]], "source_offsets"),
-        ("target_offsets", [[0, 2]], "target_offsets"),
-        ("weights", [[0.3, 0.7]], "weights differ"),
-        ("target_length", 2, "lengths differ"),
-        ("source_length", 1, "lengths differ"),
+    scores = {
+        "log_prob": (-2.0, -2.1, "row 0: log_prob"),
+        "length": (2, 3, "row 0: length"),
+        "truncated": (False, True, "row 0: truncated"),
+    }
+    for table, compare, *wanted in (
+        (alignment, doctor.align, [[aligned]], NO_CUT, [b"x y"]),
+        (scores, doctor.scores, [scored], NO_CUT),
     ):
-        assert message in differences(*compared, **{name: (0, value)})
-    scores = {"log_prob": [-2.0], "length": [2], "truncated": [False]}
-    scores = {name: np.array(value) for name, value in scores.items()}
-    scored = [Scored(-2.0, ["a"], np.array([-0.5, -1.5]))]
-    assert differences(doctor.scores, scores, scored, NO_CUT) == ""
-    for name, value in (("log_prob", -2.1), ("length", 3), ("truncated", True)):
-        assert f"row 0: {name}" in differences(
-            doctor.scores, scores, scored, NO_CUT, **{name: (0, value)}
-        )
+        compared = compare, {name: np.array([right]) for name, (right, *_) in table.items()}
+        assert differences(*compared, *wanted) == ""
+        for name, (_, other, message) in table.items():
+            assert message in differences(*compared, *wanted, **{name: (0, other)})
 
 
 def test_a_model_that_is_not_finite_gives_no_translation(served):

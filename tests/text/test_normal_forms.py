@@ -37,18 +37,18 @@ def as_it_comes(text: str) -> str:
 
 
 @pytest.fixture(params=WORDS)
-def texts(request) -> tuple[list[str], list[str]]:
-    """Translations with some errors, and references in NFC."""
+def texts(request) -> tuple[list[str], list[str], list[str]]:
+    """Translations with some errors, references in NFC, and those as they come."""
     words = WORDS[request.param]
     orders = [*itertools.islice(itertools.permutations(words), 0, 40000, 1009)]
     references = [unicodedata.normalize("NFC", " ".join(order)) for order in orders]
     word = unicodedata.normalize("NFC", words[1])
-    return [line.replace(word, "?", n % 3 == 0) for n, line in enumerate(references)], references
+    ours = [line.replace(word, "?", n % 3 == 0) for n, line in enumerate(references)]
+    return ours, references, [*map(as_it_comes, references)]
 
 
 def test_each_score_is_that_of_composed_text(texts):
-    ours, references = texts
-    come = [*map(as_it_comes, references)]
+    ours, references, come = texts
     assert not {*come} & {*references}
     wanted = sacrebleu.corpus_bleu(ours, [references]).score
     characters = sacrebleu.corpus_chrf(ours, [references]).score
@@ -69,8 +69,7 @@ def test_each_score_is_that_of_composed_text(texts):
 
 
 def test_the_signature_is_sacrebleus_with_the_form_behind_it(texts):
-    ours, references = texts
-    come = [*map(as_it_comes, references)]
+    ours, _, come = texts
     for nfc, behind in ((True, "|norm:NFC"), (False, "")):
         test = evaluation.References(come, nfc=nfc)
         for metric, compute in ((sacrebleu.BLEU(), test.bleu), (sacrebleu.CHRF(), test.chrf)):
@@ -84,8 +83,8 @@ def test_the_signature_is_sacrebleus_with_the_form_behind_it(texts):
 
 @pytest.mark.parametrize("flags", [[], ["--nonfc"]], ids=str)
 def test_evaluate_says_how_it_compares(texts, tmp_path, capsys, flags):
-    ours, references = texts
-    reference = write_lines(tmp_path / "r", [*map(as_it_comes, references)])
+    ours, references, come = texts
+    reference = write_lines(tmp_path / "r", come)
     hypotheses = write_lines(tmp_path / "h", ours)
     files = [f"--reference={reference}", f"--hypotheses={hypotheses}"]
     assert main(["evaluate", *files, *flags]) == 0
@@ -97,9 +96,9 @@ def test_evaluate_says_how_it_compares(texts, tmp_path, capsys, flags):
 
 
 def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
-    ours, references = texts
+    ours, references, come = texts
     source = write_lines(tmp_path / "s", references)
-    target = write_lines(tmp_path / "t", [*map(as_it_comes, references)])
+    target = write_lines(tmp_path / "t", come)
     dev = ParallelCorpus(source, target)
 
     def score(sources: list[str], targets: list[str]) -> list[Any]:
@@ -113,8 +112,7 @@ def test_the_dev_bleu_of_a_training_is_that_of_composed_text(texts, tmp_path):
 
 
 def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(texts):
-    _, references = texts
-    right, come = references[0], as_it_comes(references[0])
+    _, (right, *_), (come, *_) = texts
     hypotheses = [Hypothesis(0, "?", "", 0.0), Hypothesis(0, right, "", -1.0)]
     nbest = NBest("s", hypotheses)
     choice = choose_weight([(nbest, [-2.0, -1.5])], [come])

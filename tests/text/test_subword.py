@@ -14,22 +14,15 @@ import tensorflow as tf
 import test_tokenizer
 from hypothesis import given, settings, strategies as st
 from refusals import refused
+from test_tokenizer import round_trip
 
 from bahdanau_tf.text import SubwordTokenizer, load_text, tokenizer as texts
 
 ODD = [
-    "",
-    " ",
-    "\0",
-    "a\0b",
-    "one\u2028two\u0085three\tfour\r\nfive",
-    "e\u0301te\u0301 \u0301x",
-    "\U0001f468\u200d\U0001f469 \U0001f1eb\U0001f1f7 ok\u2764\ufe0f",
-    "\u05e9\u05dc\u05d5\u05dd, \u0645\u0631\u062d\u0628\u0627!",
-    "\u200bzero\u200f \u200cwidth\xad s\ufeff",
+    *test_tokenizer.ODD,
+    "\U0010ffff\ufffe",
     "two  blanks\xa0 and\u202f!",
     "[PAD] [UNK] [END] <unk> </s> <0x41>",
-    "\U0010ffff\ufffe",
     "한국어와 日本語のテキスト。",
 ]
 
@@ -96,14 +89,10 @@ def either(request, corpus):
 
 
 def test_special_symbols_have_the_ids_0_to_2(tokenizer):
-    ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id
-    assert ids == (0, 1, 2)
+    assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id) == (0, 1, 2)
     assert tokenizer.vocabulary_size == 330
-    assert tokenizer.ids_to_tokens(tf.constant([0, 1, 2])).numpy().tolist() == [
-        b"[PAD]",
-        b"[UNK]",
-        b"[END]",
-    ]
+    special = tokenizer.ids_to_tokens(tf.constant([0, 1, 2])).numpy().tolist()
+    assert special == [b"[PAD]", b"[UNK]", b"[END]"]
 
 
 def test_ids_equal_those_of_the_sentencepiece_library(either, corpus):
@@ -128,10 +117,10 @@ def test_detokenize_inverts_tokenize_for_unusual_text(either):
     assert tf.reduce_any(ids == either.unk_id) == (either.kind == "space")
     if either.kind == "space":
         return  # it has no bytes
-    back = either.detokenize(ids).numpy()
-    assert [text.decode() for text in back] == [collapsed(t) for t in ODD]
+    back = round_trip(either, ODD)
+    assert back == [collapsed(text) for text in ODD]
     padded = either.detokenize(tf.pad(ids.to_tensor(), [[0, 0], [0, 3]])).numpy()
-    assert padded.tolist() == back.tolist()
+    assert [text.decode() for text in padded] == back
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="▁"))), st.booleans())
@@ -139,10 +128,8 @@ def test_detokenize_inverts_tokenize_for_unusual_text(either):
 def test_detokenize_inverts_tokenize_for_any_text(tokenizer, texts, reverse):
     if reverse:
         tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
-    strings = tf.constant(texts, tf.string)
-    back = tokenizer.detokenize(tokenizer.tokenize(strings)).numpy()
     # Marks that do not compose keep their order, so both sides are normalised.
-    normal = [unicodedata.normalize("NFC", text.decode()) for text in back]
+    normal = [unicodedata.normalize("NFC", text) for text in round_trip(tokenizer, texts)]
     assert normal == [collapsed(text) for text in texts]
 
 
@@ -179,8 +166,7 @@ def test_reverse_turns_the_pieces_around(tokenizer):
 def test_detokenize_inverts_tokenize_on_a_corpus(shared, tokenizer, name):
     lines = shared("data/" + name).read_text("utf-8").split("\n")[:-1]
     lines = lines[:: 1 + len(lines) // 2000]
-    back = tokenizer.detokenize(tokenizer.tokenize(lines)).numpy()
-    assert [t.decode() for t in back] == [collapsed(line) for line in lines]
+    assert round_trip(tokenizer, lines) == [collapsed(line) for line in lines]
 
 
 @pytest.mark.parametrize("name", ["U+0041 to U+1FFFF", "Hangul"])
@@ -233,8 +219,7 @@ def test_full_width_forms_are_kept_unless_half_width(tmp_path):
     (tmp_path / "text").write_text(20 * f"{text}\n", "utf-8")
     for half_width, back in ((None, text), (True, "Tシャツ を 1枚 買った。")):
         tokenizer = SubwordTokenizer.train([tmp_path / "text"], 280, half_width=half_width)
-        strings = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
-        assert strings[0].decode() == back
+        assert round_trip(tokenizer, [text]) == [back]
 
 
 def test_signs_that_the_text_rarely_has_are_read_as_those_that_it_has():
@@ -285,9 +270,7 @@ def test_lowercase_and_case_folding(corpus):
         ({"lowercase": True}, small),
         ({"normalization": "nfkc_cf"}, small.replace("ǆ", "dž")),
     ):
-        tokenizer = SubwordTokenizer.train(corpus, 330, **options)
-        back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
-        assert back[0].decode() == wanted
+        assert round_trip(SubwordTokenizer.train(corpus, 330, **options), [text]) == [wanted]
     refused(
         lambda: SubwordTokenizer.train(corpus, 330, normalization="identity", lowercase=True),
         "it is 'identity'.",
@@ -321,10 +304,7 @@ def test_text_that_is_not_normalized_keeps_its_characters(corpus, tmp_path):
     SubwordTokenizer.train(corpus, 330, normalization="identity").save(tmp_path)
     loaded = load_text(tmp_path)
     texts = [*ODD, "A BIG HOUSE"]
-    back = loaded.detokenize(loaded.tokenize(texts)).numpy()
-    assert [text.decode() for text in back] == [
-        re.sub(" +", " ", text).strip(" ") for text in texts
-    ]
+    assert round_trip(loaded, texts) == [re.sub(" +", " ", text).strip(" ") for text in texts]
 
 
 def test_two_trainings_give_the_same_bytes_and_print_nothing(corpus, tokenizer, capfd):
@@ -336,27 +316,10 @@ def test_two_trainings_give_the_same_bytes_and_print_nothing(corpus, tokenizer, 
     assert b".tsv" not in again.model_proto
 
 
-def test_an_empty_batch_has_no_tokens(tokenizer):
-    none = tf.constant([], tf.string)
-    assert tokenizer.tokenize(none).to_list() == []
-    assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == 0
-    assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
-    assert [c.to_list() for c in tokenizer.tokenize_with_offsets(none)] == [[], [], []]
-
-
 def test_numbers_outside_the_vocabulary_are_unknown(tokenizer):
     ids = tf.constant([[-1, 330, 0, 2, 5], [2, 330, 330, 330, 330]])
     assert tokenizer.ids_to_tokens(ids)[0, 1] == b"[UNK]"
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK][UNK]", b""]
-
-
-@pytest.mark.parametrize(("unit", "size"), [("word ", 1_000_000), ("é", 200_000), (" ", 10**6)])
-def test_a_line_of_a_megabyte_is_tokenized(tokenizer, unit, size):
-    """Other words are as long as the test can be without taking seconds."""
-    text = unit * (size // len(unit.encode()))
-    ids = tf.function(tokenizer.tokenize, autograph=False)(tf.constant([text]))
-    back = tokenizer.detokenize(ids).numpy()[0].decode()
-    assert back == collapsed(text)
 
 
 def test_sampling_is_for_training_only(either):
@@ -378,10 +341,7 @@ def test_sampling_is_for_training_only(either):
 def test_nfkc_normalises_text_but_not_offsets(corpus):
     tokenizer = SubwordTokenizer.train(corpus, 330, normalization="nfkc")
     texts = ["ｆｕｌｌ①", "e\u0301ﬁ"]
-    ids = tokenizer.tokenize(texts)
-    assert [t.decode() for t in tokenizer.detokenize(ids).numpy()] == [
-        unicodedata.normalize("NFKC", text) for text in texts
-    ]
+    assert round_trip(tokenizer, texts) == [unicodedata.normalize("NFKC", x) for x in texts]
     surfaces, _, ends = tokenizer.tokenize_with_offsets(texts)
     assert ends[1, -1] == len(texts[1].encode())
     assert b"".join(surfaces[0].numpy()) == texts[0].encode()
@@ -389,9 +349,8 @@ def test_nfkc_normalises_text_but_not_offsets(corpus):
 
 def test_without_byte_fallback_a_new_character_is_unknown(corpus):
     tokenizer = SubwordTokenizer.train(corpus, 60, byte_fallback=False)
-    ids = tokenizer.tokenize(["한"])
-    assert tokenizer.unk_id in ids.to_list()[0]
-    assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK]"]
+    assert tokenizer.unk_id in tokenizer.encode("한")
+    assert round_trip(tokenizer, ["한"]) == ["[UNK]"]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sacremoses
 import tensorflow as tf
+from comparisons import offsets_of
 from hypothesis import given, settings, strategies as st
 from processes import output_of
 from refusals import refused
@@ -75,6 +76,12 @@ def knowing(texts: Iterable[str | bytes], language: str = "en", **options: objec
     sentences = [[word.decode() for word in row] for row in rows]
     vocabulary = Vocabulary.build(sentences, 10**6)
     return WordTokenizer(vocabulary, language, **options)
+
+
+def round_trip(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    """The texts that `detokenize` makes of the ids of `tokenize`."""
+    ids = tokenizer.tokenize(tf.constant(list(texts), tf.string))
+    return [text.decode() for text in tokenizer.detokenize(ids).numpy()]
 
 
 # Format characters of Unicode (Cf) that are invisible.
@@ -206,12 +213,8 @@ def test_detokenize_inverts_tokenize_on_a_corpus(shared, name, language, wanted,
     words = words_of(signed, *lines)
     by_rule = WordTokenizer(Vocabulary.build(words, 10**6), language)
     for tokenizer, share in ((signed, 1.0), (by_rule, wanted)):
-        texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(lines)))
-        same = sum(
-            text.decode() == collapsed(line)
-            for text, line in zip(texts.numpy(), lines, strict=True)
-        )
-        assert same >= share * len(lines)
+        pairs = zip(round_trip(tokenizer, lines), lines, strict=True)
+        assert sum(text == collapsed(line) for text, line in pairs) >= share * len(lines)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +224,7 @@ def test_detokenize_inverts_tokenize_on_a_corpus(shared, name, language, wanted,
 def test_detokenize_inverts_tokenize_for_unusual_text(language, form):
     """Rules of languages and normal forms do not know of each other."""
     tokenizer = knowing(ODD, language, normalization=form)
-    texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(ODD)))
-    assert [text.decode() for text in texts.numpy()] == [collapsed(text, form) for text in ODD]
+    assert round_trip(tokenizer, ODD) == [collapsed(text, form) for text in ODD]
 
 
 @given(
@@ -270,12 +272,11 @@ def test_offsets_of_any_bytes_cut_out_the_words(strings, language, reverse):
 
 def back_and_signed(text: str, language: str) -> tuple[str, set[str]]:
     """The inverse by the rules alone, and the words that need a sign."""
-    signed = empty(language).split_signed(tf.constant([text])).to_list()[0]
+    (signed,) = empty(language).split_signed(tf.constant([text])).to_list()
     words = words_of(empty(language), text)
-    tokenizer = WordTokenizer(Vocabulary.build(words, 10**6), language)
-    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
+    (back,) = round_trip(WordTokenizer(Vocabulary.build(words, 10**6), language), [text])
     signed = {word.decode() for word in signed}
-    return back.decode(), {w for w in signed if w[0] in "\uffed\u2423"}
+    return back, {w for w in signed if w[0] in "\uffed\u2423"}
 
 
 @pytest.mark.parametrize(
@@ -308,9 +309,7 @@ def test_only_a_single_quotation_mark_has_a_sign():
         ('"Yes" or "no" or 5" or "maybe"', '\uffed"'),
     ):
         assert back_and_signed(text, "en")[1] == {signed}
-        tokenizer = knowing([text])
-        back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
-        assert back[0].decode() == text
+        assert round_trip(knowing([text]), [text]) == [text]
 
 
 def test_invisible_characters_do_not_change_the_ids():
@@ -339,34 +338,38 @@ def test_train_has_the_defaults_of_the_constructor(kind):
 
 def test_offsets_refer_to_the_original_text():
     words = ["L'", "e\u0301te\u0301", "fini", "!"]
-    text = " L'e\u0301te\u0301\u00a0fini!".encode()
+    text = " L'e\u0301te\u0301\u00a0fini!"
     surfaces, starts, ends = empty("fr").tokenize_with_offsets([text])
     assert [word.decode() for word in surfaces[0].numpy()] == words
-    first_bytes = [text.index(word.encode()) for word in words]
-    assert starts.to_list() == [first_bytes]
-    assert ends.to_list() == [
-        [n + len(word.encode()) for n, word in zip(first_bytes, words, strict=True)]
-    ]
+    offsets = zip(starts[0].numpy(), ends[0].numpy(), strict=True)
+    assert [*offsets] == offsets_of(text, words)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return SubwordTokenizer.train([["A cat, a cat.", "Un chat !"] * 9], 280)
 
 
 @pytest.mark.parametrize(
-    ("unit", "size"),
+    ("kind", "unit", "size"),
     [
-        *((unit, 10**6) for unit in ("word ", "é", " ")),
-        *((unit, 200_000) for unit in ("a.b'c,d ", "'")),
+        *(("words", unit, 10**6) for unit in ("word ", "é", " ")),
+        *(("words", unit, 200_000) for unit in ("a.b'c,d ", "'")),
+        *(("pieces", unit, 10**6) for unit in ("word ", " ")),
+        ("pieces", "é", 200_000),
     ],
 )
-def test_a_line_of_a_megabyte_is_tokenized(unit, size):
-    """Of so many words, a fifth, which takes as long."""
+def test_a_line_of_a_megabyte_is_tokenized(pieces, kind, unit, size):
+    """Of so many words or pieces, a fifth, which takes as long."""
     text = unit * (size // len(unit.encode()))
-    tokenizer = knowing([text])
-    assert tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode() == collapsed(text)
+    tokenizer = pieces if kind == "pieces" else knowing([text])
+    assert round_trip(tokenizer, [text]) == [collapsed(text)]
     assert tokenizer.tokenize_with_offsets([text])[0].nrows() == 1
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_empty_batches_and_strings_have_no_words(language):
-    tokenizer = empty(language)
+@pytest.mark.parametrize("language", [*LANGUAGES, None])
+def test_empty_batches_and_strings_have_no_words(pieces, language):
+    tokenizer = empty(language) if language else pieces
     for strings in ([], ["", " "]):
         strings = tf.constant(strings, tf.string)
         ids = tokenizer.tokenize(strings)
@@ -375,11 +378,6 @@ def test_empty_batches_and_strings_have_no_words(language):
         for column in tokenizer.tokenize_with_offsets(strings):
             assert column.to_list() == [[]] * len(strings)
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
-
-
-@pytest.fixture(scope="module")
-def pieces():
-    return SubwordTokenizer.train([["A cat, a cat.", "Un chat !"] * 9], 280)
 
 
 @pytest.fixture(params=["words", "pieces"])
@@ -408,12 +406,8 @@ def test_ids_of_words_with_and_without_signs():
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"])
     tokenizer = WordTokenizer(vocabulary)
     # The rules would put a space before "+b", so "+" and "b" have signs.
-    assert tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list() == [
-        [4, 6, 3, 2],
-        [4, 1, 5, 2],
-        [1, 1, 1, 1, 2],
-        [2],
-    ]
+    ids = tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list()
+    assert ids == [[4, 6, 3, 2], [4, 1, 5, 2], [1, 1, 1, 1, 2], [2]]
     ids = tf.constant([[4, 5, 2, 4], [0, 4, 0, 6], [9, 4, 3, 0]])
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"ab", b"a b", b"[UNK] a."]
     assert tokenizer.ids_to_tokens(ids[:1]).numpy().tolist() == [
@@ -440,16 +434,14 @@ def test_reverse_turns_tokens_and_offsets_around():
     surfaces, starts, _ = tokenizer.tokenize_with_offsets(texts)
     assert surfaces[0].numpy().tolist() == tokens[0][:-1]
     assert starts[0].numpy().tolist() == [14, 9, 7, 4, 0]
-    back = tokenizer.detokenize(ids).numpy()
-    assert [text.decode() for text in back] == texts
+    assert round_trip(tokenizer, texts) == texts
 
 
 @pytest.mark.parametrize(("no_break", "blank"), [(False, " "), (True, "\xa0")])
 def test_french_spaces_before_punctuation_are_restored(no_break, blank):
     text = "«\u202fÇa va\xa0?\u2009» Oui : « Eh\u202f! »"
-    tokenizer = knowing([text], "fr", no_break=no_break)
-    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode()
-    assert back == "«_Ça va_?_» Oui_: «_Eh_!_»".replace("_", blank)
+    back = round_trip(knowing([text], "fr", no_break=no_break), [text])
+    assert back == ["«_Ça va_?_» Oui_: «_Eh_!_»".replace("_", blank)]
 
 
 def test_train_counts_the_words_of_all_files(tmp_path):
@@ -565,10 +557,8 @@ def test_saved_models_are_reloaded_in_a_new_process(tmp_path, pieces):
     for name, (source, target) in pairs.items():
         model = Exported(source, target)
         tf.saved_model.save(model, tmp_path / "old" / name)
-        ids = source.tokenize(texts)
-        read = target.tokenize(source.detokenize(ids))
-        back = [text.decode() for text in target.detokenize(read).numpy()]
-        wanted.append([ids.to_list(), back])
+        back = round_trip(target, round_trip(source, texts))
+        wanted.append([source.tokenize(texts).to_list(), back])
     assert wanted[1][1] == texts
     (tmp_path / "old").rename(tmp_path / "new")
     output = output_of("-c", RELOAD, tmp_path / "new", json.dumps(texts))

@@ -107,7 +107,5 @@ def test_graphs_have_only_ops_of_stock_servers(learn):
         autograph=False,
     )
     definition = graph.get_concrete_function().graph.as_graph_def()
-    nodes = [*definition.node]
-    for function in definition.library.function:
-        nodes.extend(function.node_def)
-    assert {node.op for node in nodes} <= CORE_OPS | TEXT_OPS
+    bodies = (definition.node, *(x.node_def for x in definition.library.function))
+    assert {node.op for nodes in bodies for node in nodes} <= CORE_OPS | TEXT_OPS
