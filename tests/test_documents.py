@@ -21,7 +21,7 @@ from toys import search_eagerly
 
 import bahdanau_tf
 from bahdanau_tf import Translator
-from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
+from bahdanau_tf.commands.main import COMMANDS, defined_flags, main, parse_with_recipe
 from bahdanau_tf.commands.train import asked
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.options.facts import TYPICAL
@@ -280,8 +280,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
             assert flag in flags or flag.removeprefix("no") in flags, (name, word)
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
-        flags(["train", *_expanded(list(words), flags)])
-        _count_own("train", flags)
+        parse_with_recipe("train", [*words], flags)
         _ = asked(flags).chosen(TYPICAL).recipe  # raises if the model does not use a flag
 
 

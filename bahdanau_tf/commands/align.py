@@ -88,10 +88,8 @@ def run(flags: absl_flags.FlagValues) -> None:
                 is_json = flags.format == "json"
                 output.write(files.json_line(pair, True) if is_json else f"{pair.pharaoh}\n")
             output.flush()
-            one_sided = [
-                n for n, x in enumerate(aligned) if bool(x.tokens) != bool(x.source_tokens)
-            ]
-            counter.report("words on one side only", one_sided)
+            alone = [n for n, x in enumerate(aligned) if bool(x.tokens) != bool(x.source_tokens)]
+            counter.report("words on one side only", alone)
             counter.advance(len(window))
 
 

@@ -72,7 +72,7 @@ def run(flags: absl_flags.FlagValues) -> None:
     check_tokenize_flag(flags)
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
-    check_count("--source", sources, references)
+    check_count("--source", len(sources), len(references))
     members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
     translators = [*itertools.chain(*members.values())]
     first = translators[0]

@@ -212,7 +212,7 @@ def _texts(flags: absl_flags.FlagValues) -> tuple[list[str], list[str], list[boo
     references = list(read_lines(flags.reference))
     sources = [] if flags.source is None else list(read_lines(flags.source))
     if flags.source is not None:
-        files.check_count("--source", sources, references)
+        files.check_count("--source", len(sources), len(references))
     return sources, references, [True] * len(references)
 
 
@@ -242,7 +242,7 @@ def _read_hypotheses(
         lines = list(read_lines(path))
         whole = len(lines) == len(is_pair)
         systems[name] = [*itertools.compress(lines, is_pair)] if whole else lines
-        files.check_count(f"--hypotheses={value}", systems[name], references)
+        files.check_count(f"--hypotheses={value}", len(systems[name]), len(references))
     return systems
 
 

@@ -32,12 +32,7 @@ MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
 Lines = TypeVar("Lines", bound=tuple[str, ...])
 
 
-def check_count(flag: str, lines: Sequence[object], references: Sequence[str]) -> None:
-    """Checks that a file has a line for each reference."""
-    check_equal(flag, len(lines), "--reference", len(references))
-
-
-def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
+def check_count(flag: str, lines: int, wanted: int, other: str = "--reference") -> None:
     """Checks that the files of two flags have as many lines."""
     if lines != wanted:
         raise ValueError(
@@ -187,9 +182,8 @@ def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]
 def _tokens(translation: Translation, side: str) -> dict[str, object]:
     """The tokens and where they are, without the space that a sub-word or symbol may begin with."""
     name = {"source": "source_tokens", "target": "tokens"}[side]
-    tokens, offsets, spans = (
-        getattr(translation, x) for x in (name, f"{side}_offsets", f"{side}_spans")
-    )
+    names = (name, f"{side}_offsets", f"{side}_spans")
+    tokens, offsets, spans = (getattr(translation, x) for x in names)
     blanks = [x[: len(x) - len(x.lstrip())] if x.strip() else "" for x in tokens]
 
     def moved(places: Offsets, sizes: Iterable[int]) -> Offsets:

@@ -344,9 +344,8 @@ SCORES = Group(Scores)
 
 def is_in_onnx(flags: absl_flags.FlagValues) -> bool:
     """Whether --model_dir was exported for ONNX Runtime."""
-    return (
-        len(flags.model_dir or []) == 1 and (newest_export(flags.model_dir[0]) / RUNTIME).is_file()
-    )
+    folders = flags.model_dir or []
+    return len(folders) == 1 and (newest_export(folders[0]) / RUNTIME).is_file()
 
 
 def check_model(

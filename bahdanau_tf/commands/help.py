@@ -1,19 +1,12 @@
-"""The text of `--help`, and completion in a shell.
-
-argcomplete needs an argparse parser, so the flags, which are absl's, are added to one. absl's own
-`argparse_flags` is not used: it lacks the choices of a flag and, outside the main module, its help.
-"""
+"""The text of `--help`."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import ModuleType
-from typing import Any
 
 from absl import flags as absl_flags
 
@@ -27,19 +20,11 @@ _WITHOUT_DOCSTRINGS = "`python -OO` removes parts of this help; leave -OO out to
 def usage(commands: Mapping[str, str]) -> str:
     """The help of the whole command; `commands` says what each subcommand does."""
     names = max(map(len, commands))
-    lines = [
-        "Attention-based recurrent translation.",
-        "",
-        *wrapped("", "usage: bahdanau-tf COMMAND [--flag=value ...]", 7),
-        "",
-        *(
-            line
-            for name, what in commands.items()
-            for line in wrapped(f"  {name:<{names}}  ", what, names + 4)
-        ),
-        "",
-        *wrapped("", "bahdanau-tf COMMAND --help lists the flags of a command."),
-    ]
+    lines = ["Attention-based recurrent translation.", ""]
+    lines += [*wrapped("", "usage: bahdanau-tf COMMAND [--flag=value ...]", 7), ""]
+    for name, what in commands.items():
+        lines += wrapped(f"  {name:<{names}}  ", what, names + 4)
+    lines += ["", *wrapped("", "bahdanau-tf COMMAND --help lists the flags of a command.")]
     return "\n".join(lines)
 
 
@@ -108,46 +93,3 @@ def wrapped(start: str, text: str, indent: int = 0, width: int | None = None) ->
 def _columns() -> int:
     """The width of the terminal, or that of COLUMNS; 80 if there is none."""
     return max(shutil.get_terminal_size().columns, 20)
-
-
-def complete_if_asked(
-    commands: Mapping[str, str],
-    flags_of: Callable[[str], absl_flags.FlagValues],
-    arguments_of: Callable[[str], Sequence[Sequence[str]]],
-    choices: Mapping[str, Sequence[str]],
-    models: Sequence[str],
-) -> None:
-    """Answers a shell's request for completion and exits; else does nothing.
-
-    `arguments_of` returns the choices of each argument of a subcommand that is not a
-    flag; `choices` has the values of flags that are not enumerations. `models` are the
-    names that a command takes in place of the folder of a trained model.
-    """
-    if "_ARGCOMPLETE" not in os.environ:
-        return
-    import argcomplete
-    from argcomplete.completers import DirectoriesCompleter
-
-    folders = DirectoriesCompleter()
-
-    def trained(prefix: str, **_: object) -> list[str]:
-        return [*(name for name in models if name.startswith(prefix)), *folders(prefix)]
-
-    parser = argparse.ArgumentParser("bahdanau-tf", add_help=False)
-    subparsers = parser.add_subparsers()
-    for command, text in commands.items():
-        subparser = subparsers.add_parser(command, help=text, add_help=False)
-        flags = flags_of(command)
-        for name in flags:
-            names = [f"--{name}", f"--no{name}"] if flags[name].boolean else [f"--{name}"]
-            words = getattr(flags[name].parser, "enum_values", None) or choices.get(name)
-            takes: Any = {"action": "store_true"} if flags[name].boolean else {"choices": words}
-            # Where there is --init_from, --model_dir is written.
-            is_read = name == "init_from" or (name == "model_dir" and "init_from" not in flags)
-            for flag in names:
-                argument: Any = subparser.add_argument(flag, **takes)
-                if is_read:
-                    argument.completer = trained
-        for place, words in enumerate(arguments_of(command)):
-            subparser.add_argument(f"argument {place}", choices=words)
-    argcomplete.autocomplete(parser, always_complete_options="long")

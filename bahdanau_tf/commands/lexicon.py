@@ -115,8 +115,5 @@ def _reported(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
         yield batch
         done += len(batch[1])
         progress.update(done, "pairs read")
-    progress.note(
-        f"learned from {done:,} of {amount(pairs, 'pair')}; the others are too long"
-        if done < pairs
-        else f"learned from {amount(pairs, 'pair')}"
-    )
+    some = f"{done:,} of {amount(pairs, 'pair')}; the others are too long"
+    progress.note(f"learned from {some if done < pairs else amount(pairs, 'pair')}")

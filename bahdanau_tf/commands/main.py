@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
@@ -13,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import TextIO
+from typing import Any, TextIO
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import __version__
 from bahdanau_tf.commands.flags import Group, parse, require, required
-from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
+from bahdanau_tf.commands.help import help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.training import RECIPES, pretrained_names, recipe_names
 from bahdanau_tf.system import lines
@@ -94,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: list[str]) -> int:
-    names = {"recipe": recipe_names()}, pretrained_names()
-    complete_if_asked(COMMANDS, defined_flags, _arguments, *names)
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     name, *rest = argv
     if name in ("--help", "-h", "help"):
         return _say(usage(COMMANDS), sys.stdout, 0)
@@ -110,9 +111,7 @@ def _main(argv: list[str]) -> int:
 def _run(name: str, arguments: list[str]) -> int:
     command, flags = _module(name), defined_flags(name)
     try:
-        words = _expanded(arguments, flags)
-        rest = parse(flags, words)
-        _count_own(name, flags)
+        rest = parse_with_recipe(name, arguments, flags)
         if flags.help:
             return _say(help_of(name, COMMANDS[name], command, flags), sys.stdout, 0)
         if rest and not _arguments(name):
@@ -172,6 +171,41 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     return flags
 
 
+def _complete() -> None:
+    """Answers a shell's request for completion and exits.
+
+    argcomplete needs an argparse parser, so the flags, which are absl's, are added to one. absl's
+    own `argparse_flags` is not used: it lacks the choices of a flag and, outside the main module,
+    its help.
+    """
+    import argcomplete
+    from argcomplete.completers import DirectoriesCompleter
+
+    folders = DirectoriesCompleter()
+
+    def trained(prefix: str, **_: object) -> list[str]:
+        return [*(name for name in pretrained_names() if name.startswith(prefix)), *folders(prefix)]
+
+    parser = argparse.ArgumentParser("bahdanau-tf", add_help=False)
+    subparsers = parser.add_subparsers()
+    for command, text in COMMANDS.items():
+        subparser = subparsers.add_parser(command, help=text, add_help=False)
+        flags = defined_flags(command)
+        for name in flags:
+            is_bool, own = flags[name].boolean, getattr(flags[name].parser, "enum_values", None)
+            choices = recipe_names() if name == "recipe" else own or None
+            takes: Any = {"action": "store_true"} if is_bool else {"choices": choices}
+            # Where there is --init_from, --model_dir is written.
+            is_read = name == "init_from" or (name == "model_dir" and "init_from" not in flags)
+            for flag in (f"--{name}", f"--no{name}")[: 1 + is_bool]:
+                argument: Any = subparser.add_argument(flag, **takes)
+                if is_read:
+                    argument.completer = trained
+        for place, words in enumerate(_arguments(command)):
+            subparser.add_argument(f"argument {place}", choices=words)
+    argcomplete.autocomplete(parser, always_complete_options="long")
+
+
 def _arguments(name: str) -> Sequence[Sequence[str]]:
     """The choices of each argument of a subcommand that is not a flag."""
     return getattr(_module(name), "ARGUMENTS", ())
@@ -205,16 +239,31 @@ def _forget_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
-    """Replaces --flagfile=FILE and --recipe=NAME by the flags in these files.
+def parse_with_recipe(name: str, arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
+    """Sets the flags of a subcommand, and returns the words that are no flags.
 
-    --recipe=NAME, a file of flags in the package, is kept before its flags, and these come first,
-    so that the user's override them wherever they stand.
+    --recipe=NAME, a file of flags in the package, sets those that the user does not give. They
+    count as not given: with another model than the recipe's, some have no effect, and only flags
+    that the user gave are refused for that.
     """
+    rest = parse(flags, _expanded(arguments, flags))
+    if "recipe" in flags and (recipe := flags.recipe) is not None:
+        if recipe not in recipe_names():
+            raise ValueError(f"--recipe is {recipe!r}, wanted one of {recipe_names()}")
+        others = defined_flags(name)
+        parse(others, _expanded([f"--flagfile={RECIPES.joinpath(f'{recipe}.flags')}"], others))
+        for flag in others:
+            if others[flag].present and not flags[flag].present:
+                flags[flag].value = others[flag].value
+    return rest
+
+
+def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
+    """Replaces --flagfile=FILE by the flags in the file."""
     if {"--flagfile=", "-flagfile="} & {*arguments}:
         raise ValueError("--flagfile is empty")
     try:
-        words = flags.read_flags_from_files(arguments)
+        return flags.read_flags_from_files(arguments)
     except UnicodeDecodeError as error:
         files = [word for word in arguments if word.lstrip("-")[:8] == "flagfile"]
         raise ValueError(
@@ -222,38 +271,6 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
         ) from error
     except absl_flags.Error as error:  # with the system's, if a file cannot be opened
         raise error.__context__ or ValueError(str(error)) from None
-    first: list[str] = []
-    expanded: list[str] = []
-    while words:
-        word, *words = words
-        option, equals, name = word.partition("=")
-        if option in ("--recipe", "-recipe") and "recipe" in flags:
-            if not equals and words:
-                name, *words = words
-            recipe = flags.read_flags_from_files([_recipe_file(name)])
-            first += [f"--recipe={name}", *recipe]
-        else:
-            expanded.append(word)
-    return [*first, *expanded]
-
-
-def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
-    """Marks the flags of a recipe as not given.
-
-    With another model than the recipe's, some flags of the recipe have no
-    effect; only flags that the user gave are refused for that.
-    """
-    if "recipe" in flags and flags.recipe is not None:
-        recipe = defined_flags(name)
-        recipe([name, *recipe.read_flags_from_files([_recipe_file(flags.recipe)])])
-        for flag in recipe:
-            flags[flag].present -= recipe[flag].present
-
-
-def _recipe_file(name: str) -> str:
-    if name not in recipe_names():
-        raise ValueError(f"--recipe is {name!r}, wanted one of {recipe_names()}")
-    return f"--flagfile={RECIPES.joinpath(f'{name}.flags')}"
 
 
 def _module(name: str) -> ModuleType:

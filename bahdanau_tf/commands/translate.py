@@ -305,7 +305,7 @@ class _Part(NamedTuple):
             return cls(flags.output)
         shard, total = Shard.of(flags.shard), count_lines(flags.input)
         if flags.prefixes is not None:
-            files.check_equal("--prefixes", count_lines(flags.prefixes), "--input", total)
+            files.check_count("--prefixes", count_lines(flags.prefixes), total, "--input")
         return cls(shard.file(flags.output), *shard.lines(total), made_of(flags))
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:

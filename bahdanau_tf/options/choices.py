@@ -120,10 +120,8 @@ def _tokens(facts: Facts, options: Options) -> Choice:
     if options.get("tokenizer", "word" if by_language else "bpe") == "word":
         rules = f", for which {named(by_language[0])} has rules" if by_language else ""
         return Choice({"tokenizer": "word"}, f"words{rules}")
-    source, target = (
-        NAMES.get(side.script, f"{side.script.title()} letters")
-        for side in (facts.source, facts.target)
-    )
+    scripts = facts.source.script, facts.target.script
+    source, target = (NAMES.get(script, f"{script.title()} letters") for script in scripts)
     own = ("target_vocabulary_size", "target_tokenizer", "decompose_source")
     joint = source == target and not any(map(options.get, own))
     joint = options.get("joint", joint or bool(options.get("share_embeddings")))
@@ -259,17 +257,14 @@ def _copying(facts: Facts, options: Options) -> Choice:
 
     Between characters no names are, but numbers and signs if the text keeps them.
     """
+    share = f"{100 * options.get('synthetic_pairs', SYNTHETIC_PAIRS):g} % of the pairs"
     if {*tokenizers_of(options).values()} == {"char"} and facts.kept_signs >= KEPT_SIGNS:
-        share = options.get("synthetic_pairs", SYNTHETIC_PAIRS)
-        reason = (
-            f"numbers and signs stay as they are; {100 * share:g} % of the pairs are other ones"
-        )
+        reason = f"numbers and signs stay as they are; {share} are other ones"
         return Choice({"synthetic_pairs": SYNTHETIC_PAIRS}, reason)
     has_attention = options.get("model", ModelOptions.model) == "rnnsearch"
     if not (has_attention and options.get("joint")) or options.get("copying") == "off":
         return Choice({}, "")
-    share = options.get("synthetic_pairs", SYNTHETIC_PAIRS)
-    reason = f"names and numbers are copied; {100 * share:g} % of the pairs get other ones"
+    reason = f"names and numbers are copied; {share} get other ones"
     return Choice({"copying": "hint", "synthetic_pairs": SYNTHETIC_PAIRS}, reason)
 
 
@@ -382,14 +377,10 @@ def _dev_text(facts: Facts, options: Options) -> Choice:
         return Choice(values, f"dev text: yours{by}")
     pairs = 0 if facts.different < 400 else min(MOST_DEV_PAIRS, facts.different // DEV_SHARE)
     if not (wanted := options.get("dev_pairs", pairs)):
-        return Choice(
-            {"dev_pairs": 0},
-            "no dev text: there are too few different lines to hold some out, "
-            "so the last model is kept as the best",
-        )
-    return Choice(
-        {"dev_pairs": pairs, **values}, f"about {amount(wanted, 'pair')} held out to choose {how}"
-    )
+        few = "no dev text: there are too few different lines to hold some out"
+        return Choice({"dev_pairs": 0}, f"{few}, so the last model is kept as the best")
+    reason = f"about {amount(wanted, 'pair')} held out to choose {how}"
+    return Choice({"dev_pairs": pairs, **values}, reason)
 
 
 def _time(facts: Facts, options: Options) -> Choice:

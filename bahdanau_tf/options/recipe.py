@@ -57,13 +57,9 @@ class ScheduleCall(NamedTuple):
                 return cls(node.func.id, [_value(part) for part in node.args], keywords)
         except (SyntaxError, ValueError):
             pass
-        raise OptionError(
-            "Recipe",
-            "schedule",
-            schedule,
-            f"one of {sorted(SCHEDULES)}, or a class of keras.optimizers.schedules, such as "
-            f"ExponentialDecay(rate, total, 0.02), with numbers and names of {_NAMES}",
-        )
+        wanted = f"one of {sorted(SCHEDULES)}, or a class of keras.optimizers.schedules, such as "
+        wanted += f"ExponentialDecay(rate, total, 0.02), with numbers and names of {_NAMES}"
+        raise OptionError("Recipe", "schedule", schedule, wanted)
 
     @property
     def names(self) -> set[str]:
@@ -278,9 +274,8 @@ class Recipe(OptionGroup):
             ValueError: There is no such preset.
         """
         if name not in _PRESETS:
-            raise Refusal(
-                "Recipe.from_preset", f"name is {name!r}, wanted one of {sorted(_PRESETS)}"
-            )
+            what = f"name is {name!r}, wanted one of {sorted(_PRESETS)}"
+            raise Refusal("Recipe.from_preset", what)
         return _PRESETS[name]
 
     def unused(self) -> dict[str, str]:

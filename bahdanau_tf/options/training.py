@@ -168,6 +168,7 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
     It may have been edited, and may have `others`, flags of text, besides options.
     """
     values: dict[str, Any] = {}
+    where = f"{named('model_dir')}: {path}"
     for line in path.read_text("utf-8").split("\n"):
         flag = line.strip()
         if not flag or flag.startswith(("#", "//")):
@@ -181,18 +182,12 @@ def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
             if KINDS.get(name) is not bool:
                 name = ""
         if name not in KINDS and name not in others:
-            raise Refusal(
-                "fit",
-                f"{named('model_dir')}: {path}: {flag} is not an option of `train`; "
-                "another version of bahdanau_tf may have written it",
-            )
+            why = "another version of bahdanau_tf may have written it"
+            raise Refusal("fit", f"{where}: {flag} is not an option of `train`; {why}")
         kind = KINDS.get(name, str)
         try:
             values[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
         except (ValueError, KeyError) as error:
-            raise Refusal(
-                "fit",
-                f"{named('model_dir')}: {path}: --{name} is {text!r}, "
-                f"wanted a value of type {kind.__name__}",
-            ) from error
+            wanted = f"wanted a value of type {kind.__name__}"
+            raise Refusal("fit", f"{where}: --{name} is {text!r}, {wanted}") from error
     return values

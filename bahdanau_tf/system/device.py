@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,9 +135,6 @@ def _threads(configured: int, variable: str) -> int:
 def _cpuinfo(key: str) -> str:
     """A value of the first core in Linux's /proc/cpuinfo; "" elsewhere."""
     path = Path("/proc/cpuinfo")
-    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.strip() == key:
-            return value.strip()
-    return ""
+    text = path.read_text("utf-8") if path.is_file() else ""
+    match = re.search(rf"^{key}\s*:(.*)", text, re.MULTILINE)
+    return match[1].strip() if match else ""

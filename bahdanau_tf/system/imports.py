@@ -35,20 +35,16 @@ def on_first_use(package: str, file: str) -> tuple[dict[str, str], Callable[[str
     A file has them: a stub, or a module under TYPE_CHECKING. The module of each name is relative to
     the package; that of a public module is "".
     """
-    homes = _read_names(package, file)
-    return homes, partial(_first_use, package, homes)
-
-
-def _read_names(package: str, file: str) -> dict[str, str]:
     body = ast.parse(pkgutil.get_data(package, file) or b"").body
     if file.endswith(".py"):
         body = [statement for node in body if isinstance(node, ast.If) for statement in node.body]
-    return {
+    homes = {
         alias.name: statement.module.removeprefix(package).removeprefix(".")
         for statement in body
         if isinstance(statement, ast.ImportFrom) and statement.module
         for alias in statement.names
     }
+    return homes, partial(_first_use, package, homes)
 
 
 def _first_use(package: str, homes: Mapping[str, str], name: str) -> object:

@@ -109,9 +109,8 @@ def _curve(rows: Sequence[dict[str, float]], names: Sequence[str]) -> str:
         f'stroke-width="1.5" stroke-dasharray="{dashes}"/>'
         for line, dashes in zip(lines, ("", "4 3"), strict=False)
     )
-    title = ", ".join(
-        f"{dash} {name}" for dash, name in zip(("—", "- -"), map(said, names), strict=False)
-    )
+    heads = zip(("—", "- -"), map(said, names), strict=False)
+    title = ", ".join(f"{dash} {name}" for dash, name in heads)
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" font-size="11" fill="currentColor" role="img" '
         f'aria-label="{escape(", ".join(map(said, names)))}">{drawn}'

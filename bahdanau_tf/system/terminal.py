@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import groupby
-from typing import TextIO
+from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 from bahdanau_tf.system.language import localized
@@ -267,6 +267,24 @@ def _clock(seconds: float) -> str:
     if hours:
         return f"{hours}:{minutes:02d}:{seconds:02d}"
     return f"{minutes}:{seconds:02d}"
+
+
+@contextmanager
+def handling(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Handles signals in the block, each as `signal.signal` takes it, except those ignored before.
+
+    A job of a script may ignore Ctrl-C. Outside the main thread this has no effect.
+    """
+    before = {}
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            with suppress(ValueError):  # only the main thread can handle signals
+                before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

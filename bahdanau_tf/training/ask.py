@@ -16,6 +16,7 @@ from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_monit
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as options
 from bahdanau_tf.options.choices import Choice, choose
 from bahdanau_tf.options.facts import TYPICAL, Facts
+from bahdanau_tf.options.fields import OptionGroup
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
@@ -51,17 +52,17 @@ class Training:
 
     # Options, each made once; they raise ValueError if one has no effect or is out of range.
 
-    @cached_property
+    @property
     def text(self) -> TextOptions:
         """The options of the tokenizers."""
         return self._options[0]
 
-    @cached_property
+    @property
     def model(self) -> ModelOptions:
         """The options of the model."""
         return self._options[1]
 
-    @cached_property
+    @property
     def recipe(self) -> Recipe:
         """The options of training."""
         return self._options[2]
@@ -73,56 +74,48 @@ class Training:
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        chosen = {name: value for choice in self.choices for name, value in choice.values.items()}
-        return {**self.defaults, **self.user_options, **self.recalled, **chosen}
+        return {**self.defaults, **self.user_options, **self.recalled, **self._chosen}
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        return {name: value for choice in self.choices for name, value in choice.values.items()}
 
     @cached_property
     def _options(self) -> tuple[TextOptions, ModelOptions, Recipe]:
-        values, text, model = self._values, TextOptions(), ModelOptions()
-        recipe = Recipe.of(values)
-        unused = recipe.unused()
+        init_from, of_dev = named("init_from"), () if self.has_dev else options.OF_DEV_TEXT
         if self.start.init_from is None:
-            options.refuse(self.user_options, ["added_words"], f"without {named('init_from')}")
-            text, model = TextOptions.of(values), ModelOptions.of(values)
-            unused = text.unused() | model.unused() | unused
-            if recipe.risk_samples:
-                raise Refusal(
-                    "fit", f"{named('risk_samples')} needs {named('init_from')}, a trained model"
-                )
+            options.refuse(self.user_options, ["added_words"], f"without {init_from}")
+            unused = self._unused(TextOptions, ModelOptions, Recipe)
+            if self._values.get("risk_samples"):
+                raise Refusal("fit", f"{named('risk_samples')} needs {init_from}, a trained model")
+            left_out = {*unused, *of_dev}
         else:
-            options.refuse(
-                self.user_options,
-                options.OF_MODEL,
-                f"with {named('init_from')}, whose model has its own",
-            )
+            where = f"with {init_from}, whose model has its own"
+            options.refuse(self.user_options, options.OF_MODEL, where)
+            unused = self._unused(Recipe)
+            left_out = {*unused, *of_dev, *options.OF_MODEL}
         for name, where in unused.items():
             options.refuse(self.user_options, [name], f"with {where}")
         # Those without effect, of a recipe, have their defaults.
-        left_out = {*unused, *(() if self.has_dev else options.OF_DEV_TEXT)}
-        values = {name: value for name, value in values.items() if name not in left_out}
-        recipe = Recipe.of(values)
-        if self.start.init_from is None:
-            text, model = TextOptions.of(values), ModelOptions.of(values)
+        values = {name: value for name, value in self._values.items() if name not in left_out}
+        text, model, recipe = TextOptions.of(values), ModelOptions.of(values), Recipe.of(values)
         if model.share_embeddings and not text.joint:
-            raise Refusal(
-                "fit", f"{named('share_embeddings')} needs {named('joint')}, one vocabulary"
-            )
+            shared = named("share_embeddings")
+            raise Refusal("fit", f"{shared} needs {named('joint')}, one vocabulary")
         if not self.has_dev:
             # Chosen or recalled, dev_pairs=0 has a reason of its own.
-            if not any(
-                "dev_pairs" in x for x in (self.recalled, *(c.values for c in self.choices))
-            ):
+            if "dev_pairs" not in {**self.recalled, **self._chosen}:
                 where = f"without {named('dev_source')} or {named('dev_pairs')}"
                 if "dev_pairs" in self.user_options:
                     where = f"with {named('dev_pairs', 0)}, without a dev text"
                 options.refuse(self.user_options, options.OF_DEV_TEXT, where)
             if recipe.schedule == "plateau":
-                raise Refusal(
-                    "fit",
-                    f"{named('schedule', 'plateau')} needs {named('dev_source')} or "
-                    f"{named('dev_pairs')}",
-                )
+                needed = f"{named('dev_source')} or {named('dev_pairs')}"
+                raise Refusal("fit", f"{named('schedule', 'plateau')} needs {needed}")
         return text, model, recipe
+
+    def _unused(self, *owners: type[OptionGroup]) -> dict[str, str]:
+        return {n: w for owner in owners for n, w in owner.of(self._values).unused().items()}
 
     def values(self) -> dict[str, Any]:
         """The values of all options that have an effect, by name."""
@@ -165,8 +158,8 @@ class Training:
         for name, path in self.texts.items():
             check_is_text(name, path)
         tables = self.tables
-        for name in ("train_source", "train_target"):
-            if name not in self.texts and not (name == "train_target" and "train" in tables):
+        for name in ("train_source", "train_target")[: 1 if "train" in tables else 2]:
+            if name not in self.texts:
                 hint = f", and {self.model_dir} has no training to resume"
                 if alone := self.texts.get("train_source"):
                     hint = f"; if {alone} is a table of both sides, its name must end in .tsv"
@@ -212,16 +205,17 @@ class Training:
         tables = {}
         for name in ("train", "dev"):
             source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)
-            if source is not None and is_table(source):
-                if source == target:
-                    raise Refusal(
-                        "fit",
-                        f"{named(name + '_target')} is {target}, the same as "
-                        f"{named(name + '_source')}; leave {named(name + '_target')} out to read "
-                        "both columns of the table",
-                    )
-                if target is None:
-                    tables[name] = source
+            if source is None or not is_table(source):
+                continue
+            if source == target:
+                of_source, of_target = named(f"{name}_source"), named(f"{name}_target")
+                raise Refusal(
+                    "fit",
+                    f"{of_target} is {target}, the same as {of_source}; leave {of_target} out to "
+                    "read both columns of the table",
+                )
+            if target is None:
+                tables[name] = source
         return tables
 
     def chosen(

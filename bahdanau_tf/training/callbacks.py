@@ -18,16 +18,9 @@ from bahdanau_tf.evaluation import References, right_answers
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.text.script import UNKNOWN, guess_language
+from bahdanau_tf.training import reporting
 from bahdanau_tf.training.checkpoints import as_array
 from bahdanau_tf.training.folder import Log
-from bahdanau_tf.training.reporting import (
-    Doubts,
-    DroppedPairs,
-    Logger,
-    Status,
-    TensorBoard,
-    card_of,
-)
 from bahdanau_tf.training.run import SIGNALS, Run, RunCallback
 from bahdanau_tf.training.text import LINES
 from bahdanau_tf.translation import Translation
@@ -70,15 +63,13 @@ class Divergence(RunCallback):
                 f"not finite; its pairs are in {self._path}"
             )
         if self._in_a_row >= run.recipe.max_skipped:
-            raise OptionError(
-                "Recipe",
-                "max_skipped",
-                self._in_a_row,
-                why=f"and the loss or gradient of that many "
-                f"updates in a row was not finite; their pairs are in {self._path}. The "
-                f"last checkpoint is kept: the same command with a lower {named('learning_rate')} "
-                "resumes from it. If its weights are already too large, start in another folder",
+            why = (
+                "and the loss or gradient of that many updates in a row was not finite; their "
+                f"pairs are in {self._path}. The last checkpoint is kept: the same command with a "
+                f"lower {named('learning_rate')} resumes from it. If its weights are already too "
+                "large, start in another folder"
             )
+            raise OptionError("Recipe", "max_skipped", self._in_a_row, why=why)
 
 
 @contextmanager
@@ -159,7 +150,7 @@ class Selection(RunCallback):
         rows = [(x.log_prob, len(x.tokens) + x.finished, new_words(x)[1]) for x in translated]
         usual = self._usual
         run.translator.habits = usual.measured(*zip(*rows, strict=True)) if rows else usual
-        run.translator.card = card_of(run)
+        run.translator.card = reporting.card_of(run)
         run.folder.save_best(run.translator)
 
     @cached_property
@@ -242,14 +233,6 @@ class Ends(RunCallback):
     `model.stop_training`). After a signal only a due evaluation is made.
     """
 
-    def __init__(self, run: Run, signals: Sequence[int]) -> None:
-        super().__init__(run)
-        self._signals = signals
-
-    @property
-    def _signal(self) -> str:
-        return "signal" if self._run.signal else ""
-
     def on_train_begin(self, logs: object = None) -> None:
         self._listen()
         self._reset_patience()  # with another end the rate may have risen again
@@ -258,16 +241,17 @@ class Ends(RunCallback):
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._run.schedule.begin()  # after the chief has sent the time
-        self._run.ending = self._limit() or self._signal
+        self._run.ending = self._limit() or "signal" * bool(self._run.signal)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._reset_patience()
-        self._run.ending = self._signal or self._limit() or self._run.ending
+        signal = "signal" * bool(self._run.signal)
+        self._run.ending = signal or self._limit() or self._run.ending
 
     def _listen(self) -> None:
         """Asks all workers whether a callback or a signal ends the training."""
-        own = self.model.stop_training, *(number in self._signals for number in SIGNALS)
+        own = self.model.stop_training, *(number in self._run.caught for number in SIGNALS)
         self._is_stopped, *came = self._run.cluster.any(*own)
         self._run.signal = next((n for n, x in zip(SIGNALS, came, strict=True) if x), 0)
 
@@ -276,7 +260,7 @@ class Ends(RunCallback):
         updates = run.recipe.updates
         if int(run.state.stale) >= run.recipe.patience:
             return "patience"
-        if run.step >= run.total_steps:
+        if run.step >= run.schedule.total_steps:
             return "updates" if run.step >= updates > 0 else "epochs"
         if run.schedule.is_out_of_time:
             return "minutes"
@@ -318,19 +302,16 @@ class CheckpointSaver(RunCallback):
 
 
 def build_callbacks(
-    run: Run,
-    signals: Sequence[int],
-    board: Sequence[TensorBoard],
-    of_user: Sequence[keras.callbacks.Callback],
+    run: Run, of_user: Sequence[keras.callbacks.Callback]
 ) -> keras.callbacks.CallbackList:
     """All callbacks of a training, in the order in which they are called at each point of it.
 
     1. `DroppedPairs` and `Status` report.
     2. `Divergence` records what was skipped.
     3. `Selection` evaluates and keeps the best model; later ones find its results in their logs.
-    4. `TensorBoard` and `Logger` write them, `Doubts` warns.
+    4. `Logger` writes them, `Doubts` warns.
     5. `LearningRate` sets the rate of the next update.
-    6. The user's own may change weights, or stop the training.
+    6. `TensorBoard` draws. The user's own may change weights, or stop the training.
     7. `Ends` decides whether it is over.
     8. `CheckpointSaver` saves what all of them have changed.
 
@@ -342,16 +323,15 @@ def build_callbacks(
 
     return keras.callbacks.CallbackList(
         [
-            *of_chief(DroppedPairs, Status, Divergence),
+            *of_chief(reporting.DroppedPairs, reporting.Status, Divergence),
             Selection(run),
-            *board,
-            *of_chief(Logger, Doubts),
+            *of_chief(reporting.Logger, reporting.Doubts),
             LearningRate(run),
             *of_user,
-            Ends(run, signals),
+            Ends(run),
             *of_chief(CheckpointSaver),
         ],
         model=run.translator.model,
-        epochs=math.ceil(run.total_steps / run.evaluate_every),
+        epochs=math.ceil(run.schedule.total_steps / run.evaluate_every),
         steps=run.evaluate_every,
     )

@@ -19,8 +19,6 @@ from bahdanau_tf.system.files import reason
 from bahdanau_tf.system.ranges import Refusal, named
 
 _AGAIN = "Fix that, then run the same command again"
-
-
 LOW = 1.0  # a score below this comes from a few n-grams by chance, and counts as 0
 NOISE = 1e-6  # smaller relative differences of the loss do not count
 
@@ -139,6 +137,11 @@ def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:
     return tf.Variable(value, dtype=dtype, trainable=False)
 
 
+def wrong_folder(what: str) -> Refusal:
+    """The error for a folder in which this training cannot go on."""
+    return Refusal("train", f"{named('model_dir')}: {what}")
+
+
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
     """Makes an OSError of an error in writing: which file it was, and that the rest is kept."""
@@ -146,8 +149,8 @@ def explain_write_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         raise OSError(
-            f"{named('model_dir')}: {path} could not be written: {reason(error)}; what "
-            f"was written before is kept. {_AGAIN}"
+            f"{named('model_dir')}: {path} could not be written: {reason(error)}; what was "
+            f"written before is kept. {_AGAIN}"
         ) from error
 
 
@@ -194,10 +197,8 @@ class Checkpoints:
         And for each newer one a sentence about its fault.
         """
         faults: list[str] = []
-        for number in self._numbers():
-            name = f"ckpt-{number}"
-            fault = _fault(self._folder / name)
-            if not fault:
+        for name in (f"ckpt-{number}" for number in self._numbers()):
+            if not (fault := _fault(self._folder / name)):
                 return name, faults
             faults.append(f"{name}: {fault}")
         return "", faults
@@ -212,14 +213,10 @@ class Checkpoints:
         except tf.errors.InvalidArgumentError:
             pass  # a variable of another dtype
         except ValueError as error:
-            raise Refusal(
-                "train", f"{named('model_dir')}: {path} is a checkpoint of another model: {error}"
-            ) from error
-        raise Refusal(
-            "train",
-            f"{named('model_dir')}: {path} does not have the variables of this model or "
-            "its optimizer: another version of bahdanau_tf wrote it; continue "
-            "with that version, or name another folder",
+            raise wrong_folder(f"{path} is a checkpoint of another model: {error}") from error
+        raise wrong_folder(
+            f"{path} does not have the variables of this model or its optimizer: another version "
+            "of bahdanau_tf wrote it; continue with that version, or name another folder"
         )
 
     def save(self) -> None:
@@ -236,8 +233,7 @@ class Checkpoints:
         except OSError:
             self._remove(int(self._checkpoint.save_counter))
             raise
-        last = int(self._checkpoint.save_counter)
-        numbers = self._numbers()
+        numbers, last = self._numbers(), int(self._checkpoint.save_counter)
         kept = [number for number in numbers if number <= last][: self._keep]
         for number in {*numbers} - {*kept}:
             self._remove(number)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import itertools
-import math
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import StatusLine, handling
 from bahdanau_tf.training.checkpoints import explain_tensorflow_errors
 
 
@@ -64,18 +62,16 @@ class Cluster:
 
     def text_from_chief(self, text: str) -> str:
         """The chief's text."""
-        data = np.frombuffer(text.encode(), np.uint8)
-        (chiefs,) = self._arrays_from_chief([data])
-        return chiefs.astype(np.uint8).tobytes().decode()
+        (chiefs,) = self._arrays_from_chief([np.frombuffer(text.encode(), np.uint8)])
+        return chiefs.tobytes().decode()
 
     def share(self, variables: Sequence[tf.Variable]) -> None:
         """Gives variables the values that they have at the chief."""
         if self.size == 1:
             return
         for variable in variables:
-            own = variable.numpy()
-            value = self.from_chief(own.ravel()).reshape(own.shape)
-            variable.assign(value.astype(own.dtype))
+            (value,) = self._arrays_from_chief([variable.numpy()])
+            variable.assign(value)
 
     def shared(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
         """Yields the elements of an endless dataset of numbers.
@@ -86,27 +82,21 @@ class Cluster:
         if self.size == 1:
             yield from dataset
             return
-        specs = tf.nest.flatten(dataset.element_spec)
-        nothing = [np.zeros([0] * spec.shape.rank) for spec in specs]
-        elements = iter(dataset) if self.is_chief else itertools.repeat(nothing)
-        for element in elements:
+        for element in iter(dataset) if self.is_chief else itertools.repeat(()):
             own = [np.asarray(part) for part in tf.nest.flatten(element)]
-            tensors = [
-                tf.constant(part, spec.dtype)
-                for part, spec in zip(self._arrays_from_chief(own), specs, strict=True)
-            ]
+            tensors = [*map(tf.constant, self._arrays_from_chief(own))]
             yield tf.nest.pack_sequence_as(dataset.element_spec, tensors)
 
-    def _arrays_from_chief(self, own: list[np.ndarray]) -> list[np.ndarray]:
-        """Broadcasts the chief's arrays; others supply only the ranks."""
-        sizes = self.from_chief(np.concatenate([array.shape for array in own]))
-        ranks = [array.ndim for array in own]
-        shapes = np.split(sizes.astype(int), np.cumsum(ranks)[:-1])
-        counts = [math.prod(shape) for shape in shapes]
-        flat = np.concatenate([array.ravel() for array in own])
-        flat = self.from_chief(np.resize(flat, sum(counts)))
-        parts = np.split(flat, np.cumsum(counts)[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+    def _arrays_from_chief(self, own: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Broadcasts the chief's arrays, whatever the others supply, as a file of 32-bit words."""
+        file = io.BytesIO()
+        np.savez(file, *own)
+        file.write(bytes(-file.tell() % 4))
+        words = np.frombuffer(file.getvalue(), np.uint32)
+        (size,) = self.from_chief([len(words)])
+        words = self.from_chief(np.resize(words, int(size))).astype(np.uint32)
+        with np.load(io.BytesIO(words.tobytes())) as arrays:
+            return [*arrays.values()]
 
     def _sum(self, values: np.ndarray) -> np.ndarray:
         """Sends a message, to which the chief adds the time."""
@@ -125,7 +115,7 @@ def _place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
         return 1, 0
     resolver = strategy.cluster_resolver
     jobs = resolver.cluster_spec().as_dict()
-    chiefs, workers = (len(jobs.get(job, ())) for job in ("chief", "worker"))
+    chiefs, workers = (len(jobs.get(job, ())) for job in JOBS)
     if chiefs + workers < 2:
         return 1, 0
     return chiefs + workers, resolver.task_id + chiefs * (resolver.task_type == "worker")
@@ -172,11 +162,8 @@ def vary_noise(model: keras.Model) -> None:
     strategy = model.distribute_strategy
     if strategy.num_replicas_in_sync == 1:
         return
-    seeds = [
-        seed.value
-        for seed in model.non_trainable_variables
-        if seed.aggregation == "none"  # each replica has its own
-    ]
+    others = model.non_trainable_variables
+    seeds = [x.value for x in others if x.aggregation == "none"]  # each replica has its own
     common = [tf.identity(seed) for seed in seeds]
 
     def set_own() -> None:
@@ -206,7 +193,10 @@ def strategy_of_environment() -> tf.distribute.Strategy:
             f"({addresses[number]}{', the chief' if number == 0 else ''}), waiting for "
             f"{', '.join(addresses[:number] + addresses[number + 1 :])}; press Ctrl-C to stop"
         )
-        with _interrupts_at_once():
+        # Python's own handlers do not run while TensorFlow waits. It replaces that of SIGTERM,
+        # which it would ignore from then on, so it is set again.
+        term = signal.getsignal(signal.SIGTERM)
+        with handling({signal.SIGINT: signal.SIG_DFL, signal.SIGTERM: term}):
             return tf.distribute.MultiWorkerMirroredStrategy()
     if len(tf.config.list_physical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
@@ -216,26 +206,6 @@ def strategy_of_environment() -> tf.distribute.Strategy:
 def is_chief() -> bool:
     """Whether this process is the chief of TF_CONFIG, or alone."""
     return _cluster()[1] == 0
-
-
-@contextmanager
-def _interrupts_at_once() -> Iterator[None]:
-    """Lets SIGINT end the process while TensorFlow waits for other workers.
-
-    Python's own handlers do not run then. TensorFlow replaces that of SIGTERM, which it would
-    ignore from then on, so it is set again.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if before[signal.SIGINT] is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _cluster() -> tuple[list[str], int]:

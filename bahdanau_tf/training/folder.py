@@ -20,8 +20,8 @@ from bahdanau_tf.evaluation.scores import SCORES
 from bahdanau_tf.options import Recipe, TextOptions
 from bahdanau_tf.options.training import KINDS
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
-from bahdanau_tf.system.ranges import Refusal, named
-from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors
+from bahdanau_tf.system.ranges import named
+from bahdanau_tf.training.checkpoints import Checkpoints, State, explain_write_errors, wrong_folder
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.translation.saved import write_translator
 from bahdanau_tf.translator import Translator
@@ -109,7 +109,7 @@ class Change(NamedTuple):
                 f"{folder} holds another model: {self.called} is {before!r} there "
                 f"and {after!r} now; name another folder"
             )
-        return Refusal("train", f"{named('model_dir')}: {text}")
+        return wrong_folder(text)
 
 
 def is_begun(model_dir: Path) -> bool:
@@ -163,10 +163,9 @@ def write_settings(path: Path, settings: Settings) -> None:
 def read_settings(path: Path) -> dict[str, object]:
     """Reads what `write_settings` wrote; raises ValueError if it is missing, damaged or too new."""
     if not path.is_file():
-        raise Refusal(
-            "train",
-            f"{named('model_dir')}: {path.parent} holds a model, but {path}, "
-            "the file of its settings, is missing; name another folder",
+        raise wrong_folder(
+            f"{path.parent} holds a model, but {path}, the file of its settings, is missing; name "
+            "another folder"
         )
     return read_versioned(path, FORMAT_VERSION, named("model_dir"))
 
@@ -186,11 +185,10 @@ def changes(path: Path, settings: Settings) -> Iterator[Change]:
 
 def _completed(before: Settings, now: Settings, path: Path) -> dict[str, object]:
     if unknown := before.keys() - now.keys() - {"format_version"}:
-        raise Refusal(
-            "train",
-            f"{named('model_dir')}: {path} has {', '.join(sorted(unknown))}, which this version of "
-            "bahdanau_tf does not know; continue with the version that began the training, or "
-            f"train its model further in another folder, with {named('init_from')}",
+        raise wrong_folder(
+            f"{path} has {', '.join(sorted(unknown))}, which this version of bahdanau_tf does not "
+            "know; continue with the version that began the training, or train its model further "
+            f"in another folder, with {named('init_from')}"
         )
     return {name: _DEFAULTS.get(name) for name in now} | dict(before)
 
@@ -280,39 +278,27 @@ class Log:
 
     def records(self) -> list[dict[str, float]]:
         """The lines; none if there is no file yet."""
-        lines = self._read().split("\n")[:-1]
-        return [record for record in map(_record, lines) if record is not None]
+        return [record for _, record in self._whole()]
 
     def forget_after(self, step: int) -> None:
         """Removes lines after an update, which will be written again.
 
         A killed run may have written lines after its last checkpoint, or half a line.
         """
-        text, kept = self._read(), ""
-        for line in text.split("\n")[:-1]:
-            record = _record(line)
-            if record is not None and record["step"] <= step:
-                kept += f"{line}\n"
-        if kept != text:
+        kept = "".join(f"{line}\n" for line, record in self._whole() if record["step"] <= step)
+        if kept != self._read():
             write_atomically(self._path, kept.encode())
 
     def _read(self) -> str:
         return self._path.read_text("utf-8", "replace") if self._path.is_file() else ""
 
-
-def _record(line: str) -> dict[str, float] | None:
-    """The record of a line; None if `Log.add` did not write it completely."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    is_whole = isinstance(record, dict) and isinstance(record.get("step"), int)
-    return record if is_whole else None
-
-
-def scores_of(record: Mapping[str, float]) -> dict[str, float]:
-    """The scores on the dev set in a record of the log, by name."""
-    return {name: record[f"dev_{name}"] for name in SCORES if f"dev_{name}" in record}
+    def _whole(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """Each line with its record, without those that `add` did not write completely."""
+        for line in self._read().split("\n")[:-1]:
+            with suppress(ValueError):
+                record = json.loads(line)
+                if isinstance(record, dict) and isinstance(record.get("step"), int):
+                    yield line, record
 
 
 class ModelFolder:
@@ -332,15 +318,11 @@ class ModelFolder:
     def __init__(
         self, path: Path, checkpoints: Checkpoints, state: State, settings: Settings
     ) -> None:
-        self.path = path
-        self.best = path / "best"
+        self.path, self.best, self._file = path, path / "best", path / "training.json"
         self.log = Log(path / "log.jsonl")
-        self.checkpoints = checkpoints
+        self.checkpoints, self.state, self.settings = checkpoints, state, settings
         self.improved: set[int] = set()
         self._is_new = True
-        self._file = path / "training.json"
-        self.state = state
-        self.settings = settings
 
     @property
     def needs_evaluation(self) -> bool:
@@ -366,18 +348,15 @@ class ModelFolder:
         # The first is of update 0: one that is half written loses nothing.
         is_first = len(faults) == 1 and faults[0].startswith("ckpt-1:")
         if not (newest or self.best.exists() or is_first) and faults:
-            raise Refusal(
-                "train",
-                f"{named('model_dir')}: {self.path} has no checkpoint that can be read "
-                f"({'; '.join(faults)}); name another folder, or remove these checkpoints to start "
-                "again",
+            raise wrong_folder(
+                f"{self.path} has no checkpoint that can be read ({'; '.join(faults)}); name "
+                "another folder, or remove these checkpoints to start again"
             )
         if not newest and self.best.exists():
-            raise Refusal(
-                "train",
-                f"{named('model_dir')}: {self.best} exists, but no checkpoint to resume from "
+            raise wrong_folder(
+                f"{self.best} exists, but no checkpoint to resume from "
                 f"({'; '.join(faults) or 'there is none'}); name another folder, for example to "
-                f"train that model further (init_from), or move {self.best} away to start again",
+                f"train that model further (init_from), or move {self.best} away to start again"
             )
         notes = []
         if newest:
@@ -408,7 +387,8 @@ class ModelFolder:
         """
         stale = int(self.state.stale)
         for record in self.log.records():
-            scores, step = scores_of(record), int(record["step"])
+            scores = {n: record[f"dev_{n}"] for n in SCORES if f"dev_{n}" in record}
+            step = int(record["step"])
             is_later = bool(scores) and step > int(self.state.step)
             if is_later and self.state.record(scores, monitor):
                 self.improved.add(step)
@@ -465,10 +445,9 @@ def locked(model_dir: Path) -> Iterator[None]:
     with open(model_dir / LOCK, "a+", encoding="utf-8") as file:
         if takes_lock(file) is False:
             file.seek(0)
-            raise Refusal(
-                "train",
-                f"{named('model_dir')}: {model_dir} is being trained by process "
-                f"{file.read().strip()}; wait for it, or name another folder",
+            raise wrong_folder(
+                f"{model_dir} is being trained by process {file.read().strip()}; wait for it, or "
+                "name another folder"
             )
         try:
             file.truncate(0)

@@ -235,7 +235,6 @@ _KEYWORDS: dict[str, tuple[Any, str]] = {
 
 
 def _check_keywords(keywords: Mapping[str, object]) -> None:
-    """Raises a ValueError unless the keywords of `fit` have allowed values."""
     for name, value in keywords.items():
         kind, wanted = _KEYWORDS[name]
         if not isinstance(value, kind):
@@ -318,7 +317,7 @@ def _texts(
 
 def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
     """The sides of pairs of sentences."""
-    sides: dict[str, list[Any]] = {side: [] for side in SIDES}
+    rows = []
     for pair in pairs:
         is_row = isinstance(pair, Iterable) and not isinstance(pair, str | Mapping)
         row = tuple(pair) if is_row else ()
@@ -330,9 +329,8 @@ def _columns(owner: str, pairs: Sequence[Any]) -> dict[str, list[Any]]:
                 f"fit: {owner} has {reprlib.repr(row or pair)}, wanted pairs of a sentence and "
                 f"its translation, or {other}"
             )
-        for sentences, sentence in zip(sides.values(), row, strict=True):
-            sentences.append(sentence)
-    return sides
+        rows.append(row)
+    return {side: [row[place] for row in rows] for place, side in enumerate(SIDES)}
 
 
 def _of_row(row: Mapping[str, Any]) -> str:

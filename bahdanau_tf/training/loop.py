@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from bahdanau_tf.evaluation.scores import (
 from bahdanau_tf.models.named import check_tracked
 from bahdanau_tf.options import Recipe, training as options
 from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.notebook import progress_line
 from bahdanau_tf.system.ranges import OptionError, named
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.callbacks import build_callbacks
@@ -58,10 +60,9 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
             training, corpus, dev = prepared(training)
         with strategy.scope():
             translator = load(training)
-        every = [*callbacks]
         if cluster.is_chief:
             begun = keras.callbacks.LambdaCallback(on_train_begin=lambda _: remember(training))
-            every = [begun, *every]
+            callbacks = [begun, *callbacks]
         return train(
             translator,
             corpus,
@@ -69,7 +70,7 @@ def run(training: Training, callbacks: Sequence[keras.callbacks.Callback] = ()) 
             training.model_dir,
             dev=dev,
             tensorboard=training.tensorboard,
-            callbacks=every,
+            callbacks=callbacks,
         )
 
 
@@ -135,12 +136,11 @@ def train(
         if run.cluster.is_chief:
             until_over.enter_context(locked(run.folder.path))
         batches = restore(run)
-        signals = until_over.enter_context(signals_caught(run.line.note))
-        board = []
+        run.caught = until_over.enter_context(signals_caught(run.line.note))
         if tensorboard and run.cluster.is_chief:
-            board = [TensorBoard(run, run.folder.path / "tensorboard")]
-            until_over.enter_context(contextlib.closing(board[0]))
-        every = build_callbacks(run, signals, board, callbacks)
+            board = TensorBoard(run, run.folder.path / "tensorboard")
+            callbacks = [until_over.enter_context(contextlib.closing(board)), *callbacks]
+        every = build_callbacks(run, callbacks)
         until_over.enter_context(explain_tensorflow_errors())
         return train_to_the_end(run, batches, every)
 
@@ -225,7 +225,10 @@ def restore(run: Run) -> Batches:
     if run.cluster.is_chief and not run.step and run.recipe.max_length:
         lengths = longer_sides(run.corpus, *run.texts)
         run.notes.append(coverage(lengths, len(run.corpus), run.recipe.max_length))
-    run.begin()
+    run.schedule.resume(float(run.state.seconds), float(run.state.longest_seconds))
+    curves = [("dev loss", "train loss"), *((f"dev {x}",) for x in run.titles.values())]
+    steps, seconds = run.schedule.total_steps, run.schedule.seconds_left
+    run.line = progress_line(steps, run.step, seconds, curves)
     if run.cluster.is_chief:
         run.folder.begin()
         for note in (*notes, *run.notes):
@@ -250,13 +253,13 @@ def train_to_the_end(
     if run.ending and is_due:
         if run.cluster.is_chief:
             run.folder.log.forget_after(run.step - 1)
-        _end_epoch(run, callbacks)
+        callbacks.on_epoch_end((run.step - 1) // run.evaluate_every, run.state.take_loss())
     while not run.ending:
         _train_until_evaluation(run, batches, callbacks)
     callbacks.on_train_end()
     run.cluster.wait()  # until the chief has written all
     if run.ending == "signal":
-        advice = "" if run.step >= run.total_steps else "; the training can be resumed"
+        advice = "" if run.step >= run.schedule.total_steps else "; the training can be resumed"
         run.note(f"stopped at update {run.step}, saved{advice}")
     total = run.schedule.seconds
     return TrainingResult(
@@ -281,36 +284,21 @@ def _train_until_evaluation(
     """
     epoch, first = divmod(run.step, run.evaluate_every)
     callbacks.on_epoch_begin(epoch)
-    lap = time.monotonic()
-    together = zip(*[batches] * run.recipe.accumulate, strict=False)
-    for number, read in enumerate(together, first):
+    for number in itertools.count(first):
+        start = time.monotonic()
+        read = [next(batches) for _ in range(run.recipe.accumulate)]
         callbacks.on_train_batch_begin(number)
-        logs = _update(run, read)
-        logs["seconds"] = time.monotonic() - lap
-        run.words += logs["words"]
-        run.seconds += logs["seconds"]
+        cost = sum(float(run.update(*batch)) * run.recipe.divisor for batch, _, _ in read)
+        words = sum(float(tf.reduce_sum(weights)) for (_, _, weights), _, _ in read)
+        _, run.positions, lines = zip(*read, strict=True)
+        run.lines = tf.concat(lines, 0).numpy()
+        run.state.advance(run.positions[-1], cost, words)
+        seconds = time.monotonic() - start
+        run.words += words
+        run.seconds += seconds
+        logs = {"loss": cost / words, "words": words, "seconds": seconds}
         callbacks.on_train_batch_end(number, logs)
         if run.is_due or run.ending:
             break
-        lap = time.monotonic()
-    else:
-        raise RuntimeError("the stream of batches ended")
     if run.is_due or run.ending != "signal":
-        _end_epoch(run, callbacks)
-
-
-def _update(run: Run, read: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-    """Updates the weights by the batches that were read; returns the logs of the update."""
-    cost, words = 0.0, 0.0
-    for batch, *_ in read:
-        cost += float(run.update(*batch)) * run.recipe.divisor
-        words += float(tf.reduce_sum(batch[2]))
-    _, run.positions, lines = zip(*read, strict=True)
-    run.lines = tf.concat(lines, 0).numpy()
-    run.state.advance(run.positions[-1], cost, words)
-    return {"loss": cost / words, "words": words}
-
-
-def _end_epoch(run: Run, callbacks: keras.callbacks.CallbackList) -> None:
-    epoch = (run.step - 1) // run.evaluate_every
-    callbacks.on_epoch_end(epoch, run.state.take_loss())
+        callbacks.on_epoch_end(epoch, run.state.take_loss())

@@ -19,23 +19,13 @@ from bahdanau_tf.system.device import has_gpu, product_rate
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
 from bahdanau_tf.text import load_text
-from bahdanau_tf.text.subwords import copies
-from bahdanau_tf.training import folder, text as texts
+from bahdanau_tf.training import folder, start, text as texts
 from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.schedule import Schedule
-from bahdanau_tf.training.start import (
-    START,
-    check_start,
-    copy_start,
-    load_start,
-    new_vocabularies,
-    options_of,
-)
 from bahdanau_tf.training.update import cores_at_once
 from bahdanau_tf.translator import Translator
 
 DIVIDED = "text"  # in the folder: texts of which pairs were held out
-TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewer
 
 Texts: TypeAlias = "tuple[ParallelCorpus, ParallelCorpus | None]"
 Prepared: TypeAlias = "tuple[Training, ParallelCorpus, ParallelCorpus | None]"
@@ -68,15 +58,15 @@ def _begin(asked: Training) -> Prepared:
     typical = asked.chosen(TYPICAL)
     unused = _try_parts(typical)
     Schedule(typical.recipe, 1.0)  # raises if there is none
-    trained = load_start(init_from) if init_from else None
+    trained = start.load_start(init_from) if init_from else None
     for name, table in asked.tables.items():
         write_columns(table, model_dir, name)
     corpus, dev = _index(asked.paths)
     facts, keys = texts.measure(corpus)
     for doubt in texts.doubts(corpus, dev, keys):
         StatusLine().note(doubt)
-    sizes = {} if trained is None else new_vocabularies(trained, corpus, facts)
-    others = {} if trained is None else options_of(trained, sizes)
+    sizes = {} if trained is None else start.new_vocabularies(trained, corpus, facts)
+    others = {} if trained is None else start.options_of(trained, sizes)
     training = _choose(asked, facts, dev, others, unused)
     (model_dir / folder.HELD_OUT).unlink(missing_ok=True)
     with contextlib.ExitStack() as undo:
@@ -85,7 +75,7 @@ def _begin(asked: Training) -> Prepared:
         if trained is None:
             texts.write_tokenizers(training, corpus)
         else:
-            copy_start(trained, training, corpus, sizes)
+            start.copy_start(trained, training, corpus, sizes)
         undo.pop_all()
     file = model_dir / options.FILE
     values = {name: value for name, value in training.values().items() if name not in unused}
@@ -106,7 +96,7 @@ def _resume(asked: Training) -> Prepared:
         check_columns(table, asked.model_dir, name)
     training = _recalled(asked)
     _try_parts(training)
-    check_start(training)
+    start.check_start(training)
     if training.start.init_from is None:
         texts.check_tokenizers(training)
     _check_held_out(training)
@@ -161,8 +151,6 @@ def _choose(
     `trained` has those of a trained model that the training starts from. Options that are `unused`
     are not chosen; with a recipe none is.
     """
-    if training.recipe_name is not None:
-        return training
     others: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
     if not others["has_gpu"]:
         others["product_rate"] = product_rate()
@@ -181,8 +169,7 @@ def _choose(
 
 def _texts(training: Training) -> Texts:
     """Indexes the text to train on, and the dev text; in the folder if pairs are held out."""
-    parts = training.model_dir / DIVIDED
-    divided = {name: str(parts / name.replace("_", ".")) for name in options.TEXTS}
+    divided = texts.divided(training.model_dir / DIVIDED)
     return _index(divided if training.dev_pairs else training.paths)
 
 
@@ -195,13 +182,11 @@ def _hold_out(
     training: Training, corpus: ParallelCorpus, keys: np.ndarray, undo: contextlib.ExitStack
 ) -> Texts:
     """Divides a text; returns the rest, to train on, and the dev text."""
-    # A few lines that surely have too many tokens would decide the score.
-    longest = TOKEN_BYTES * training.recipe.max_length or None
     parts = training.model_dir / DIVIDED
-    pairs = texts.hold_out(corpus, keys, parts, training.dev_pairs, longest)
+    pairs = texts.hold_out(corpus, keys, parts, training.dev_pairs, training.recipe.max_length)
     undo.callback(shutil.rmtree, parts, ignore_errors=True)
-    note = f"dev text: {parts / 'dev.source'} and dev.target, {amount(pairs, 'pair')}"
-    StatusLine().note(note)
+    count = amount(pairs, "pair")
+    StatusLine().note(f"dev text: {parts / 'dev.source'} and dev.target, {count}")
     file = training.model_dir / folder.HELD_OUT
     undo.callback(file.unlink, missing_ok=True)
     folder.write_settings(file, folder.of_held_out(training.dev_pairs, corpus))
@@ -255,9 +240,8 @@ def load(training: Training) -> Translator:
         )
     keras.utils.set_random_seed(training.recipe.seed)
     if training.start.init_from is not None:
-        return Translator.load(model_dir / START)
+        return Translator.load(model_dir / start.START)
     source, target = (load_text(model_dir / side) for side in SIDES)
     model = make_model(training.model, source.vocabulary_size, target.vocabulary_size)
-    if model.copying is not None:
-        model.copying.copies.assign(copies(source, target))
+    start.learn_copies(model, source, target)
     return Translator(model, source, target)

@@ -14,18 +14,18 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from bahdanau_tf.system.cores import available_cores
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.ranges import Refusal
-from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine, handling
+from bahdanau_tf.training.folder import Log
 
 # A command, such as `train`, which stops, as after SIGTERM, when its standard input, a pipe that
 # its parent holds open, is closed: even if the parent is killed.
@@ -76,22 +76,9 @@ class Record:
         return cls(**fields | {"flags": tuple(fields.get("flags", ()))})
 
 
-class Logged(TypedDict, total=False):
-    """The entries of a line of a training's log that a report uses."""
-
-    step: int
-    epoch: float
-    seconds: float
-    device: str
-
-
-def last_evaluation(model_dir: Path) -> Logged:
+def last_evaluation(model_dir: Path) -> dict[str, Any]:
     """The last line of the training's log; empty if there is none."""
-    path = model_dir / "log.jsonl"
-    text = path.read_text("utf-8", "replace") if path.is_file() else ""
-    lines = text.split("\n")[:-1]  # without one that is being written
-    entries: Logged = json.loads(lines[-1]) if lines else {}
-    return entries
+    return next(reversed(Log(model_dir / "log.jsonl").records()), {})
 
 
 def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
@@ -103,15 +90,11 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
     are returned. If a training fails, raises ValueError with the last line of its log.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    left = []
-    for plan in plans:
-        record = Record.read(folders[plan.name])
-        if not record.is_over or record.flags != plan.flags:
-            left.append(plan)
+    records = {plan: Record.read(folders[plan.name]) for plan in plans}
+    left = [x for x in plans if not records[x].is_over or records[x].flags != x.flags]
     cores = available_cores()
     free = [cores[job::jobs] or cores for job in range(jobs)]
-    total = 100 * len(plans)
-    done = total - 100 * len(left)
+    total, done = 100 * len(plans), 100 * (len(plans) - len(left))
     line = ProgressLine(total, done)
     longest = 60 * minutes or math.inf
     with _stopped_at_the_end() as running:
@@ -153,8 +136,6 @@ def progress(log: str, seconds: float) -> tuple[int, int]:
 
 
 class _Training:
-    """A training in its own process."""
-
     def __init__(self, plan: Plan, model_dir: Path, cores: list[int]) -> None:
         self.plan, self.model_dir, self.cores = plan, model_dir, cores
         model_dir.mkdir(parents=True, exist_ok=True)
@@ -191,9 +172,8 @@ class _Training:
         status, log = self.process.returncode, self.log.read_text("utf-8", "replace")
         if status not in (0, *STOPPED):
             last = log.rstrip().split("\n")
-            raise Refusal(
-                "train_all", f"the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
-            )
+            what = f"the training of {self.plan.name} failed, see {self.log}: {last[-1]}"
+            raise Refusal("train_all", what)
         seconds = Record.read(self.model_dir).seconds + time.monotonic() - self.start
         device = describe_device(len(self.cores))
         record = Record(seconds, device, not status, self.plan.flags)
@@ -207,14 +187,10 @@ class _Training:
 def _stopped_at_the_end() -> Iterator[list[_Training]]:
     """Stops the running trainings after an error, Ctrl-C or SIGTERM."""
     running: list[_Training] = []
-    before = None
-    if threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        yield running
+        with handling({signal.SIGTERM: lambda number, _: sys.exit(128 + number)}):
+            yield running
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
         for training in running:
             training.process.terminate()
         for training in running:

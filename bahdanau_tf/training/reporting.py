@@ -72,16 +72,13 @@ class DroppedPairs(RunCallback):
     def on_train_end(self, logs: object = None) -> None:
         run = self._run
         # No batch of another epoch was read.
-        if self._start < run.steps_per_epoch <= run.step and not self._last.epoch:
+        if self._start < run.schedule.steps_per_epoch <= run.step and not self._last.epoch:
             self._report(self._last)
 
     def _report(self, last: Position) -> None:
         recipe, dropped = self._run.recipe, len(self._run.corpus) - last.pairs
-        limits = [
-            f"{longest} {unit}"
-            for longest, unit in ((recipe.max_length, "tokens"), (recipe.max_words, "source words"))
-            if longest
-        ]
+        longest = {"tokens": recipe.max_length, "source words": recipe.max_words}
+        limits = [f"{count} {unit}" for unit, count in longest.items() if count]
         if limits and dropped:
             self._run.line.note(
                 f"{amount(dropped, 'pair')} left out: more than {' or '.join(limits)}"
@@ -117,7 +114,7 @@ class Logger(RunCallback):
         run.folder.check_place()
         record: dict[str, Any] = {
             "step": run.step,
-            "epoch": run.step / run.steps_per_epoch,
+            "epoch": run.step / run.schedule.steps_per_epoch,
             "words_per_second": run.words_per_second,
             "skipped_updates": int(run.read_optimizer("skipped_updates")),
             "learning_rate": run.read_optimizer("learning_rate"),
@@ -169,14 +166,9 @@ class TensorBoard(RunCallback):
             return
         words, seconds = run.words - self._words, run.seconds - self._seconds
         self._words, self._seconds = run.words, run.seconds
-        self._scalars(
-            {
-                "train/loss": logs["loss"],
-                "train/gradient_norm": read("gradient_norm"),
-                "train/learning_rate": read("learning_rate"),
-                "train/words_per_second": words / max(seconds, 1e-9),
-            }
-        )
+        values = {"loss": logs["loss"], "words_per_second": words / max(seconds, 1e-9)}
+        values |= {name: read(name) for name in ("gradient_norm", "learning_rate")}
+        self._scalars({f"train/{name}": value for name, value in values.items()})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         if scores := self._run.scores:
@@ -303,15 +295,8 @@ def card_of(run: Run) -> str:
     file = run.folder.path / FILE
     flags = file.read_text("utf-8").split("\n") if file.is_file() else []
     shown = [x for x in flags if x.startswith("--") and not x.startswith("--init_from")]
-    return "\n".join(
-        [
-            f"# {run.folder.path.name}\n",
-            f"{between} on {time.strftime('%Y-%m-%d')} with bahdanau-tf {__version__}.\n",
-            *(
-                "| | |",
-                "|---|---|",
-                *(f"| {name} | {text} |" for name, text in rows.items() if text),
-            ),
-            *("\nIts options:\n", *(f"    {x}" for x in shown), ""),
-        ]
-    )
+    lines = [f"# {run.folder.path.name}\n"]
+    lines += [f"{between} on {time.strftime('%Y-%m-%d')} with bahdanau-tf {__version__}.\n"]
+    lines += ["| | |", "|---|---|"]
+    lines += [f"| {name} | {text} |" for name, text in rows.items() if text]
+    return "\n".join([*lines, "\nIts options:\n", *(f"    {x}" for x in shown), ""])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -18,8 +18,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation.scores import METRICS
 from bahdanau_tf.optimizers import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.system.notebook import progress_line
-from bahdanau_tf.system.terminal import ANSWERED, ProgressLine, short
+from bahdanau_tf.system.terminal import ANSWERED, ProgressLine, handling, short
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.training.cluster import Cluster
@@ -52,6 +51,7 @@ class Run:
         seconds: The time that they took to read and process, without evaluations and checkpoints.
         scores: Those of the last evaluation of this run on the dev text, by name.
         translations: Its translations.
+        caught: The numbers of the signals that this worker got.
         ending: Why the training ends, a key of `ENDINGS`; "" until the callback `Ends` sets it.
         signal: The number of the signal that some worker got; 0 for none.
     """
@@ -74,14 +74,9 @@ class Run:
     seconds: float = 0.0
     scores: Mapping[str, float] = field(default_factory=dict)
     translations: Sequence[Translation] = ()
+    caught: Sequence[int] = ()
     ending: str = ""
     signal: int = 0
-
-    def begin(self) -> None:
-        """Continues `schedule`, and makes `line`, from the state, once it is restored."""
-        self.schedule.resume(float(self.state.seconds), float(self.state.longest_seconds))
-        curves = [("dev loss", "train loss"), *((f"dev {x}",) for x in self.titles.values())]
-        self.line = progress_line(self.total_steps, self.step, self.schedule.seconds_left, curves)
 
     @property
     def state(self) -> State:
@@ -114,20 +109,10 @@ class Run:
         return int(self.state.step)
 
     @property
-    def total_steps(self) -> int:
-        """Number of updates of the whole training."""
-        return self.schedule.total_steps
-
-    @property
-    def steps_per_epoch(self) -> float:
-        """Number of updates in a pass over the corpus."""
-        return self.schedule.steps_per_epoch
-
-    @property
     def used(self) -> dict[str, float]:
         """How much of each limit all runs have used, by the name of its option."""
         return {
-            "epochs": round(self.step / self.steps_per_epoch, 2),
+            "epochs": round(self.step / self.schedule.steps_per_epoch, 2),
             "updates": self.step,
             "minutes": round(self.schedule.seconds / 60, 2),
             "patience": int(self.state.stale),
@@ -136,7 +121,7 @@ class Run:
     @property
     def evaluate_every(self) -> int:
         """Number of updates between two evaluations."""
-        return self.recipe.evaluate_every or math.ceil(self.steps_per_epoch)
+        return self.recipe.evaluate_every or math.ceil(self.schedule.steps_per_epoch)
 
     @property
     def is_due(self) -> bool:
@@ -194,17 +179,8 @@ def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
             note(f"stopping after this update{again * (number == signal.SIGINT)}")
 
     ANSWERED.clear()
-    before = {}
-    for number in SIGNALS:
-        if signal.getsignal(number) is signal.SIG_IGN:
-            continue  # a job of a script may ignore Ctrl-C
-        with suppress(ValueError):  # only the main thread can handle signals
-            before[number] = signal.signal(number, catch)
-    try:
+    with handling(dict.fromkeys(SIGNALS, catch)):
         yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # The reasons for which a training ends, and how they are reported.

@@ -30,7 +30,6 @@ from bahdanau_tf.training.ask import Training
 from bahdanau_tf.training.folder import TEXT, Change, read_settings, write_settings
 from bahdanau_tf.training.text import LINES, first_lines, learn_side, note_sizes
 from bahdanau_tf.translation.doubts import strange_characters
-from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translator import Translator
 
 START = "start"  # in the folder: the copy
@@ -43,9 +42,8 @@ def load_start(init_from: str) -> Translator:
     except Refusal as error:
         raise Refusal("fit", f"{named('init_from')}: {error.what}") from error
     if not isinstance(translator.model, keras.Model) or len(translator.source_texts) != 1:
-        raise Refusal(
-            "fit", f"{named('init_from')}: {init_from} holds an ensemble, wanted a single model"
-        )
+        what = f"{init_from} holds an ensemble, wanted a single model"
+        raise Refusal("fit", f"{named('init_from')}: {what}")
     return translator
 
 
@@ -72,16 +70,12 @@ def options_of(trained: Translator, sizes: Mapping[str, int]) -> dict[str, Any]:
     `sizes` are those of its new vocabularies.
     """
     source, target = trained.source_text, trained.target_text
-    options: dict[str, Any] = {
-        "tokenizer": source.kind,
-        "target_tokenizer": target.kind,
-        "source_vocabulary_size": source.vocabulary_size,
-        "target_vocabulary_size": target.vocabulary_size,
-    }
+    actual = {"source": source.vocabulary_size, "target": target.vocabulary_size, **sizes}
+    options: dict[str, Any] = {f"{side}_vocabulary_size": size for side, size in actual.items()}
+    options |= {"tokenizer": source.kind, "target_tokenizer": target.kind}
     model: keras.Model = trained.model
     if isinstance(units := model.get_config().get("units"), int):
         options["units"] = units
-    options |= {f"{side}_vocabulary_size": size for side, size in sizes.items()}
     return options | {"is_other_language": bool(sizes)}
 
 
@@ -105,23 +99,22 @@ def copy_start(
         StatusLine().note(doubt)
     kinds = {trained.source_text.kind, trained.target_text.kind}
     if training.recipe.sample_subwords and not kinds <= {*SUBWORDS}:
-        raise Refusal(
-            "fit", f"{named('sample_subwords')}: {start.init_from} has no sub-words; leave it out"
-        )
+        what = f"{start.init_from} has no sub-words; leave it out"
+        raise Refusal("fit", f"{named('sample_subwords')}: {what}")
     if trained.lexicon is not None:
         StatusLine().note(
             f"{start.init_from}'s lexicon is not used; `lexicon` makes one for the new model"
         )
     if sizes:
-        model, source, target = _renewed(trained, start, corpus, sizes)
+        parts = _renewed(trained, start, corpus, sizes)
+        fitted = Translator(*parts, trained.decoding)
     else:
-        model, source, target = _fitted(trained, start, corpus)
-    dictionary = None if sizes else trained.dictionary
-    fitted = Translator(model, source, target, trained.decoding, dictionary)
-    fitted.habits = Habits() if sizes else trained.habits
+        parts = _fitted(trained, start, corpus)
+        fitted = Translator(*parts, trained.decoding, trained.dictionary)
+        fitted.habits = trained.habits
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
-    note_sizes((source, target), corpus)
+    note_sizes(parts[1:], corpus)
 
 
 def check_start(training: Training) -> None:
@@ -141,11 +134,8 @@ def _renewed(
 ) -> tuple[keras.Model, Tokenizer, Tokenizer]:
     """The model and the tokenizers for a text of another language, on the sides of `sizes`."""
     if start.added_words:
-        raise Refusal(
-            "fit",
-            f"{named('added_words')}: {start.init_from} gets a new vocabulary for the "
-            f"{' and the '.join(sizes)}; leave it out",
-        )
+        what = f"{start.init_from} gets a new vocabulary for the {' and the '.join(sizes)}"
+        raise Refusal("fit", f"{named('added_words')}: {what}; leave it out")
     sides: list[Tokenizer] = [trained.source_text, trained.target_text]
     rows = zip(SIDES, corpus.names, first_lines(corpus, LINES), strict=True)
     for place, (side, path, lines) in enumerate(rows):
@@ -163,9 +153,14 @@ def _renewed(
     source, target = sides
     actual = dict(zip(SIDES, (source.vocabulary_size, target.vocabulary_size), strict=True))
     model = with_new_vocabularies(trained.model, {side: actual[side] for side in sizes})
+    learn_copies(model, source, target)
+    return model, source, target
+
+
+def learn_copies(model: keras.Model, source: Tokenizer, target: Tokenizer) -> None:
+    """Gives a model that copies the target id of each source id."""
     if model.copying is not None:
         model.copying.copies.assign(copies(source, target))
-    return model, source, target
 
 
 def _fitted(
@@ -179,20 +174,12 @@ def _fitted(
     if not start.added_words:
         return model, source, target
     if not (isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer)):
-        raise Refusal(
-            "fit",
-            f"{named('added_words')}: {start.init_from} has sub-words, which can write any word; "
-            "leave it out",
-        )
+        what = f"{start.init_from} has sub-words, which can write any word; leave it out"
+        raise Refusal("fit", f"{named('added_words')}: {what}")
     sizes = source.vocabulary_size, target.vocabulary_size
     source = with_added_words(source, corpus.names[:1], start.added_words)
     target = with_added_words(target, corpus.names[1:], start.added_words)
-    model = with_added_rows(
-        model,
-        source.vocabulary_size - sizes[0],
-        target.vocabulary_size - sizes[1],
-        (source.unk_id, target.unk_id),
-    )
-    if model.copying is not None:
-        model.copying.copies.assign(copies(source, target))
+    rows = source.vocabulary_size - sizes[0], target.vocabulary_size - sizes[1]
+    model = with_added_rows(model, *rows, (source.unk_id, target.unk_id))
+    learn_copies(model, source, target)
     return model, source, target

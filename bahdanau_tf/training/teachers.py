@@ -121,8 +121,8 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
     """
     from bahdanau_tf.system.device import use_threads
     from bahdanau_tf.training.folder import HELD_OUT, check_settings, of_held_out, write_settings
-    from bahdanau_tf.training.prepare import DIVIDED, TOKEN_BYTES
-    from bahdanau_tf.training.text import doubts, few_pairs, hold_out, measure
+    from bahdanau_tf.training.prepare import DIVIDED
+    from bahdanau_tf.training.text import divided, doubts, few_pairs, hold_out, measure
 
     # The teachers need memory of a GPU while this process waits for them.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -142,13 +142,12 @@ def _prepared(asked: Training, count: int) -> tuple[Training, dict[str, str]]:
     if (folder / HELD_OUT).is_file():
         check_settings(folder / HELD_OUT, settings)
     elif training.dev_pairs:
-        longest = TOKEN_BYTES * training.recipe.max_length or None
-        pairs = hold_out(corpus, keys, folder / DIVIDED, training.dev_pairs, longest)
+        most = training.recipe.max_length
+        pairs = hold_out(corpus, keys, folder / DIVIDED, training.dev_pairs, most)
         StatusLine().note(f"{amount(pairs, 'pair')} held out of every training as the dev text")
     write_settings(folder / HELD_OUT, settings)
     if training.dev_pairs:
-        parts = (folder / DIVIDED).absolute()
-        texts = {name: str(parts / name.replace("_", ".")) for name in TEXTS}
+        texts = divided((folder / DIVIDED).absolute())
     return training, texts
 
 

@@ -21,6 +21,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import UNITS
 from bahdanau_tf.options.facts import Facts, Side
 from bahdanau_tf.options.model import SUBWORDS
+from bahdanau_tf.options.training import TEXTS
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -51,7 +52,9 @@ def measure(corpus: ParallelCorpus) -> tuple[Facts, np.ndarray]:
     characters: tuple[set[str], set[str]] = (set(), set())
     sizes, parts = [0, 0], []
     for chunk in corpus.read_in_chunks(corpus.rows):
-        parts.append(_keys(*chunk))
+        pairs = zip(*chunk, strict=True)
+        rows = [(_key(x), _key(x.strip() + b"\n" + y), max(len(x), len(y))) for x, y in pairs]
+        parts.append(np.array(rows, _KEYS))
         for side, lines in enumerate(chunk):
             text = _composed(b"\n".join(lines))
             sizes[side] += len(text)
@@ -71,12 +74,6 @@ def _kept_signs(sources: list[str], targets: list[str]) -> float:
     pairs = zip(sources, targets, strict=True)
     kept = [x == y for x, y in pairs if x.strip() and not any(map(str.isalpha, x))]
     return sum(kept) / len(kept) if len(kept) >= FEWEST_SIGNS else 0.0
-
-
-def _keys(sources: list[bytes], targets: list[bytes]) -> np.ndarray:
-    pairs = zip(sources, targets, strict=True)
-    rows = [(_key(x), _key(x.strip() + b"\n" + y), max(len(x), len(y))) for x, y in pairs]
-    return np.array(rows, _KEYS)
 
 
 def _key(line: bytes) -> int:
@@ -305,34 +302,38 @@ def held_out_rows(
     is_out = np.isin(keys["source"], lines[:needed])
     dev = np.sort(first[is_out[first]])
     if len(dev) < pairs or 2 * np.count_nonzero(is_out) > len(keys):
-        raise OptionError(
-            "hold_out",
-            "dev_pairs",
-            pairs,
-            "fewer, or a dev text of your own",
-            f"which is too many for {len(first)} different pairs with {len(lines)} source "
-            "lines to choose from",
-        )
+        there = f"{len(first)} different pairs with {len(lines)} source lines to choose from"
+        wanted = "fewer, or a dev text of your own"
+        raise OptionError("hold_out", "dev_pairs", pairs, wanted, f"which is too many for {there}")
     others = np.arange(corpus.lines, dtype=np.uint32)
     return {"dev": corpus.rows[dev], "train": np.setdiff1d(others, corpus.rows[is_out])}
 
 
+TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewer
+
+
+def divided(folder: Path) -> dict[str, str]:
+    """The paths of the texts that `hold_out` writes to a folder."""
+    return {name: str(folder / name.replace("_", ".")) for name in TEXTS}
+
+
 def hold_out(
-    corpus: ParallelCorpus, keys: np.ndarray, folder: Path, pairs: int, longest: int | None = None
+    corpus: ParallelCorpus, keys: np.ndarray, folder: Path, pairs: int, max_length: int = 0
 ) -> int:
     """Divides a text into a smaller training text and a dev text of `held_out_rows`.
 
-    The folder gets train.source, train.target, dev.source and dev.target, or none of them; too few
-    pairs raise a ValueError, and so do other files in the folder. Returns the number of dev pairs.
+    The folder gets the files `divided`, or none of them; too few pairs raise a ValueError, and so
+    do other files in the folder. Returns the number of dev pairs.
     """
-    names = {".".join(name) for name in itertools.product(("train", "dev"), SIDES)}
+    names = {Path(path).name for path in divided(folder).values()}
     if folder.exists() and not (folder.is_dir() and {x.name for x in folder.iterdir()} <= names):
         raise Refusal(
             "fit",
             f"{named('model_dir')}: {folder}, for the dev and training text, exists already; name "
             f"another folder, or set {named('dev_source')} and {named('dev_target')}",
         )
-    parts = held_out_rows(corpus, keys, pairs, longest)
+    # A few lines that surely have more tokens than `max_length` would decide the score.
+    parts = held_out_rows(corpus, keys, pairs, TOKEN_BYTES * max_length or None)
     with replaced_directory(folder) as new:
         for name, rows in parts.items():
             source, target = (new / f"{name}.{side}" for side in SIDES)
@@ -417,13 +418,9 @@ def check_words(text: TextOptions, corpus: ParallelCorpus) -> None:
         rows = [[word.decode() for word in row] for row in tokenizer.split(starts).to_list()]
         # Without punctuation: Tibetan has a mark after each syllable.
         if not has_blanks([" ".join(x for x in row if any(map(str.isalpha, x))) for row in rows]):
-            raise OptionError(
-                "TextOptions",
-                "tokenizer",
-                "word",
-                "unigram or bpe, or spaces between the words",
-                f"and {path} has no spaces between words, so whole sentences would be words",
-            )
+            wanted = "unigram or bpe, or spaces between the words"
+            why = f"and {path} has no spaces between words, so whole sentences would be words"
+            raise OptionError("TextOptions", "tokenizer", "word", wanted, why)
 
 
 def learn(

@@ -53,14 +53,11 @@ def part_of(batch: Batch, number: int | tf.Tensor, count: int) -> Batch:
     """
     if count == 1:
         return batch
-    inputs, target, weights = batch
-    rows = tf.shape(target)[0]
+    rows = tf.shape(batch[1])[0]
     places = tf.range(number, tf.maximum(rows, number + 1), count)
-    real = tf.cast(places < rows, weights.dtype)[:, None]
+    real = tf.cast(places < rows, tf.float32)[:, None]
     places = tf.minimum(places, rows - 1)
-    inputs, target, weights = tf.nest.map_structure(
-        lambda part: tf.gather(part, places), (inputs, target, weights)
-    )
+    inputs, target, weights = tf.nest.map_structure(lambda part: tf.gather(part, places), batch)
     return inputs, target, weights * real
 
 
@@ -132,11 +129,9 @@ def train_step(
     the update if `is_compiled`, for each shape of a batch; the model is then on one device.
     """
     if product_dtype != "float32" and model.compute_dtype != "float32":
-        raise Refusal(
-            "train",
-            f"{named('product_dtype')} is {product_dtype}, and the model computes "
-            f"in {model.compute_dtype}, wanted one of them to be float32",
-        )
+        both = f"{product_dtype}, and the model computes in {model.compute_dtype}"
+        wanted = "wanted one of them to be float32"
+        raise Refusal("train", f"{named('product_dtype')} is {both}, {wanted}")
     strategy = model.distribute_strategy
     with strategy.scope():
         if not optimizer.built:
@@ -265,15 +260,11 @@ def with_loss_scale(optimizer: Guarded, model: keras.Model, dtype: str) -> Optim
         return optimizer
     replicas = model.distribute_strategy.num_replicas_in_sync
     if replicas > 1:
-        raise Refusal(
-            "train", f"float16 on {replicas} replicas, wanted bfloat16, float32 or one replica"
-        )
+        what = f"float16 on {replicas} replicas"
+        raise Refusal("train", f"{what}, wanted bfloat16, float32 or one replica")
     if (batches := optimizer.accumulation_steps) is not None:
-        raise Refusal(
-            "train",
-            f"float16 with {batches} batches for an update "
-            f"({named('accumulate')}), wanted bfloat16, float32 or one batch",
-        )
+        what = f"float16 with {batches} batches for an update ({named('accumulate')})"
+        raise Refusal("train", f"{what}, wanted bfloat16, float32 or one batch")
     return keras.optimizers.LossScaleOptimizer(optimizer)
 
 

@@ -89,7 +89,7 @@ def of_trained(user_options: dict[str, Any]) -> dict[str, Any]:
 
 def flags_of(*words: str) -> Any:
     flags = cli.defined_flags("train")
-    flags(["train", *cli._expanded(list(words), flags)])
+    cli.parse_with_recipe("train", [*words], flags)
     return flags
 
 
@@ -576,7 +576,8 @@ def test_with_a_recipe_nothing_is_chosen(name):
 @pytest.mark.parametrize("name", [x for x in RECIPES if x != "paper"])
 def test_recipes_name_all_that_would_be_chosen(name):
     """So a copy of one that was edited means the same, as --flagfile."""
-    training = asked(flags_of(f"--recipe={name}"))
+    recipe = resources.files("bahdanau_tf").joinpath("recipes", f"{name}.flags")
+    training = asked(flags_of(f"--flagfile={recipe}"))
     options = {**training.texts, **training.user_options}
     assert {*values_of(choose(TYPICAL, options))} <= {"patience"}
 
