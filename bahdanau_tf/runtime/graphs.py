@@ -74,7 +74,6 @@ class _Graph:
         self.carry_on(name, self.add("Flatten", value, axis=2), dtype, "R", *shape)
 
     def output(self, name: str, value: str, dtype: int, *shape: int | str) -> None:
-        """Declares an output."""
         makers = [node for node in self.nodes if value in node.output]
         if makers and value not in self.names:  # else it is an input, or another output
             self.names[value] = name
@@ -83,7 +82,6 @@ class _Graph:
         self.outputs.append(self.helper.make_tensor_value_info(name, dtype, shape))
 
     def constant(self, array: Array) -> str:
-        """Stores an array."""
         from onnx import numpy_helper
 
         name = f"w{len(self.weights)}"
@@ -111,19 +109,19 @@ class _Graph:
         self, x: str, kernel: Array, bias: Array | None = None, largest: float | None = 1.0
     ) -> Value:
         """x W + b; with `int8` in 8 bits. `largest` bounds |x|; computed per row if None."""
-        if not self.int8:
-            result = self.add("MatMul", x, self.constant(kernel))
-            return result if bias is None else self.add("Add", result, self.constant(bias))
-        if largest is None:
+        if self.int8 and largest is not None:
+            step = np.float32(max(largest, SMALLEST) / 127)
+            if (x, step) not in self.quantized:
+                inputs = x, self.constant(step), self.constant(ZERO)
+                self.quantized[x, step] = self.add("QuantizeLinear", *inputs)
+            return self._of_bytes(self.quantized[x, step], step, kernel, bias)
+        if self.int8:
             size = self.add("ReduceMax", self.add("Abs", x), axes=[-1], keepdims=1)
             size = self.add("Max", size, self.constant(np.float32(SMALLEST)))
             result = self.add("Mul", self.product(self.add("Div", x, size), kernel), size)
-            return result if bias is None else self.add("Add", result, self.constant(bias))
-        step = np.float32(max(largest, SMALLEST) / 127)
-        if (x, step) not in self.quantized:
-            inputs = x, self.constant(step), self.constant(ZERO)
-            self.quantized[x, step] = self.add("QuantizeLinear", *inputs)
-        return self._of_bytes(self.quantized[x, step], step, kernel, bias)
+        else:
+            result = self.add("MatMul", x, self.constant(kernel))
+        return result if bias is None else self.add("Add", result, self.constant(bias))
 
     def _of_bytes(self, x: str, step: Array, kernel: Array, bias: Array | None) -> Value:
         """x W + b, where x is (bytes - 128) times the step."""
@@ -155,7 +153,6 @@ class _Graph:
         return self.constant(bytes_), self.constant(scale)
 
     def rows(self, table: tuple[str, str], ids: str) -> Value:
-        """Looks up rows."""
         values, scales = table
         rows = self.add("Gather", values, ids)
         if not scales:

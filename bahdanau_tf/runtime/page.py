@@ -134,7 +134,6 @@ class _Arrays:
         self._size = 0
 
     def add(self, name: str, array: Array) -> None:
-        """Adds an array."""
         data = array.tobytes()
         data += bytes(-len(data) % ALIGNMENT)
         if data not in self.places:

@@ -142,39 +142,23 @@ def _decoded(data: bytes) -> tuple[str, list[int]]:
 
     An offset between bytes that are replaced together moves behind them.
     """
-    moved = [*range(len(data) + 1)]
-    try:
-        return data.decode(), moved
-    except UnicodeDecodeError:
-        pass
-    text, start, written = "", 0, 0
-    while start < len(data):
+    moved = [0]
+    while rest := data[len(moved) - 1 :]:
+        good, bad = len(rest), 0  # numbers of the next bytes
         try:
-            good, bad = len(data), len(data)
-            part = data[start:].decode()
+            rest.decode()
         except UnicodeDecodeError as error:
-            good, bad = start + error.start, start + error.end
-            part = data[start:good].decode() + "\N{REPLACEMENT CHARACTER}"
-        for place in range(start, good + 1):
-            moved[place] = written + place - start
-        written += len(part.encode())
-        for place in range(good + 1, bad + 1):
-            moved[place] = written
-        text, start = text + part, bad
-    return text, moved
+            good, bad = error.start, error.end - error.start
+        moved += range(moved[-1] + 1, moved[-1] + good + 1)
+        moved += [moved[-1] + len("\N{REPLACEMENT CHARACTER}".encode())] * bad
+    return data.decode("utf-8", "replace"), moved
 
 
 def _kinds(text: str) -> str:
     """A letter for the Unicode category of each character."""
     kinds = {"Lu": "U", "Ll": "l", "Lt": "l", "Zs": "_", "Zl": "_", "Zp": "_"}
-
-    def kind(character: str) -> str:
-        category = unicodedata.category(character)
-        if character in "\t\n\f\r":
-            return "_"
-        return kinds.get(category, category[0])
-
-    return "".join(map(kind, text))
+    categories = ("Zs" if x in "\t\n\f\r" else unicodedata.category(x) for x in text)
+    return "".join(kinds.get(category, category[0]) for category in categories)
 
 
 def true_cased(text: str) -> str:

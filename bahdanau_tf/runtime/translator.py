@@ -36,7 +36,7 @@ from bahdanau_tf.system.files import (
     reason,
 )
 from bahdanau_tf.system.ranges import Refusal, size
-from bahdanau_tf.translation.batches import Sentences, Work, decoded, in_batches
+from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, in_batches
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
@@ -196,10 +196,7 @@ class Translator(StringTranslator):
                     "target_text is reversed, so the last word of a translation comes "
                     "first; wanted no prefixes",
                 )
-            columns = {"sentences": sentences}
-            if prefixes is not None:
-                columns["prefixes"] = prefixes
-            batch = partial(self._batch, decoding)
+            columns, batch = columns_of(sentences, prefixes), partial(self._batch, decoding)
             return in_batches("Translator.translate", columns, batch, batch_size, self._threads)
 
         return work

@@ -77,8 +77,7 @@ class LimitedText(Tokenizer):
         self.max_bytes = BYTES_PER_TOKEN * max_length
         self.reverse = text.reverse
         self.vocabulary_size = text.vocabulary_size
-        self.pad_id, self.unk_id = text.pad_id, text.unk_id
-        self.eos_id = text.eos_id
+        self.pad_id, self.unk_id, self.eos_id = text.pad_id, text.unk_id, text.eos_id
         # tf.functions, so that signatures share these large graphs.
         self._first = tf.function(self._read_first, autograph=False)
         self._ids = self._function(self._ids_of, [tf.int32], 1)

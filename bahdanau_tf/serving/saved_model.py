@@ -148,11 +148,11 @@ def node_of(reference: str) -> str:
 def slim(folder: Path) -> None:
     """Leaves out of a SavedModel's graphs what no server needs.
 
-    Every node slows loading. Each constant that Python code mentions is a
-    node of its own, each size that it asks for twice is two, and identities say what belongs to
-    which loop. Nodes with a gradient of their own name it, and TensorFlow warns if it is not there.
-    TensorFlow writes a function for each branch and each loop of a signature, and for each
-    tokenizer its own, though many of them do the same.
+    Every node slows loading. Each constant that Python code mentions is a node of its own, each
+    size that it asks for twice is two, and identities say what belongs to which loop. Nodes with a
+    gradient of their own name it, and TensorFlow warns if it is not there. TensorFlow writes a
+    function for each branch and each loop of a signature, and for each tokenizer its own, though
+    many of them do the same.
     """
     saved = read_graphs(folder)
     for meta_graph in saved.meta_graphs:

@@ -191,9 +191,9 @@ class _Served:
         weights: tf.Tensor = translated.result.weights
         weights = tf.where(is_empty, 0.0, weights[:, 0])
         if self.graph.target_text.reverse:
-            weights = _turned(weights, rows, axis=1)
+            weights = tf.reverse_sequence(weights, rows, seq_axis=1)
         if self.graph.source_text.reverse:
-            weights = _turned(weights, columns, axis=2)
+            weights = tf.reverse_sequence(weights, columns, seq_axis=2)
         size = self.limits.max_target_length, self.limits.max_source_length
         height, width = tf.unstack(size - tf.shape(weights)[1:])
         weights = tf.pad(weights, [[0, 0], [0, height], [0, width]])
@@ -227,14 +227,6 @@ def _confidence(habits: Habits, translated: Translated) -> tf.Tensor:
 def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
     """Turns values of ids, ragged [B, (T)], into the order of the text."""
     return tuple(turned(values) for values in tokens) if text.reverse else tokens
-
-
-def _turned(weights: tf.Tensor, counts: tf.Tensor, axis: int) -> tf.Tensor:
-    """Reverses the tokens of an axis, of each row so many: [B, T, S]."""
-    place = tf.range(tf.shape(weights)[axis])
-    last = counts[:, None] - 1
-    place = tf.where(place <= last, last - place, place)
-    return tf.gather(weights, place, axis=axis, batch_dims=1)
 
 
 def _tokens(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -6,10 +6,11 @@ Guesses are meant for thousands of lines of one language; a single sentence may 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -54,6 +55,12 @@ INVISIBLE = (
 _SHARE = 0.25
 _KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
 _WORD_LENGTH = 6  # fewer letters between spaces, on average: the text is tokenized
+
+
+def assigned() -> Iterator[str]:
+    """All characters, but not those that Unicode 17 does not assign; no private ones."""
+    codes = itertools.chain(range(0x33500), range(0xE0000, 0xE0200))  # there are none elsewhere
+    return (x for x in map(chr, codes) if unicodedata.category(x) not in ("Cn", "Co", "Cs"))
 
 
 def gap_behind(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import itertools
 import re
 import unicodedata
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import tensorflow as tf
 
 from bahdanau_tf.text.languages import Apostrophe, Language
 from bahdanau_tf.text.rows import after, before, is_first, row_ids
-from bahdanau_tf.text.script import INVISIBLE
+from bahdanau_tf.text.script import INVISIBLE, assigned
 
 NormalForm = Literal["NFC", "NFKC"] | None
 
@@ -64,9 +63,10 @@ _SCRIPTS = {kind.name: kind for kind in (Kind.HIRAGANA, Kind.KATAKANA, Kind.HANG
 _SCRIPTS["CJK"] = Kind.HAN
 
 
-def _kind(character: str, category: str) -> Kind:
+def _kind(character: str) -> Kind:
     if character in _NAMED:
         return _NAMED[character]
+    category = unicodedata.category(character)
     if category[0] == "M":
         return Kind.MARK
     if category == "Nd":
@@ -81,13 +81,8 @@ def _kind(character: str, category: str) -> Kind:
 
 def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
     """The kind of the normalized character."""
-    category = unicodedata.category(character)
-    if category in ("Cn", "Co", "Cs"):  # most of them: not assigned
-        return Kind.SYMBOL
     normal = unicodedata.normalize(form, character) if form else character
-    if normal == character:
-        return _kind(character, category)
-    kinds = [_kind(part, unicodedata.category(part)) for part in normal]
+    kinds = [*map(_kind, normal)]
     if len(kinds) > 1 and set(kinds) == {Kind.DOT}:
         return Kind.DOTS
     mixed = len(set(kinds) - {Kind.MARK}) > 1
@@ -101,10 +96,9 @@ def _pages(form: NormalForm) -> tuple[np.ndarray, np.ndarray]:
 
     Invisible characters are `Kind.INVISIBLE`.
     """
-    # Outside these two ranges no character is assigned (Unicode 17).
     kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
-    for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
-        kinds[code] = _kind_of_normal_form(chr(code), form)
+    for character in assigned():
+        kinds[ord(character)] = _kind_of_normal_form(character, form)
     kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
     numbers: dict[bytes, int] = {}  # of the pages; faster than np.unique
     page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in kinds.reshape(-1, 256)]
@@ -169,12 +163,10 @@ def splitter(form: NormalForm, language: Language) -> Callable[[tf.Tensor], Word
         tables = [tf.constant(table) for table in _pages(form)]
         # Of its own, as it is the same for all languages.
         read = tf.function(lambda strings: read_characters(strings, *tables), autograph=False)
-
-        def split_words(strings: tf.Tensor) -> Words:
-            return split(read(strings), language)
-
         function: Callable[[tf.Tensor], Words] = tf.function(
-            split_words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+            lambda strings: split(read(strings), language),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
         ).get_concrete_function()
     return function
 
@@ -344,8 +336,7 @@ class Quotes(NamedTuple):
         A mark opens after a space, a bracket or the start of its row. `close` says where the rule
         puts no space before a word, apart from quotation marks.
         """
-        is_mark = tf.strings.regex_full_match(words, rules.quotes)
-        places, must_open, must_close, new_row = _at(is_mark, close, rows)
+        is_mark, places, must_open, must_close, new_row = _marks(words, close, rows, rules)
         opens = must_open | tf.gather(spaces, places)
         opened = before(opens, False) & ~new_row
         expected = must_open | ~(must_close | opened)
@@ -365,8 +356,7 @@ class Quotes(NamedTuple):
 
         The sign of a `joined` word forbids a space before it, that of an `apart` one demands it.
         """
-        is_mark = tf.strings.regex_full_match(words, rules.quotes)
-        places, must_open, must_close, new_row = _at(is_mark, close, rows)
+        is_mark, places, must_open, must_close, new_row = _marks(words, close, rows, rules)
         joined, apart = tf.gather(joined, places), tf.gather(apart, places)
         settled = joined | apart | must_open | must_close | new_row
         opens = ~joined & (apart | must_open | ~must_close)
@@ -379,17 +369,20 @@ class Quotes(NamedTuple):
         return cls(is_mark, opens, opens)
 
 
-def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The positions of the marks, int64 [M], and what is certain about each.
+def _marks(
+    words: tf.Tensor, close: tf.Tensor, rows: tf.Tensor, rules: Language
+) -> tuple[tf.Tensor, ...]:
+    """Which words are marks, bool [N]; their positions, int64 [M]; what is certain about each.
 
-    Three bool [M]: whether the mark must open (at the start of a row, after a bracket); whether it
-    otherwise must close (at the end of a row, before a full stop or the like); whether it is the
-    first mark of its row.
+    The last are three bool [M]: whether the mark must open (at the start of a row, after a
+    bracket); whether it otherwise must close (at the end of a row, before a full stop or the like);
+    whether it is the first mark of its row.
     """
+    is_mark = tf.strings.regex_full_match(words, rules.quotes)
     places = tf.where(is_mark)[:, 0]
     must_open = tf.gather(is_first(rows) | close, places)
     must_close = tf.gather(after(is_first(rows) | close, True), places)
-    return places, must_open, must_close, is_first(tf.gather(rows, places))
+    return is_mark, places, must_open, must_close, is_first(tf.gather(rows, places))
 
 
 def _placed(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:

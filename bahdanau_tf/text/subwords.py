@@ -23,7 +23,7 @@ from bahdanau_tf.system.lines import Text
 from bahdanau_tf.system.ranges import MARK, OptionError, Refusal
 from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text.rows import as_strings, replaced_offsets, row_ids, spans
-from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS, WIDE
+from bahdanau_tf.text.script import ALIKE, INVISIBLE, SIGNS, WIDE, assigned
 from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
 from bahdanau_tf.text.words import tensorflow_text, true_cased
 
@@ -74,11 +74,7 @@ def normalization_rules(form: Literal["NFC", "NFD"], half_width: bool, lowercase
     `SubwordTokenizer.train`.
     """
     rules = {}
-    # Outside these two ranges no character is assigned (Unicode 17).
-    codes = itertools.chain(range(0x33500), range(0xE0000, 0xE0200))
-    for character in map(chr, codes):
-        if unicodedata.category(character) in ("Cn", "Co", "Cs"):
-            continue
+    for character in assigned():
         written = unicodedata.normalize(form, character)
         if half_width and FULL_WIDTH.match(character):
             written = unicodedata.normalize("NFKC", character)
@@ -216,7 +212,7 @@ def _as_ours(error: RuntimeError, files: list[Text], options: dict[str, Any]) ->
             os.fspath(x) if isinstance(x, str | os.PathLike) else "a list" for x in files
         )
         why = f"no line of 1 to 4,192 bytes to learn from in {names}"
-        return Refusal("SubwordTokenizer.train", f"{why}")
+        return Refusal("SubwordTokenizer.train", why)
     least = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
     if least is None:
         return Refusal("SubwordTokenizer.train", f"{error}")
@@ -368,11 +364,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
                 rules += _written(_rare_forms(count))
             rule = {"normalization_rule_tsv": rules}
         elif lowercase or half_width:
-            raise Refusal(
-                "SubwordTokenizer.train",
-                "lowercase and half_width need normalization='nfc' or 'nfd', but it is "
-                f"{normalization!r}.",
-            )
+            needed = "lowercase and half_width need normalization='nfc' or 'nfd'"
+            raise Refusal(owner, f"{needed}, but it is {normalization!r}.")
         if tight is None:
             tight = is_tight(
                 itertools.chain.from_iterable(map(tokenizer.lines_of, texts + as_written))
@@ -381,8 +374,8 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             "vocab_size": vocabulary_size,
             "model_type": {"space": "word"}.get(model_type, model_type),
             "add_dummy_prefix": model_type != "char",  # a space before the text would be a piece
-            "byte_fallback": byte_fallback
-            and model_type != "space",  # its space would be bytes, too
+            # With "space" its space would be bytes, too.
+            "byte_fallback": byte_fallback and model_type != "space",
             "input_sentence_size": max_sentences,
         }
         if not true_case:
@@ -415,8 +408,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
 
     def _located(self, strings: tf.Tensor) -> tokenizer.Located:
         ids, starts, ends = self._model().tokenize_with_offsets(self._read(strings))
-        starts = starts.with_values(tf.cast(starts.values, tf.int32))
-        return ids, starts, ends.with_values(tf.cast(ends.values, tf.int32))
+        return ids, tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
 
     def _entries(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.gather(self._surfaces, self._known(ids))

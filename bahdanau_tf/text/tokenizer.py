@@ -57,7 +57,7 @@ class Reading(NamedTuple):
 class Tokenizer(tf.Module):
     """Base class: strings to ids and back.
 
-    A subclass defines `_located`, `_entries` and `_joined`; one that can be saved also defines
+    A subclass defines `_located`, `ids_to_tokens` and `_joined`; one that can be saved also defines
     `FILE`, `OPTIONS`, `_contents` and `load`.
 
     Attributes:
@@ -90,8 +90,8 @@ class Tokenizer(tf.Module):
         raise NotImplementedError
 
     def _entries(self, ids: tf.Tensor) -> tf.Tensor:
-        """What `detokenize` joins for ids: int32 [N] -> string [N]."""
-        raise NotImplementedError
+        """What `detokenize` joins for ids, as a rule the tokens: int32 [N] -> string [N]."""
+        return self.ids_to_tokens(ids)
 
     def _joined(self, entries: tf.RaggedTensor) -> Written:
         """Joins the entries of each row, ragged string [B, (T)].
@@ -208,8 +208,7 @@ class Tokenizer(tf.Module):
             raise Refusal(
                 f"{type(self).__name__}.encode", f"text is {type(text).__name__}, wanted one string"
             )
-        ids: list[int] = self.tokenize(tf.constant([text])).values.numpy().tolist()
-        return ids
+        return self.ids([text])[0]
 
     def ids(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line; `eos_id` is the last."""

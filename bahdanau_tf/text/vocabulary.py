@@ -169,10 +169,7 @@ class Vocabulary(tf.Module):
                 "or with \\r\\n, wanted lines that end in \\n alone",
             )
         # Only "\n" ends a word; str.splitlines() would also split at U+2028.
-        lines = data.decode("utf-8").split("\n")
-        if lines and not lines[-1]:
-            lines.pop()
-        return cls(lines)
+        return cls(data.decode("utf-8").removesuffix("\n").split("\n"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word per line; an old file is replaced as a whole."""

@@ -242,9 +242,6 @@ class WordTokenizer(Tokenizer):
         ids = self._ids(words.in_rows(self._signed(words)))
         return ids, words.in_rows(words.starts), words.in_rows(words.ends)
 
-    def _entries(self, ids: tf.Tensor) -> tf.Tensor:
-        return self.vocabulary.words(ids)
-
     def _joined(self, words: tf.RaggedTensor) -> Written:
         rows = tf.cast(row_ids(words), tf.int32)
         gaps = splitting.between(words.values, rows, self._rules, self.no_break)

@@ -88,6 +88,11 @@ def decoded(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
+def columns_of(sentences: Sentences, prefixes: Sentences | None) -> dict[str, Sentences]:
+    """The columns of `Translator.translate`; without prefixes it has one."""
+    return {"sentences": sentences} | ({} if prefixes is None else {"prefixes": prefixes})
+
+
 def strings(caller: str, columns: Mapping[str, Sentences]) -> dict[str, list[str | bytes]]:
     """The strings of columns, see `_strings`.
 
@@ -144,8 +149,7 @@ def with_known(work: Work, known: Callable[[str], str | None]) -> Work:
     def translate(
         decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
     ) -> Iterable[Translation]:
-        given = {} if prefixes is None else {"prefixes": prefixes}
-        columns = strings("Translator.translate", {"sentences": sentences, **given})
+        columns = strings("Translator.translate", columns_of(sentences, prefixes))
         lines = columns["sentences"]
         rows = [*zip(lines, columns.get("prefixes", [""] * len(lines)), strict=True)]
         texts = [decoded(line) for line in lines]

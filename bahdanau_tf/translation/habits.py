@@ -295,10 +295,8 @@ class Habits:
         first = [word.lower() for word in before[:1] if word not in self.counterparts]
         lost = self._lost((*first, *before, *missing), x.text)
         yield from (Doubt("number", y) for y in missing if len(y) > 1 or y in lost)
-        if has_numbers:
-            yield from (
-                Doubt("added", number) for number in doubts.missing_numbers(x.text, x.source)
-            )
+        added = doubts.missing_numbers(x.text, x.source) if has_numbers else []
+        yield from (Doubt("added", y) for y in added)
         names = doubts.new_in(doubts.missing_names(*sides), self.translated)
         yield from (Doubt("name", name) for name in names)
         yield from (Doubt("dropped", word) for word in lost if word not in (*missing, *names))
@@ -316,15 +314,11 @@ class Habits:
             yield Doubt("fragment", last)
         if doubts.marks_alone(x.text) and not doubts.marks_alone(x.source):
             yield Doubt("marks")
-        if (
-            self.ends
-            and not x.truncated
-            and doubts.END.search(x.source)
-            and not doubts.END.search(x.text)
-        ):
-            yield Doubt("end")
-        if self.ends and not x.truncated and (shares := doubts.fewer_sentences(*sides)):
-            yield Doubt("sentences", shares)
+        if self.ends and not x.truncated:
+            if doubts.END.search(x.source) and not doubts.END.search(x.text):
+                yield Doubt("end")
+            if shares := doubts.fewer_sentences(*sides):
+                yield Doubt("sentences", shares)
         yield from (Doubt("repeated", name) for name in doubts.doubled_names(before, after))
 
     def _unread(self, before: Sequence[str], after: Sequence[str]) -> list[str]:

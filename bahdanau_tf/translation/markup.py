@@ -24,7 +24,7 @@ import numpy as np
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text.copied import CODE, PATTERNS, PLACEHOLDER
 from bahdanau_tf.text.script import HAN, KATAKANA, gap_behind, unspaced_script
-from bahdanau_tf.translation.batches import Sentences, decoded, strings
+from bahdanau_tf.translation.batches import Sentences, columns_of, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation, without_spaces
 from bahdanau_tf.translation.sentence_splitting import joined, split_sentences
 
@@ -46,7 +46,7 @@ _BLOCK = re.compile(
     "fig(caption|ure)|footer|form|h[1-6r]|head(er)?|html|legend|li|main|menu|nav|[ou]l|option|p|"
     "pre|section|select|summary|t[dhr]|table|tbody|textarea|tfoot|thead|title"
 )
-_CLOSING = re.compile(r"</[^<>]*>\s*")
+_CLOSING = re.compile(r"(?:</[^<>]*>\s*)*")
 _UNIT = re.compile(f"{CODE.pattern}|{PATTERNS['numbers'].pattern}")  # one word, with its signs
 _BARE = re.compile(r"(?!%%)%[^(%$]*[A-Za-z@]|\{(?::.*)?\}")  # these are read by their order
 _RUN = re.compile(f"[{HAN}]{{2}}|[{KATAKANA}]{{2}}")
@@ -114,8 +114,8 @@ class MarkedLines:
         rows = [self._parts(line) for line in lines]
         translations = self._translated(translate, [text for _, text, _ in rows], prefixes)
         for (before, _, after), x in zip(rows, translations, strict=True):
-            hidden = Translation(before, before), Translation(after, after)
-            yield self._joined([hidden[0], x, hidden[1]]) if before or after else x
+            parts = [Translation(before, before), x, Translation(after, after)]
+            yield self._joined(parts) if before or after else x
 
     def _parts(self, line: str) -> tuple[str, str, str]:
         """The end of what an earlier line began, text, and the start of what a later one ends."""
@@ -143,10 +143,7 @@ def translate_marked(
     Between two tags of blocks a text is translated by itself, perhaps `by_sentence`; these tags
     stay between. A score is the sum of those of the parts, or their mean.
     """
-    columns = strings(
-        "Translator.translate",
-        {"sentences": sentences} | ({} if prefixes is None else {"prefixes": prefixes}),
-    )
+    columns = strings("Translator.translate", columns_of(sentences, prefixes))
     rows = [_pieces(source, by_sentence) for source in map(decoded, columns["sentences"])]
     marked = [[split(piece) for piece in row[::2]] for row in rows]
     starts = None
@@ -177,7 +174,8 @@ def _pieces(source: str, by_sentence: bool) -> list[str]:
     ends = [*accumulate(map(len, split_sentences(marked.plain)))] if by_sentence else []
     borders = [*_borders(marked.nodes, marked.plain, ends)]
     spans = [(mark.start, mark.start + len(mark.text)) for mark in borders]
-    spans += [(_behind(source, marked.origin[x - 1][1]),) * 2 for x in ends[:-1]]
+    behind = (_CLOSING.match(source, marked.origin[x - 1][1]) for x in ends[:-1])
+    spans += [(tags.end(),) * 2 for tags in behind if tags]  # there may be none: it matches ""
     pieces: list[str] = []
     end = 0
     for start, stop in sorted(spans):
@@ -190,13 +188,6 @@ def _pieces(source: str, by_sentence: bool) -> list[str]:
             pieces[-1] += gap
         end = len(source) - len(rest)
     return [*pieces, source[end:]]
-
-
-def _behind(source: str, place: int) -> int:
-    """The place behind closing tags."""
-    while tag := _CLOSING.match(source, place):
-        place = tag.end()
-    return place
 
 
 def _borders(nodes: Iterable[Node], plain: str, ends: list[int]) -> Iterator[Mark]:

@@ -175,9 +175,9 @@ class StringTranslator(ABC):
                 none, nor `attention`.
             split_sentences: Whether each string is translated sentence by sentence; line breaks
                 between sentences and marks of lists before one, such as "1. ", stay, and the first
-                one gets the prefix. If None, it is if nearly
-                all lines that the model learned from are single sentences (`Habits.singly`), and no
-                prefixes, constraints or attention are given.
+                one gets the prefix. If None, it is if nearly all lines that the model learned from
+                are single sentences (`Habits.singly`), and no prefixes, constraints or attention
+                are given.
             markup: Whether inline tags and placeholders are taken out before the search and put
                 back by attention, see `bahdanau_tf.translation.markup`. `source` and `text` have
                 them, and offsets count them. Those of a prefix are left out.

@@ -5,7 +5,7 @@ A sentence may be bytes, which need not be UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,9 +20,9 @@ from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import Reading, Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.translation.batches import Sentences, decoded, in_batches
+from bahdanau_tf.translation.batches import Sentences, columns_of, decoded, in_batches
 from bahdanau_tf.translation.graph import STRINGS, Sources, Translated, TranslationGraph
-from bahdanau_tf.translation.result import Offsets, Scored, Tokens, Translation, Translations
+from bahdanau_tf.translation.result import Scored, Tokens, Translation, Translations
 
 
 def translate(
@@ -35,9 +35,7 @@ def translate(
     attention: ForcedRows | None = None,
 ) -> Translations:
     """Translates sentences; as `Translator.translate`."""
-    columns = {"sentences": sentences}
-    if prefixes is not None:
-        columns["prefixes"] = prefixes
+    columns = columns_of(sentences, prefixes)
     work = partial(_translate_batch, graph, decoding, tuple(constraints), attention)
     rows = in_batches("Translator.translate", columns, work, batch_size, operations_at_once())
     return Translations(rows)
@@ -107,32 +105,20 @@ def _translate_batch(
     source, reading = graph.function("read", graph.read, STRINGS)(tf.constant(sentences))
     tokens = [*_tokens(graph.source_text, sentences, reading)]
     rows = None if attention is None else forced_rows(graph.model, attention, tokens[0].places)
-    result = _search(graph, decoding, constraints, source, reading.words, prefixes, rows)
-    return _translations(graph, tokens, result, [sentences, prefixes or ()])
-
-
-def _search(
-    graph: TranslationGraph,
-    decoding: Decoding,
-    constraints: tuple[Constraint, ...],
-    source: Sources,
-    words: tf.RaggedTensor,
-    prefixes: Sentences | None,
-    attention: Mapping[int, np.ndarray] | None,
-) -> Translated:
-    """Searches for translations of what was read of a batch."""
 
     def run(source: Sources, words: tf.RaggedTensor, *starts: tf.Tensor) -> Translated:
         prefix = graph.target_text.read(*starts) if starts else None
-        return graph.translate(source, decoding, words, prefix, constraints, attention=attention)
+        return graph.translate(source, decoding, words, prefix, constraints, attention=rows)
 
-    ids = tf.nest.map_structure(lambda _: tf.TensorSpec([None, None], tf.int32), source)
-    rows = tf.RaggedTensorSpec([None, None], tf.string, 1, words.row_splits.dtype)
     texts = [] if prefixes is None else [tf.constant(prefixes)]
-    if attention is not None:
-        return run(source, words, *texts)  # eagerly: other rows would need another graph
-    key = (decoding, constraints, len(texts))
-    return graph.function(key, run, ids, rows, *[STRINGS] * len(texts))(source, words, *texts)
+    search = run  # eagerly with attention: other rows would need another graph
+    if rows is None:
+        ids = tf.nest.map_structure(lambda _: tf.TensorSpec([None, None], tf.int32), source)
+        words = tf.RaggedTensorSpec([None, None], tf.string, 1, reading.words.row_splits.dtype)
+        key = (decoding, constraints, len(texts))
+        search = graph.function(key, run, ids, words, *[STRINGS] * len(texts))
+    translated = search(source, reading.words, *texts)
+    return _translations(graph, tokens, translated, [sentences, prefixes or ()])
 
 
 def _translations(
@@ -143,7 +129,8 @@ def _translations(
 ) -> Iterator[Translation]:
     """The results of a search; `inputs` are the sentences, and the prefixes."""
     texts = translated.texts.numpy()
-    starts, ends = _places(texts.ravel(), translated.starts, translated.ends, inputs)
+    places = _places(texts.ravel(), translated.starts, translated.ends, inputs)
+    spans = [[*zip(*row, strict=True)] for row in zip(*places, strict=True)]
     result = SearchResult(*(None if x is None else x.numpy() for x in translated.result))
     n_best = texts.shape[1]
     for row, source in enumerate(sources):
@@ -151,15 +138,17 @@ def _translations(
             yield Translation(source.text)
             continue
         translations = [
-            _translation(
-                graph.target_text,
-                source,
-                texts[row, n],
-                [*zip(starts[row * n_best + n], ends[row * n_best + n], strict=True)],
-                SearchResult(*(None if x is None else x[row, n] for x in result)),
+            source.translated(
+                Tokens.cut(
+                    decoded(texts[row, n]), spans[row * n_best + n], graph.target_text.reverse
+                ),
+                None if result.weights is None else result.weights[row, n, :length],
+                score=float(result.scores[row, n]),
+                log_prob=float(result.log_probs[row, n]),
+                finished=bool(result.finished[row, n]),
             )
-            for n in range(n_best)
-            if result.lengths[row, n] > 0
+            for n, length in enumerate(result.lengths[row])
+            if length > 0
         ]
         if not translations:
             raise Refusal(
@@ -170,23 +159,9 @@ def _translations(
         yield replace(translations[0], alternatives=translations[1:])
 
 
-def _translation(
-    target: Tokenizer, source: Tokens, text: bytes, offsets: Offsets, result: SearchResult
-) -> Translation:
-    """A hypothesis; the arrays of `result` have no axes B and N."""
-    return source.translated(
-        Tokens.cut(decoded(text), offsets, target.reverse),
-        None if result.weights is None else result.weights[: int(result.lengths)],
-        score=float(result.scores),
-        log_prob=float(result.log_probs),
-        finished=bool(result.finished),
-    )
-
-
 def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator[Tokens]:
     """The tokens of sentences that `text` has read."""
-    offsets = _places(sentences, reading.starts, reading.ends, [sentences])
-    rows = reading.words.to_list(), *offsets
+    rows = reading.words.to_list(), *_places(sentences, reading.starts, reading.ends, [sentences])
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = [*range(len(pieces))][:: -1 if text.reverse else 1]
         yield Tokens(
@@ -200,7 +175,7 @@ def _tokens(text: Tokenizer, sentences: Sentences, reading: Reading) -> Iterator
 def _places(
     strings: Sentences, starts: tf.RaggedTensor, ends: tf.RaggedTensor, inputs: Sequence[Sentences]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Offsets in strings, which come from inputs, as those in what `_decoded` makes of them."""
+    """Offsets in strings, which come from inputs, as those in what `decoded` makes of them."""
     if any(isinstance(string, bytes) for column in inputs for string in column):
         data = tf.constant(strings, tf.string)
         starts = replaced_offsets(data, starts)

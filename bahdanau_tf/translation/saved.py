@@ -12,7 +12,6 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +44,13 @@ _LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
 def check_not_best(directory: str | os.PathLike[str]) -> None:
     """Raises a ValueError if a folder is that of a training's best model."""
     folder = Path(directory).resolve()
-    if _is_best(folder) and (folder.parent / "training.json").is_file():
+    is_best = "best" in folder.name.split(".")  # "best", or ".best.replaced"
+    if is_best and (folder.parent / "training.json").is_file():
         raise Refusal(
             "Translator.save",
             f"{directory} is the best model of a training, which only the "
             "training replaces; wanted another folder",
         )
-
-
-def _is_best(folder: Path) -> bool:
-    return "best" in folder.name.split(".")  # "best", or ".best.replaced"
 
 
 def write_translator(
@@ -66,11 +62,8 @@ def write_translator(
 ) -> None:
     """Writes the parts of a graph; see `Translator.save`."""
     folder = Path(directory)
-    if folder.is_dir():
-        free = (folder / DESCRIPTION).is_file() or not any(folder.iterdir())
-    else:
-        free = not folder.exists()
-    if not free:
+    is_ours = (folder / DESCRIPTION).is_file()
+    if folder.exists() and not is_ours and (not folder.is_dir() or any(folder.iterdir())):
         raise Refusal(
             "Translator.save",
             f"{folder} exists and holds no translator, "
@@ -176,8 +169,7 @@ def _read_bytes(folder: Path) -> keras.Model:
     config = files.read_object(folder / CONFIG)
     arrays = files.read_arrays(folder / WEIGHTS)
     try:
-        for entry in _entries(config):
-            _check_entry(entry)
+        _check_config(config)
         with read_later():
             model = keras.saving.deserialize_keras_object(config)
         numbers = range(len(model.weights))
@@ -269,18 +261,17 @@ def _check_model_file(path: Path) -> None:
         files.check_unpacked(archive)
         config = json.loads(archive.read("config.json"))
     config.pop("compile_config", None)  # the model is not compiled
-    for entry in _entries(config):
-        _check_entry(entry)
+    _check_config(config)
 
 
-def _entries(config: object) -> Iterator[dict[str, object]]:
-    """All parts of a config that Keras may turn into an object."""
+def _check_config(config: object) -> None:
+    """Checks all parts of a config that Keras may turn into an object."""
     waiting = [config]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
             if "class_name" in value or "registered_name" in value:
-                yield value
+                _check_entry(value)
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value

@@ -12,7 +12,7 @@ import numpy as np
 
 from bahdanau_tf.text.languages import LANGUAGES
 from bahdanau_tf.text.script import gap_behind
-from bahdanau_tf.translation.batches import Sentences, decoded, strings
+from bahdanau_tf.translation.batches import Sentences, columns_of, decoded, strings
 from bahdanau_tf.translation.result import Offsets, Translation
 
 
@@ -31,8 +31,7 @@ def translate_lines(
     of its sentences' scores, or their mean. A string may have several lines. The mark of a list
     before a sentence stays as it is. Lines of a memory are `remembered` as a whole.
     """
-    starts = {} if prefixes is None else {"prefixes": prefixes}
-    columns = strings("Translator.translate", {"sentences": lines, **starts})
+    columns = strings("Translator.translate", columns_of(lines, prefixes))
     rows = [
         [text]
         if text.strip() in remembered

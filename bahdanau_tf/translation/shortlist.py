@@ -308,17 +308,11 @@ def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> C
         frequent = tf.tile([tf.range(first)], [tf.shape(words)[0], 1])
         shortlist = tf.concat([frequent, words], axis=1)
         every = tf.pad(logits, [[0, 0], [0, 0], [0, 1]], constant_values=NEVER)
-        every = _columns(every, tf.gather(places, history.rows))
+        every = tf.gather(every, tf.gather(places, history.rows), axis=2, batch_dims=1)
         every = tf.ensure_shape(every, [None, None, size])
         tokens = word_ids(history.tokens, first, words)
         every = constraint(every, history._replace(tokens=tokens))
-        there = _columns(every, tf.maximum(shortlist, 0))
+        there = tf.gather(every, tf.maximum(shortlist, 0), axis=2, batch_dims=1)
         return tf.where(shortlist[:, tf.newaxis] < 0, NEVER, there)
 
     return constrain
-
-
-def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-    """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
-    columns = tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1])
-    return tf.gather(logits, columns, batch_dims=2)

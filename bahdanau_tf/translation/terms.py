@@ -21,7 +21,7 @@ import numpy as np
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.ranges import Refusal, named
-from bahdanau_tf.translation.batches import Sentences, Work, decoded, strings
+from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
 from bahdanau_tf.translation.doubts import words_of
 from bahdanau_tf.translation.markup import goes_on, in_word
 from bahdanau_tf.translation.result import Doubt, Translation, without_spaces
@@ -90,10 +90,7 @@ def with_terms(work: Work, terms: Mapping[str, str]) -> Work:
     def translate(
         decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
     ) -> list[Translation]:
-        columns: dict[str, Sentences] = {"sentences": sentences}
-        if prefixes is not None:
-            columns["prefixes"] = prefixes
-        lists = strings("Translator.translate", columns).values()
+        lists = strings("Translator.translate", columns_of(sentences, prefixes)).values()
         texts = zip(*(map(decoded, column) for column in lists), strict=True)
         rows = [_Sentence(source, "".join(start), targets, glossary) for source, *start in texts]
         plain = [row for row in rows if not row.wanted]
