@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +56,13 @@ def time_case(case: str) -> dict[str, Any]:
     import training
     from sizes import SIZES
 
-    from bahdanau_tf import TokenCrossentropy
-    from bahdanau_tf.training.update import logits_loss, train_step, words_loss
-
     name, rows, kind, *compiler = case.split(":")
     size = SIZES[name]._replace(batch=int(rows))
     dtype = "float32" if kind == "tf32" else kind
     tf.config.experimental.enable_tensor_float_32_execution(kind == "tf32")
     gpus = tf.config.list_physical_devices("GPU")
     rate = matrix_rate(dtype, 8192 if gpus else 512)
-    model, optimizer = training.make_model(size), training.make_optimizer(size)
-    cost = partial(logits_loss if compiler else words_loss, model, TokenCrossentropy())
-    step = train_step(model, optimizer, cost, dtype, is_compiled=bool(compiler))
+    step, *_ = training.new_step(size, dtype, is_compiled=bool(compiler))
     batch, source, target = training.make_batch(size)
     if gpus:
         tf.config.experimental.reset_memory_stats("GPU:0")
@@ -116,12 +110,8 @@ def measure_steps() -> None:
     FLAGS([sys.argv[0]], known_only=True)
     for case in FLAGS.cases:
         try:
-            report(
-                what="update",
-                case=case,
-                xla_flags=os.environ.get("XLA_FLAGS", ""),
-                **time_case(case),
-            )
+            xla_flags = os.environ.get("XLA_FLAGS", "")
+            report(what="update", case=case, xla_flags=xla_flags, **time_case(case))
         except Exception as error:
             report(what="update", case=case, error=f"{type(error).__name__}: {error}"[:600])
 

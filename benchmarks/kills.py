@@ -49,9 +49,7 @@ WATCHED = Path(__file__).with_name("watched.py")
 class Watched:
     """A command of bahdanau_tf that can be killed at a chosen moment.
 
-    Args:
-        words: Its arguments.
-        folder: Gets its output, and the file of its moments.
+    The folder gets its output, and the file of its moments.
     """
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
@@ -91,8 +89,7 @@ def killed_training(
 ) -> Iterator[tuple[str, str]]:
     """Trains with a kill for each aim, which is taken from the list.
 
-    Yields:
-        What was hit, and what the run left: its message of a resume, temporary files.
+    Yields what was hit, and what the run left: its message of a resume, temporary files.
     """
     folder.mkdir()
     while aims:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import keras
@@ -23,9 +22,6 @@ from absl import app, flags
 from lowered import STORED, LoweredStep, drawn
 from sizes import SIZES, Size
 from tensorflow.compiler.xla.service import hlo_pb2
-
-from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.training.update import logits_loss, train_step, words_loss
 
 FLAGS = flags.FLAGS
 
@@ -58,14 +54,10 @@ def draw(variables: Sequence[keras.Variable]) -> list[int]:
 def lower(
     step: Any, batch: Any, variables: Sequence[keras.Variable], seeds: Sequence[int], **counted: Any
 ) -> LoweredStep:
-    """A compiled step as an HLO module with its inputs.
+    """A compiled `train_step` as an HLO module with its inputs, the arguments `batch`.
 
-    Args:
-        step: From `train_step`, compiled.
-        batch: The arguments of `step`.
-        variables: Weights and the optimizer's variables, not yet updated.
-        seeds: From `draw`, or `STORED`, for each variable.
-        **counted: `words`, `flops` and `dtype` of `LoweredStep`.
+    The variables, weights and the optimizer's, are not yet updated; their seeds are from `draw`, or
+    `STORED`. `counted` are `words`, `flops` and `dtype` of `LoweredStep`.
     """
     ir = step.experimental_get_compiler_ir(*batch)
     # Which output replaces which input: "{output}: (input, {}, may-alias), ..."
@@ -99,31 +91,16 @@ def without_copies(hlo: bytes) -> bytes:
 
 
 def make_step(size: Size, is_compiled: bool) -> tuple[Any, list[keras.Variable], list[int]]:
-    """The `train_step` of a new model.
-
-    Args:
-        size: The sizes of the model.
-        is_compiled: Whether XLA compiles it.
-
-    Returns:
-        The step, the variables of model and optimizer, and their seeds.
-    """
-    model = training.make_model(size, dtype=FLAGS.policy)
-    optimizer = training.make_optimizer(size)
-    cost = partial(logits_loss if is_compiled else words_loss, model, TokenCrossentropy())
-    step = train_step(model, optimizer, cost, FLAGS.product_dtype, is_compiled=is_compiled)
+    """The step of a new model, the variables of model and optimizer, and their seeds."""
+    step, model, optimizer = training.new_step(
+        size, FLAGS.product_dtype, is_compiled=is_compiled, dtype=FLAGS.policy
+    )
     variables = [*model.variables, *optimizer.variables]
     return step, variables, draw(variables)
 
 
 def compare(size: Size, compiled: Any, batch: Any) -> None:
-    """Measures the plain step and the compiled one in turn.
-
-    Args:
-        size: The sizes of the model.
-        compiled: The compiled step.
-        batch: The batch.
-    """
+    """Measures the plain step and the compiled one in turn."""
     plain, *_ = make_step(size, is_compiled=False)
     seconds = []
     for number in range(1 + FLAGS.repeats):

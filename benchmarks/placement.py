@@ -14,7 +14,6 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -23,11 +22,9 @@ from absl import app, flags
 from sizes import SIZES
 from tensorflow.python.eager import context
 
-from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.search import beam_search
 from bahdanau_tf.search.constraints import forbid
-from bahdanau_tf.training.update import train_step, words_loss
 from bahdanau_tf.translation.shortlist import full_step
 
 FLAGS = flags.FLAGS
@@ -46,13 +43,9 @@ class Placement(NamedTuple):
 
 
 def placement(function: tf.types.experimental.PolymorphicFunction, *arguments: object) -> Placement:
-    """Reads how TensorFlow divides a function among devices.
+    """Reads how TensorFlow divides a function, which was not called before, among devices.
 
     TensorFlow has no public function for this.
-
-    Args:
-        function: A function that was not called before.
-        *arguments: Its arguments.
     """
     context.enable_run_metadata()
     try:
@@ -113,12 +106,10 @@ def main(_: Sequence[str]) -> None:
         raise app.UsageError("TensorFlow sees no GPU")
     size = SIZES[FLAGS.size]
     batch, *_ = training.make_batch(size)
-    model = training.make_model(size)
     if FLAGS.job == "update":
-        optimizer = training.make_optimizer(size)
-        function = train_step(model, optimizer, partial(words_loss, model, TokenCrossentropy()))
+        function, *_ = training.new_step(size)
     else:
-        function = search(model, 5 if FLAGS.job == "beam" else 1)
+        function = search(training.make_model(size), 5 if FLAGS.job == "beam" else 1)
         batch = batch[0]["source"], tf.fill([size.batch], size.target_length)
     operations, to_host, of_step = placement(function, *batch)
     for device, count in operations.most_common():

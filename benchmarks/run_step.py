@@ -64,16 +64,9 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
 def train(
     step: LoweredStep, device: Any, updates: int, run: Callable[..., list[Any]] | None = None
 ) -> tuple[list[float], list[float]]:
-    """Runs the step again and again on its batch.
+    """Runs the step on its batch: the loss before each update, and the seconds of each update.
 
-    Args:
-        step: The step.
-        device: The device.
-        updates: The number of updates.
-        run: The step as `compiled` returns it; compiled here if None.
-
-    Returns:
-        The loss before each update, and the seconds of each update.
+    `run` is the step as `compiled` returns it; it is compiled here if None.
     """
     run = run or compiled(step.hlo, device)
     batch = jax.device_put(step.batch, device)
@@ -92,16 +85,9 @@ def train(
 def profile(
     step: LoweredStep, device: Any, updates: int, run: Callable[..., list[Any]]
 ) -> dict[str, list[float]]:
-    """Runs the step under JAX's profiler.
+    """Runs the step, which has run before: the seconds of each kernel or copy on the GPU, by name.
 
-    Args:
-        step: The step.
-        device: The device.
-        updates: The number of updates.
-        run: The step as `compiled` returns it, which has run before.
-
-    Returns:
-        The seconds of each kernel or copy on the GPU, by its name.
+    They are those of JAX's profiler.
     """
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):

@@ -18,6 +18,12 @@ class Size(NamedTuple):
     optimizer: str
     batch: int = 80
 
+    @property
+    def of_model(self) -> tuple[int, ...]:
+        """The first arguments of `RNNSearch`."""
+        words = self.vocabulary_size
+        return words, words, self.units, self.embedding_dim, self.attention_units, self.maxout_units
+
 
 SIZES = {
     "tiny": Size(16, 16, 16, 16, 200, 13, 15, "adam"),

@@ -79,10 +79,7 @@ class Row(NamedTuple):
 
 
 class Soak:
-    """Both long processes, and the turns beside them.
-
-    Args:
-        out: The folder.
+    """Both long processes, and the turns beside them; all files are in the folder `out`.
 
     Attributes:
         rows: A row for each turn.

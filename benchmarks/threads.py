@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import peers
 import table
@@ -45,13 +44,8 @@ GOALS = {"training": 0.6, "translation": 0.55}
 
 def training_job(size: Size) -> Callable[[], object]:
     """An update of the weights."""
-    from bahdanau_tf.losses import TokenCrossentropy
-    from bahdanau_tf.training.update import train_step, words_loss
-
     batch, *_ = training.make_batch(size)
-    model = training.make_model(size)
-    cost = partial(words_loss, model, TokenCrossentropy())
-    step = train_step(model, training.make_optimizer(size), cost, parts=FLAGS.child)
+    step, *_ = training.new_step(size, parts=FLAGS.child)
     return lambda: float(step(*batch))
 
 

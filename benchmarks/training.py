@@ -13,7 +13,6 @@ paper's equations, for real words only, times three for training.
 
 from __future__ import annotations
 
-import resource
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ import table
 import tensorflow as tf
 from absl import app, flags
 from machine import cpu_seconds, matrix_rate
+from peers.job import peak_gib
 from sizes import SIZES, Size
 from table import Figure
 
@@ -36,7 +36,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training.schedule import Schedule, make_optimizer as optimizer_of
-from bahdanau_tf.training.update import train_step, words_loss
+from bahdanau_tf.training.update import logits_loss, train_step, words_loss
 
 FLAGS = flags.FLAGS
 
@@ -64,10 +64,7 @@ BFLOAT16 = 2.0
 def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
     """Operations of one training step: 2 per multiply-add, times 3.
 
-    Args:
-        size: The sizes of the model.
-        source: The number of words of each source sentence.
-        target: The number of words of each target sentence.
+    `source` and `target` are the numbers of words of the sentences.
     """
     m, n, a, maxout, vocabulary = size[:5]
     gates, annotation = 3 * n, 2 * n
@@ -116,12 +113,7 @@ def make_model(size: Size, **options: Any) -> RNNSearch:
     """A new model of this size."""
     keras.utils.set_random_seed(1)
     return RNNSearch(
-        size.vocabulary_size,
-        size.vocabulary_size,
-        units=size.units,
-        embedding_dim=size.embedding_dim,
-        attention_units=size.attention_units,
-        maxout_units=size.maxout_units,
+        *size.of_model,
         factored_output=FLAGS.factored_output,
         embedding_dropout=FLAGS.dropout,
         annotation_dropout=FLAGS.dropout,
@@ -138,27 +130,33 @@ def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
     return optimizer_of(recipe, Schedule(recipe, 1000))
 
 
+def new_step(
+    size: Size,
+    product_dtype: str = "float32",
+    parts: int = 1,
+    is_compiled: bool = False,
+    **options: Any,
+) -> tuple[Callable[..., tf.Tensor], RNNSearch, keras.optimizers.Optimizer]:
+    """The training step of a new model, the model, and its optimizer."""
+    model, optimizer = make_model(size, **options), make_optimizer(size)
+    cost = partial(logits_loss if is_compiled else words_loss, model, TokenCrossentropy())
+    step = train_step(model, optimizer, cost, product_dtype, parts, is_compiled)
+    return step, model, optimizer
+
+
 def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Tensor]:
     """The training step of a new model; prints its number of weights."""
-    model, optimizer = make_model(size), make_optimizer(size)
-    weights = sum(int(np.prod(w.shape)) for w in model.weights)
-    print(f"{weights / 1e6:.1f} million weights, {optimizer.name}, products in {product_dtype}")
-    cost = partial(words_loss, model, TokenCrossentropy())
-    return train_step(model, optimizer, cost, product_dtype)
+    step, model, optimizer = new_step(size, product_dtype)
+    weights = model.count_params() / 1e6
+    print(f"{weights:.1f} million weights, {optimizer.name}, products in {product_dtype}")
+    return step
 
 
 def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], words: int) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
-    This package's updates are timed before and after it, since the speed of most machines changes
-    within minutes.
-
-    Args:
-        peer: As for `peer_figures`.
-        size: As for `peer_figures`.
-        batch: The inputs of a step.
-        step: This package's step.
-        words: Target words of the batch.
+    This package's updates (`step`) are timed before and after it, since the speed of most machines
+    changes within minutes. The batch, the inputs of a step, has so many target words.
     """
     seconds = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
     theirs = peer_figures(peer, size, batch[0].values())
@@ -177,14 +175,10 @@ def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], w
 
 
 def peer_figures(peer: str, size: Size, batch: Any, threads: int = 1) -> dict[str, float]:
-    """The figures of `peers.measure` for a peer's training on one batch.
+    """The figures of `peers.measure` for a peer's training on one batch of ids, source and target.
 
-    Args:
-        peer: Its name.
-        size: The sizes of the model; the peer has its own kind of readout.
-        batch: The ids of the batch, source and target. The last word of each sentence is left out,
-            because the peer adds its `</s>`.
-        threads: Its number of threads.
+    The last word of each sentence is left out, because the peer adds its `</s>`. The peer's model
+    has these sizes, with its own kind of readout.
     """
     sides = [[row[row != 0][:-1] for row in ids.numpy()] for ids in batch]
     texts = [[row.astype(str).tolist() for row in rows] for rows in sides]
@@ -227,7 +221,7 @@ def main(_: Sequence[str]) -> None:
     if FLAGS.bfloat16:
         steps["bfloat16"] = make_step(size, "bfloat16")
     medians, rate = in_turns(steps, batch)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gib("self")
     for dtype, seconds in medians.items():
         print(
             f"median, {dtype}: {seconds:.3f} s an update, "
@@ -267,10 +261,8 @@ def in_turns(
 def figures(medians: Mapping[str, float], words: float, least: float) -> Iterator[Figure]:
     """The rows of the table.
 
-    Args:
-        medians: Seconds of an update, by the dtype of products.
-        words: Target words a second in float32.
-        least: Seconds of an update at the rate of a matrix product.
+    `medians` are seconds of an update by the dtype of products, `words` target words a second in
+    float32, `least` the seconds of an update at the rate of a matrix product.
     """
     what = f"training, size {FLAGS.size}"
     yield Figure(what, words, "target words/s")

@@ -29,15 +29,8 @@ def make_translator(size: Size) -> Translator:
     first, own = min(SHORTLISTED[0], len(tokens) // 2), SHORTLISTED[1]
     drawn = np.random.default_rng(1).integers(first, len(tokens), [len(tokens), own])
     drawn[0] = -1  # padding
-    model = RNNSearch(
-        len(tokens),
-        len(tokens),
-        units=size.units,
-        embedding_dim=size.embedding_dim,
-        attention_units=size.attention_units,
-        maxout_units=size.maxout_units,
-    )
-    return Translator(model, source, target, lexicon=Lexicon(drawn, first))
+    lexicon = Lexicon(drawn, first)
+    return Translator(RNNSearch(*size.of_model), source, target, lexicon=lexicon)
 
 
 def make_lines(count: int, shortest: int = 4, longest: int = 24) -> list[str]:

@@ -39,11 +39,7 @@ WIDTH = 24  # of the file, so that a name replaces the one before at once
 
 
 class Moments:
-    """Writes what the command is doing; an inner part hides the outer one.
-
-    Args:
-        path: The file.
-    """
+    """Writes what the command is doing to a file; an inner part hides the outer one."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY)

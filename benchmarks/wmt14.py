@@ -11,7 +11,6 @@ peak of memory beside the counted one.
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 from machine import cpu_seconds
+from peers.job import peak_gib
 from sizes import SIZES, Size
 from training import make_batch, make_step, step_flops
 
@@ -46,6 +46,7 @@ flags.DEFINE_list(
 )
 
 FLOAT = 4  # bytes
+GIB = 2**30 / 1e9  # GB
 SUMS = 2  # all-reduces of an update: before clipping, and by Keras
 SLOTS = 2  # of Adadelta, and of Adam
 # Floats of each weight that an update reads or writes: its gradient is
@@ -214,26 +215,21 @@ def print_hours(size: Size, costs: dict[int, Cost]) -> None:
     table(head + [f"GPU, {x}" for x in names], rows)
 
 
-def peak_bytes() -> int:
-    """The most memory that this process had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def measure(size: Size) -> None:
     """Makes updates; prints the memory that they took, and that was counted."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     FLAGS.factored_output = True
     batch, *_ = make_batch(size)
-    before = peak_bytes()
+    before = peak_gib("self") * GIB
     step = make_step(size)
     for _ in range(2):
         seconds = cpu_seconds(step, *batch)
-    memory = (peak_bytes() - before) / 1e9
+    memory = peak_gib("self") * GIB - before
     counted = cost_of(size, size.source_length, size.target_length).peak / 1e9
     print(
         f"the second update: {seconds:.2f} s of processor time; memory: "
-        f"{memory:.2f} GB beside {before / 1e9:.2f} before the model was made; "
+        f"{memory:.2f} GB beside {before:.2f} before the model was made; "
         f"counted: {counted:.2f} GB"
     )
 

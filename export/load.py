@@ -60,17 +60,7 @@ def run_load(
     concurrency: int,
     seconds: float,
 ) -> Load:
-    """Sends batches from several threads.
-
-    Args:
-        send: A function that sends one batch.
-        batches: The batches, lists of sentences.
-        concurrency: The number of threads.
-        seconds: No request is sent after this many seconds.
-
-    Returns:
-        The measurements.
-    """
+    """Sends batches of sentences from so many threads, none after so many seconds."""
     load, lock = Load(), threading.Lock()
     remaining = iter(batches)
     start = time.perf_counter()

@@ -189,9 +189,7 @@ class Attention(_Context):
         The energies are float32 [B, K, T_x] (float64 in a float64 model), the mask is bool [B, 1,
         T_x], or None if all positions are real, the state a nest of [B, K, ...].
         """
-        if mask is not None:
-            energies = tf.where(mask, energies, energies.dtype.min)
-        return tf.nn.softmax(energies), state
+        return weights.masked_softmax(energies, mask), state
 
     def __call__(
         self, query: tf.Tensor, memory: Memory | None = None, *values: Any, **keywords: Any

@@ -81,11 +81,11 @@ class AttentionCell(weights.ConfiguredLayer):
     ) -> None:
         super().__init__(**kwargs)
         self.cell = as_cell("AttentionCell", cell)
-        self.attention: Attention = weights.deserialized(attention)
-        if not isinstance(as_attention("AttentionCell", self.attention), Attention):
+        layer = as_attention("AttentionCell", attention)
+        if not isinstance(layer, Attention):
             wanted = "a subclass of Attention such as BahdanauAttention"
-            shown = weights.described(self.attention)
-            raise OptionError("AttentionCell", "attention", shown, wanted)
+            raise OptionError("AttentionCell", "attention", weights.described(layer), wanted)
+        self.attention = layer
         self.attention_layer_size = attention_layer_size
         self.attention_layer = None
         if attention_layer_size is not None:
@@ -153,19 +153,16 @@ class AttentionCell(weights.ConfiguredLayer):
             )
         sizes = [*self._cell_sizes, self.attention_size]
         zeros = [ops.repeat(nothing, width, -1) for width in sizes]
+        own = self.attention.initial_state(Memory(annotations, annotations, None))
         return [
             *(zeros[:-1] if states is None else states),
             zeros[-1],
             annotations,
             ops.repeat(everywhere, 0, -1) if isinstance(keys, tuple) else keys,
             everywhere[..., 0] + 1 if mask is None or isinstance(mask, tuple) else mask,
-            *self._attention_state(annotations),
+            *tf.nest.flatten(own),
             ops.repeat(everywhere, alignment_history, -1),
         ]
-
-    def _attention_state(self, annotations: tf.Tensor) -> list[tf.Tensor]:
-        state = self.attention.initial_state(Memory(annotations, annotations, None))
-        return list(tf.nest.flatten(state))
 
     def alignment_history(self, states: Sequence[tf.Tensor]) -> tf.Tensor:
         """α of the latest steps, oldest first: float [B, steps, T_x]; from the last states.
@@ -195,13 +192,9 @@ class AttentionCell(weights.ConfiguredLayer):
     def build(self, input_shape: tuple[int | None, int]) -> None:
         if not self.context_size:
             self.get_initial_state(0)
-        width = input_shape[-1] + self.attention_size
-        if self.cell_input_fn is not None:
-            read = self.cell_input_fn(
-                tf.zeros([1, input_shape[-1]]), tf.zeros([1, self.attention_size])
-            )
-            width = read.shape[-1]
-        weights.build_once(self.cell, (None, width))
+        widths = input_shape[-1], self.attention_size
+        read = (self.cell_input_fn or _beside)(*(tf.zeros([1, width]) for width in widths))
+        weights.build_once(self.cell, (None, read.shape[-1]))
         weights.stay_frozen(self)
         self._input_size = input_shape[-1]
 

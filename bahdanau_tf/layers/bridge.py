@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers import weights
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.recurrent import Encoded
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    KerasOptions,
-    for_kernel,
-    linear,
-)
 from bahdanau_tf.system.ranges import Refusal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Bridge(ConfiguredLayer):
+class Bridge(weights.ConfiguredLayer):
     """Computes the decoder's s_0 and the vector used in place of E y_0.
 
     Args:
@@ -44,13 +38,13 @@ class Bridge(ConfiguredLayer):
         self,
         state_size: int | Sequence[int],
         embedding_dim: int,
-        kernel_initializer: Initializer = None,
-        **kwargs: Unpack[KerasOptions],
+        kernel_initializer: weights.Initializer = None,
+        **kwargs: Unpack[weights.KerasOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.state_size = state_size
         self.embedding_dim = embedding_dim
-        self.kernel_initializer = for_kernel(kernel_initializer)
+        self.kernel_initializer = weights.for_kernel(kernel_initializer)
         self.supports_masking = True
 
     def compute_mask(self, *unused: object) -> None:
@@ -100,7 +94,7 @@ class _TanhBridge(Bridge):
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
         summary = self._summary(Encoded(*encoded))
-        state = tf.tanh(linear(summary, self.kernel, self.bias))
+        state = tf.tanh(weights.linear(summary, self.kernel, self.bias))
         batch = tf.shape(summary)[0]
         others = tuple(tf.zeros([batch, size], state.dtype) for size in self.sizes[1:])
         first = tf.zeros([batch, self.embedding_dim], state.dtype)

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import (
-    ConfiguredLayer,
-    Initializer,
-    KerasOptions,
-    for_kernel,
-    initial,
-)
+from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, KerasOptions, for_kernel
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -93,14 +87,10 @@ class WordEmbedding(ConfiguredLayer):
         return None, None, self.embedding_dim
 
     def build(self, input_shape: Shape | None = None) -> None:
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocabulary_size, self.embedding_dim),
-            initializer=initial(self.embeddings_initializer),
-            # In mixed precision only the rows that are looked up are cast, and the gradients of
-            # a word are summed in float32.
-            autocast=False,
-        )
+        shape, start = (self.vocabulary_size, self.embedding_dim), self.embeddings_initializer
+        # In mixed precision only the rows that are looked up are cast, and the gradients of
+        # a word are summed in float32.
+        self.embeddings = self.new_weight("embeddings", shape, start, autocast=False)
         self.bias = None
         if self.use_bias:
             self.bias = self.new_weight("bias", (self.embedding_dim,), "zeros")

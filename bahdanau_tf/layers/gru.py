@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import as_rows, linear
+from bahdanau_tf.layers.weights import as_rows, linear, masked_softmax
 from bahdanau_tf.system.tensors import operand, product
 
 Values = Sequence[tf.Tensor]
@@ -146,8 +146,8 @@ def gru_recurrence(
             new, trace = gru_step(projected[t], state, visible_of(state), kernels, real[t])
             return new, (new, *trace)
 
-        sizes = [[kernel.shape[0]]] * 4
-        last, (states, *others) = over_time(time, body, first, first.dtype, sizes)
+        dtypes, shapes = [first.dtype] * 4, [[kernel.shape[0]]] * 4
+        last, (states, *others) = over_time(time, body, first, dtypes, shapes)
         trace = GRUTrace(*others)
 
         def gradient(upstream: tf.Tensor, to_last: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -161,7 +161,7 @@ def gru_recurrence(
                 return carried, (to_projected,)
 
             carried, (to_projected,) = over_time(
-                time, body, to_last, first.dtype, [[3 * kernel.shape[0]]], reverse=True
+                time, body, to_last, [first.dtype], [[3 * kernel.shape[0]]], reverse=True
             )
             for_kernel = kernel_gradient(to_projected, visible_of(states_before), trace.reset)
             return to_projected, carried, for_kernel
@@ -181,17 +181,21 @@ def over_time(
     time: tf.Tensor,
     body: Callable[[tf.Tensor, Carried], tuple[Carried, Values]],
     carried: Carried,
-    dtype: tf.DType,
-    sizes: Sequence[Sequence[int | None]],
+    dtypes: Sequence[tf.DType],
+    shapes: Sequence[Sequence[int | None]],
     reverse: bool = False,
+    maximum: tf.Tensor | None = None,
 ) -> tuple[Carried, list[tf.Tensor]]:
     """Loops over T positions; returns the final carry and the values of all steps.
 
     `body` takes a position and what the step before it carried; it returns what the next step
-    gets, and values to keep, of `dtype` and with the shapes `sizes` without the batch. They are
-    returned as tensors [T, ...].
+    gets, and values to keep, with such dtypes and shapes without the batch. They are returned as
+    tensors [T, ...]. XLA compiles the gradient of the loop only with a maximum of positions.
     """
-    arrays = [tf.TensorArray(dtype, size=time, element_shape=[None, *size]) for size in sizes]
+    arrays = [
+        tf.TensorArray(dtype, size=time, element_shape=[None, *shape])
+        for dtype, shape in zip(dtypes, shapes, strict=True)
+    ]
 
     def step(
         i: tf.Tensor, carried: Carried, arrays: list[tf.TensorArray]
@@ -202,7 +206,9 @@ def over_time(
         return i + 1, carried, arrays
 
     start = tf.constant(0), carried, arrays
-    _, carried, arrays = tf.while_loop(lambda i, *_: i < time, step, start)
+    _, carried, arrays = tf.while_loop(
+        lambda i, *_: i < time, step, start, maximum_iterations=maximum
+    )
     return carried, [array.stack() for array in arrays]
 
 
@@ -308,16 +314,16 @@ def _forward(inputs: _Inputs, visible_of: Masking) -> tuple[tf.Tensor, _Trace]:
         query = product(state, query_kernel)
         hidden = _hidden(query, inputs.keys)
         energies = tf.reshape(tf.matmul(as_rows(hidden), w.energy), tf.shape(hidden)[:2])
-        alignment = _softmax(energies, inputs.mask)
+        alignment = masked_softmax(energies, inputs.mask)
         context = _row_products(alignment, inputs.annotations)
         terms += product(context, context_kernel)
         new, trace = gru_step(terms, state, visible_of(state), kernels)
         return new, (new, context, alignment, query, *trace, *more)
 
-    sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
-    sizes += (3 if before is None else 7) * [[n]]
+    shapes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
+    shapes += (3 if before is None else 7) * [[n]]
     first, time = inputs.first, tf.shape(inputs.projected)[0]
-    _, values = over_time(time, body, first, first.dtype, sizes)
+    _, values = over_time(time, body, first, [first.dtype] * len(shapes), shapes)
     after, contexts, alignment, queries = values[:4]
     update = GRUTrace(*values[4:7])
     attending = previous = previous_states(after, first)
@@ -331,7 +337,7 @@ def _backward(
     inputs: _Inputs, trace: _Trace, upstream: Unrolled, visible_of: Masking, states_before: bool
 ) -> tuple[tf.Tensor, ...]:
     """The gradients of all inputs but the mask, those of the weights last."""
-    w, dtype = inputs.weights, inputs.first.dtype
+    w = inputs.weights
     transposed = transposed_parts(w.recurrent)
     before = None if w.before is None else transposed_parts(w.before)
     context_transposed = tf.transpose(operand(w.context))
@@ -364,11 +370,12 @@ def _backward(
         return (to_state, to_keys + to_hidden, to_energy), values
 
     gates = [w.recurrent.shape[1]]
-    sizes = [gates, [w.context.shape[0]], [w.query.shape[1]]]
-    sizes += [] if before is None else [gates]
+    shapes = [gates, [w.context.shape[0]], [w.query.shape[1]]]
+    shapes += [] if before is None else [gates]
+    dtypes = [inputs.first.dtype] * len(shapes)
     time = tf.shape(inputs.projected)[0]
     start: Values = tuple(map(tf.zeros_like, (inputs.first, inputs.keys, w.energy)))
-    carried, steps = over_time(time, body, start, dtype, sizes, reverse=True)
+    carried, steps = over_time(time, body, start, dtypes, shapes, reverse=True)
     return _gradients(trace, visible_of, carried, steps)
 
 
@@ -410,14 +417,8 @@ def _hidden_gradient(upstream: tf.Tensor, energy: tf.Tensor, hidden: tf.Tensor) 
     return tf.raw_ops.TanhGrad(y=hidden, dy=outer)
 
 
-def _softmax(energies: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
-    if mask is not None:
-        energies = tf.where(mask, energies, energies.dtype.min)
-    return tf.nn.softmax(energies)
-
-
 def _softmax_gradient(upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
-    """The gradient of `_softmax` by e, [B, T_x]; 0 at padding."""
+    """The gradient of `masked_softmax` by e, [B, T_x]; 0 at padding."""
     mean = tf.reduce_sum(upstream * weights, -1, keepdims=True)
     gradient = weights * (upstream - mean)
     return gradient if mask is None else tf.where(mask, gradient, 0.0)

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import GRUCell, States, apart, as_cell, new_cell
-from bahdanau_tf.layers.gru import gru_recurrence
+from bahdanau_tf.layers.gru import gru_recurrence, over_time
 from bahdanau_tf.layers.weights import ConfiguredLayer, KerasOptions, build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Mask: TypeAlias = "tf.Tensor | None"  # bool [B, T], True on real positions; None if all are
-Arrays = list[tf.TensorArray]
 Step = Callable[[tuple[tf.Tensor, ...], Nest], tuple[Sequence[tf.Tensor], Nest]]
 
 
@@ -40,21 +39,13 @@ def unroll(
     time = tf.shape(inputs[0])[1]
     reads = [_steps(x) for x in inputs]
     dtypes = output_dtypes or [tf.nest.flatten(states)[0].dtype] * len(output_shapes)
-    writes = [
-        tf.TensorArray(dtype, size=time, element_shape=[None, *shape])
-        for dtype, shape in zip(dtypes, output_shapes, strict=True)
-    ]
 
-    def body(t: tf.Tensor, arrays: Arrays, states: Nest) -> tuple[tf.Tensor, Arrays, Nest]:
-        now = tuple(array.read(t) for array in reads)
-        outputs, new = step(now, states)
-        arrays = [array.write(t, output) for array, output in zip(arrays, outputs, strict=True)]
-        return t + 1, arrays, new
+    def body(t: tf.Tensor, states: Nest) -> tuple[Nest, Sequence[tf.Tensor]]:
+        outputs, new = step(tuple(array.read(t) for array in reads), states)
+        return new, outputs
 
-    _, writes, states = tf.while_loop(
-        lambda t, *_: t < time, body, (tf.constant(0), writes, states), maximum_iterations=time
-    )
-    return tuple(batch_major(array.stack()) for array in writes), states
+    states, outputs = over_time(time, body, states, dtypes, output_shapes, maximum=time)
+    return tuple(map(batch_major, outputs)), states
 
 
 def _steps(sequence: tf.Tensor) -> tf.TensorArray:

@@ -66,9 +66,11 @@ class ConfiguredLayer(keras.layers.Layer):
         }
         return {**super().get_config(), **arguments}
 
-    def new_weight(self, name: str, shape: Shape, initializer: Initializer) -> keras.Variable:
+    def new_weight(
+        self, name: str, shape: Shape, initializer: Initializer, **options: Any
+    ) -> keras.Variable:
         """`add_weight`, with zeros in `read_later`."""
-        return self.add_weight(shape, initial(initializer), name=name)
+        return self.add_weight(shape, initial(initializer), name=name, **options)
 
 
 _READ_LATER = ContextVar("weights are read later", default=False)
@@ -200,6 +202,13 @@ def linear(inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None) -> tf.
         # Not `+`: TensorFlow fuses only bias_add, and its gradient is faster.
         outputs = tf.nn.bias_add(outputs, tf.cast(bias, outputs.dtype))
     return outputs if is_matrix else reshaped(outputs, inputs, kernel.shape[1])
+
+
+def masked_softmax(energies: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+    """The softmax over real positions, where the mask is True or None; uniform if none is real."""
+    if mask is not None:
+        energies = tf.where(mask, energies, energies.dtype.min)
+    return tf.nn.softmax(energies)
 
 
 def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:

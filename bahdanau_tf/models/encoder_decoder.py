@@ -242,15 +242,10 @@ class EncoderDecoder(StepwiseModel):
         check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
         embedded = self.embedding_dropout(self.source_embedding(source), training=training)
         encoded: Encoded = self.encoder(embedded, mask=source != PAD_ID, training=training)
-
-        def drop(tensor: tf.Tensor) -> tf.Tensor:
-            return self.annotation_dropout(tensor, training=training)
-
-        return encoded._replace(
-            annotations=drop(encoded.annotations),
-            forward_states=tf.nest.map_structure(drop, encoded.forward_states),
-            backward_states=tf.nest.map_structure(drop, encoded.backward_states),
+        annotations, forward, backward = tf.nest.map_structure(
+            lambda x: self.annotation_dropout(x, training=training), encoded[:3]
         )
+        return Encoded(annotations, forward, backward, encoded.mask)
 
     def _attended(self, encoded: Encoded) -> Nest:
         attention = self.decoder.attention

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -23,20 +23,16 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.system.ranges import OptionError, size
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from bahdanau_tf.options.keywords import PartOptions
-
-_M = TypeVar("_M", bound="_OriginalModel")
 
 
 class _OriginalModel(EncoderDecoder):
     """A model that the original code also has."""
 
     @classmethod
-    def from_groundhog(
-        cls: type[_M], parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> _M:
+    def from_groundhog(cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]) -> Self:
         """Reads the weights of a model trained with the original code.
 
         Args:

@@ -43,7 +43,6 @@ class StoredModel:
         self.has_alignment = model.has_alignment
         self.step, self.features = model.step, model.features
         self.logits, self.normalized = model.logits, model.normalized
-        self._encode = tf.function(self._loaded_encode, autograph=False)
         self._columns: Nest = None
         output = model.output_weights()
         if not shortlist and all(isinstance(x, OutputWeights) for x in tf.nest.flatten(output)):
@@ -58,12 +57,9 @@ class StoredModel:
         """A context in which the model uses the stored weights."""
         return keras.StatelessScope([(x, tf.cast(half, x.dtype)) for x, half in self._halves])
 
+    @tf.function(autograph=False)
     def encode(self, source: Nest) -> tuple[Nest, Nest]:
         """See `TranslationModel`."""
-        memory, state = self._encode(source)
-        return memory, state
-
-    def _loaded_encode(self, source: Nest) -> tuple[Nest, Nest]:
         with self.loaded():
             return self._model.encode(source)
 

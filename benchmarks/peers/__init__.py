@@ -113,17 +113,10 @@ def measure(peer: str, job: str, peer_dir: str | Path, **settings: Any) -> dict[
 def decode(
     peer: str, peer_dir: str | Path, lines: Sequence[str], **settings: Any
 ) -> dict[str, float]:
-    """Measures beam search by one peer.
+    """`measure` of beam search; the lines are words separated by spaces.
 
-    Args:
-        peer: Its name.
-        peer_dir: As for `measure`.
-        lines: Sentences, words separated by spaces.
-        **settings: Settings of decoding as for `measure`, without `sentences`.
-
-    Returns:
-        As for `measure`. If `steps` is given, the rate is converted to outputs of exactly so many
-        words, because Marian's have them only on average.
+    If `steps` is given, the rate is converted to outputs of exactly so many words, because Marian's
+    have them only on average.
     """
     with tempfile.TemporaryDirectory() as folder:
         sentences = Path(folder, "sentences")
@@ -144,10 +137,8 @@ def check_peers(names: Iterable[str]) -> None:
 def write_data(folder: Path, pairs: Sequence[Pair], words: Sequence[Sequence[str]]) -> None:
     """Writes the training data of the peers.
 
-    Args:
-        folder: The folder to write to.
-        pairs: Words of sentences and of their translations, batch after batch.
-        words: The vocabularies of source and target.
+    `pairs` are the words of sentences and of their translations, batch after batch, `words` the
+    vocabularies of source and target.
     """
     for number, side in enumerate(("source", "target")):
         lines = [" ".join(pair[number]) for pair in pairs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,8 @@ def options(define: Callable[[Any], None], **changes: Any) -> Any:
     """OpenNMT-py's options: its defaults with some changes."""
     parser = ArgumentParser()
     define(parser)
-    words = []
-    for name, value in changes.items():
-        values = value if isinstance(value, list) else [value]
-        words += [f"-{name}", *map(str, values)]
-    return parser.parse_args(words)
+    pairs = ((f"-{name}", str(value)) for name, value in changes.items())
+    return parser.parse_args([*itertools.chain(*pairs)])
 
 
 def new_batch(vocabularies: Any, source: Sentences, target: Any = None) -> Any:
