@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bahdanau_tf.translation import Translation
+
 
 def all_equal(arrays: Iterable[Any], wanted: Iterable[Any]) -> None:
     """Checks that two lists have the same arrays."""
@@ -23,6 +25,20 @@ def write_lines(path: Path, lines: Iterable[str]) -> str:
     """Writes a text of lines; returns its path."""
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return str(path)
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text."""
+    return path.read_bytes().decode().split("\n")[:-1]
+
+
+def aligned(
+    source: str, text: str, read: list[str], written: list[str], **more: Any
+) -> Translation:
+    """A translation, with the offsets of its tokens."""
+    offsets = {"source_offsets": offsets_of(source, read)}
+    offsets["target_offsets"] = offsets_of(text, written)
+    return Translation(source, text, written, source_tokens=read, **offsets, **more)
 
 
 def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import lines_of, write_lines
 
 from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.data.dataset import Position
@@ -73,8 +74,7 @@ def files(tmp_path_factory) -> TextFiles:
     for name, part in (("train", lines), ("dev", lines[:10])):
         for side, change in (("source", str), ("target", str.upper)):
             path = folder / f"{name}.{side}"
-            path.write_text("".join(f"{change(line)}\n" for line in part))
-            paths[f"{name}_{side}"] = str(path)
+            paths[f"{name}_{side}"] = write_lines(path, map(change, part))
     return TextFiles(**paths)
 
 
@@ -85,18 +85,10 @@ def make_translator(dropout: float = 0.0) -> Translator:
         WordTokenizer(Vocabulary([*SPECIAL, *letters]), "en")
         for letters in (LETTERS, LETTERS.upper())
     )
-    model = RNNSearch(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=12,
-        embedding_dim=10,
-        attention_units=8,
-        maxout_units=6,
-        kernel_initializer="glorot_uniform",
-        embeddings_initializer="normal",
-        embedding_dropout=dropout,
-        state_dropout=dropout,
-    )
+    sizes = source.vocabulary_size, target.vocabulary_size, 12, 10, 8, 6
+    initializers = {"kernel_initializer": "glorot_uniform", "embeddings_initializer": "normal"}
+    dropouts = {"embedding_dropout": dropout, "state_dropout": dropout}
+    model = RNNSearch(*sizes, **initializers, **dropouts)
     return Translator(model, source, target)
 
 
@@ -147,6 +139,32 @@ def stand_in_step(
         return tf.constant(1.0 + move, tf.float32)
 
     return step
+
+
+def stepping(step: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """In place of `train_step`: calls `step(model, optimizer, inputs, target, weights)`."""
+
+    def make_step(model: Any, optimizer: Any, *_: Any) -> Callable[..., Any]:
+        optimizer.build(model.trainable_variables)
+        return functools.partial(step, model, optimizer)
+
+    return make_step
+
+
+def watched(make_step: Callable[..., Any], see: Callable[..., object]) -> Callable[..., Any]:
+    """`make_step` in place of `train_step`; calls `see(optimizer, loss, words)` after each step."""
+
+    def make(model: Any, optimizer: Any, *others: Any) -> Callable[..., Any]:
+        step = make_step(model, optimizer, *others)
+
+        def watched_step(*batch: Any) -> Any:
+            loss = step(*batch)
+            see(optimizer, float(loss), int(np.count_nonzero(batch[1])))
+            return loss
+
+        return watched_step
+
+    return make
 
 
 def applying_step(
@@ -231,5 +249,4 @@ def weights(translator: Translator) -> list[np.ndarray]:
 
 
 def log_of(folder: Path, name: str = "log.jsonl") -> list[dict[str, Any]]:
-    lines = (folder / name).read_text().split("\n")
-    return [json.loads(line) for line in lines[:-1]]
+    return [*map(json.loads, lines_of(folder / name))]

@@ -83,39 +83,29 @@ def values_of(model: Any) -> list[np.ndarray]:
     return [w.numpy().astype("float64") for w in model.trainable_variables]
 
 
-def adadelta_oracle() -> Callable:
-    def update(value: Any, g: Any, slots: Any, step: int) -> tuple:
-        value, *slots = reference.adadelta(value, g, *(slots or (0.0, 0.0)))
-        return value, slots
-
-    return update
+def adadelta_oracle(value: Any, g: Any, slots: Any, step: int) -> tuple:
+    value, *slots = reference.adadelta(value, g, *(slots or (0.0, 0.0)))
+    return value, slots
 
 
-def adam_oracle() -> Callable:
-    def update(value: Any, g: Any, slots: Any, step: int) -> tuple:
-        m, v = slots or (0.0, 0.0)
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        rate = 0.01 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-        return value - rate * m / (np.sqrt(v) + 1e-7), (m, v)
-
-    return update
-
-
-def sgd_oracle() -> Callable:
-    return lambda value, g, slots, step: (value - 0.7 * g, slots)
+def adam_oracle(value: Any, g: Any, slots: Any, step: int) -> tuple:
+    m, v = slots or (0.0, 0.0)
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+    rate = 0.01 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    return value - rate * m / (np.sqrt(v) + 1e-7), (m, v)
 
 
 OPTIMIZERS = {
     "adadelta": (Adadelta, adadelta_oracle),
     "adam": (lambda: Adam(0.01, max_norm=1.0), adam_oracle),
-    "sgd": (lambda: SGD(0.7, max_norm=1.0), sgd_oracle),
+    "sgd": (lambda: SGD(0.7, max_norm=1.0), lambda value, g, slots, _: (value - 0.7 * g, slots)),
 }
 optimizers = pytest.mark.parametrize("name", OPTIMIZERS)
 
 
 def by_numpy(name: str, values: list, steps: int) -> list[np.ndarray]:
     """Weights after some updates by the rules of the reference."""
-    update, slots = OPTIMIZERS[name][1](), {}
+    update, slots = OPTIMIZERS[name][1], {}
     for step in range(1, steps + 1):
         slopes = dict(enumerate(gradients()(values)))
         slopes = reference.clip_by_global_norm(slopes, 1.0)
@@ -356,14 +346,8 @@ def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
 
 def test_halved_every_half_epoch_halves_the_rate() -> None:
     rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch=10)
-    for epoch, wanted in (
-        (0, 0.7),
-        (4.9, 0.7),
-        (5, 0.35),
-        (5.4, 0.35),
-        (5.5, 0.175),
-        (7.4, 0.7 / 32),
-    ):
+    rates = {0: 0.7, 4.9: 0.7, 5: 0.35, 5.4: 0.35, 5.5: 0.175, 7.4: 0.7 / 32}
+    for epoch, wanted in rates.items():
         step = round(epoch * 10)
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), epoch
     odd = HalvedEveryHalfEpoch(1.0, steps_per_epoch=3, constant_epochs=1)
@@ -411,15 +395,8 @@ def test_the_training_of_sutskever_et_al_in_fit_equals_numpy() -> None:
 
 def test_warmup_linear_decay_rises_stays_and_falls() -> None:
     rate = WarmupLinearDecay(2.0, 100, warmup_steps=10, constant_share=0.5, final_share=0.1)
-    for step, wanted in (
-        (0, 0.2),
-        (4, 1.0),
-        (9, 2.0),
-        (50, 2.0),
-        (75, 2.0 * 0.55),
-        (100, 0.2),
-        (900, 0.2),
-    ):
+    rates = {0: 0.2, 4: 1.0, 9: 2.0, 50: 2.0, 75: 2.0 * 0.55, 100: 0.2, 900: 0.2}
+    for step, wanted in rates.items():
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), step
     config = keras.optimizers.schedules.serialize(rate)
     again = keras.optimizers.schedules.deserialize(config)

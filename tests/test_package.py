@@ -38,22 +38,10 @@ def test_the_installed_wheel_is_tested(wheel):
 
 
 def test_every_source_file_is_in_the_wheel(wheel):
+    kinds = "py pyi css html js mts c wasm svg flags tsv typed"
     sources = {
         path.relative_to(REPOSITORY).as_posix()
-        for kind in (
-            "py",
-            "pyi",
-            "css",
-            "html",
-            "js",
-            "mts",
-            "c",
-            "wasm",
-            "svg",
-            "flags",
-            "tsv",
-            "typed",
-        )
+        for kind in kinds.split()
         for path in (REPOSITORY / "bahdanau_tf").rglob(f"*.{kind}")
     }
     packed = {file.as_posix() for file in wheel.files}

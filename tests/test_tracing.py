@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +49,11 @@ pytestmark = pytest.mark.usefixtures("eager_search")
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 SOURCE = WordTokenizer(Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en")
-TARGET = WordTokenizer(
-    Vocabulary([*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]), language="fr"
-)
+WORDS = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
+TARGET = WordTokenizer(Vocabulary(WORDS), language="fr")
 TEXT, GIVEN = "the cat sees a dog", "le chat dort"
 SIZES: dict[str, Any] = {"units": 6, "embedding_dim": 5}
+VOCABULARIES = {"source_vocabulary_size": 8, "target_vocabulary_size": 9}
 
 
 def search(**options: Any) -> RNNSearch:
@@ -80,11 +81,7 @@ VARIANTS = {
     "encdec": lambda: RNNEncDec(8, 9, maxout_units=3, **SIZES),
     "no-context": lambda: RNNEncDec(8, 9, maxout_units=3, use_context=False, **SIZES),
     "rnn-attention": lambda: from_preset(
-        "rnn-attention",
-        source_vocabulary_size=8,
-        target_vocabulary_size=9,
-        attention_units=4,
-        **SIZES,
+        "rnn-attention", **VOCABULARIES, attention_units=4, **SIZES
     ),
 }
 QUICK = ("paper", "linear", "no-context")
@@ -100,12 +97,11 @@ class Case(NamedTuple):
     steps: list[Step]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in VARIANTS
-    ],
-)
+def quick_or_slow(name: str) -> Any:
+    return pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=map(quick_or_slow, VARIANTS))
 def case(request) -> Case:
     translator = translator_of(VARIANTS[request.param]())
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
@@ -147,10 +143,8 @@ def test_states_equal_the_reference_and_the_nearest_are_found(translator):
     assert (pair, step) == (2, 1)
     every = [np.sqrt(((own - near) ** 2).sum(1)).min() for own in states]
     assert [distance, *(d for *_, d in others)] == pytest.approx(sorted(every), rel=1e-4)
-    refused(
-        lambda: decoder_states(translator, sources, targets[:2]),
-        "decoder_states: 3 sources, 2 targets",
-    )
+    said = "decoder_states: 3 sources, 2 targets"
+    refused(lambda: decoder_states(translator, sources, targets[:2]), said)
 
 
 def test_a_trace_equals_the_reference(case):
@@ -159,20 +153,17 @@ def test_a_trace_equals_the_reference(case):
     logits = wanted.logits[0]
     np.testing.assert_allclose(column(steps, "logit"), logits[range(4), y[0]], atol=2e-5)
     probabilities = np.exp(reference.log_softmax(logits))
-    np.testing.assert_allclose(
-        column(steps, "probability"), probabilities[range(4), y[0]], atol=1e-5
-    )
-    words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
+    of_words = probabilities[range(4), y[0]]
+    np.testing.assert_allclose(column(steps, "probability"), of_words, atol=1e-5)
     for step, row in zip(steps, probabilities, strict=True):
         best = np.argsort(-row)[:3]
-        assert column(step.candidates, "token") == [words[i] for i in best]
+        assert column(step.candidates, "token") == [WORDS[i] for i in best]
         np.testing.assert_allclose(column(step.candidates, "probability"), row[best], atol=1e-5)
     if wanted.contexts is None:
         assert column(steps, "context_norm") == [None] * 4
     else:
-        np.testing.assert_allclose(
-            column(steps, "context_norm"), np.sqrt((wanted.contexts[0] ** 2).sum(-1)), rtol=1e-5
-        )
+        norms = np.linalg.norm(wanted.contexts[0], axis=-1)
+        np.testing.assert_allclose(column(steps, "context_norm"), norms, rtol=1e-5)
     if wanted.weights is None:
         assert column(steps, "weights") == [None] * 4
         assert column(steps, "energies") == [None] * 4
@@ -271,23 +262,19 @@ def test_gates_equal_the_equations(order, kind):
         assert traced.gate_convention.startswith("s' = (1 - update) ∘ s +")
     gates = []
     for i in range(4):
-        c, _ = reference.additive_attention(
-            s[None], annotations[None], np.ones([1, 6]), p["attention"]
-        )
+        mask = np.ones([1, 6])
+        c, _ = reference.additive_attention(s[None], annotations[None], mask, p["attention"])
         previous = embedded[i - 1] if i else np.zeros(5)
         inputs = embedded[i] if order == "original" else previous
-        gates.append(
-            [
-                reference.sigmoid(
-                    inputs @ decoder[f"W{gate}"]
-                    + c[0] @ decoder[f"C{gate}"]
-                    + decoder.get(f"b{gate}", 0.0)
-                    + s @ decoder[f"U{gate}"]
-                    + decoder.get(f"b_U{gate[1:]}", 0.0)
-                )
-                for gate in ("_z", "_r")
-            ]
+        sums = (
+            inputs @ decoder[f"W{gate}"]
+            + c[0] @ decoder[f"C{gate}"]
+            + decoder.get(f"b{gate}", 0.0)
+            + s @ decoder[f"U{gate}"]
+            + decoder.get(f"b_U{gate[1:]}", 0.0)
+            for gate in ("_z", "_r")
         )
+        gates.append([*map(reference.sigmoid, sums)])
         s = cell(inputs[None], s[None], decoder, c)[0]
     if order == "original":
         assert traced.steps[0].gates == {}
@@ -340,9 +327,7 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
         top_h, top_m = reference.lstm_step(low_h, (top_h, top_m), cells[1])
         embedding = model.target_embedding
         inputs = array(embedding.embeddings)[[word]]
-    assert step.weights is None
-    assert step.energies is None
-    assert step.context_norm is None
+    assert step.weights is step.energies is step.context_norm is None
     assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
 
 
@@ -406,8 +391,7 @@ def test_parts_of_ones_own_that_compute_otherwise_are_not_split(tmp_path):
     model = search(readout=readout, attention=Uniform())
     traced = trace(translator_of(model), TEXT, GIVEN)
     for step in traced.steps:
-        assert step.contributions is None
-        assert step.energies is None
+        assert step.contributions is step.energies is None
         assert step.weights == pytest.approx([1 / 6] * 6)
     path = tmp_path / "trace.png"
     plot_trace(traced, path)
@@ -427,13 +411,12 @@ def test_means_of_gates_in_half_precision_are_means():
 def test_layers_whose_gates_differ_have_an_equation_each():
     gru, after = layers.GRUCell(3), layers.GRUResetAfterCell(3)
     first, second = map(gate_convention, (gru, after))
-    assert gate_convention(layers.StackedCells([gru, after])) == (
-        f"layer 1: {first}\nlayer 2: {second}"
-    )
-    twice = layers.StackedCells([gru, layers.GRUCell(3)])
-    assert gate_convention(twice) == first
-    below = layers.StackedCells([layers.GRUCell(3), layers.TanhCell(3)])
-    assert gate_convention(below) == first
+    for other, wanted in (
+        (after, f"layer 1: {first}\nlayer 2: {second}"),
+        (layers.GRUCell(3), first),
+        (layers.TanhCell(3), first),
+    ):
+        assert gate_convention(layers.StackedCells([gru, other])) == wanted
     assert gate_convention(layers.TanhCell(3)) == ""
 
 
@@ -484,22 +467,20 @@ def test_a_tree_is_that_of_the_search_and_its_reasons_are_true(translator, optio
     tree = beam_tree(translator, TEXT, **options)
     assert reasons | {"not among the best"} <= {node.cut for step in tree.steps for node in step}
     decoding = Decoding.with_options(translator.decoding, options)
-    words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
     limit = min(decoding.max_length, 18)
     live, done, lost, best = {-1: ((), 0.0)}, [], [], []
     for time, step in enumerate(tree.steps):
         before, narrower = live, len(done) * decoding.shrink
         rows = log_probs_after(translator, [ids for ids, _ in live.values()])
         totals = zip(live.items(), rows, strict=True)
-        every = [
+        every = sorted(
             (total + x, place, word)
             for (place, (_, total)), row in totals
             for word, x in enumerate(row)
-        ]
-        every.sort(reverse=True)
+        )[::-1]
         live = {}
         for place, (node, (log_prob, parent, word)) in enumerate(zip(step, every, strict=False)):
-            assert (node.parent, node.token) == (parent, words[word])
+            assert (node.parent, node.token) == (parent, WORDS[word])
             assert node.log_prob == pytest.approx(log_prob, abs=1e-4)
             ids = (*before[parent][0], word)
             score = log_prob / ((6 + time) / 6) ** decoding.alpha
@@ -591,11 +572,9 @@ def test_a_trace_shows_the_attention_that_is_forced(order, target):
     assert column(steps, "token")[: len(translation.tokens)] == translation.tokens
     log_probs = np.log(column(steps[:count], "probability"))
     assert log_probs.sum() == pytest.approx(translation.log_prob, abs=1e-4)
-    refused(
-        lambda: trace(translator, TEXT, target, attention={1: 2 * row[1]}),
-        "Translator: attention is",
-        "at step 1",
-    )
+    twice = {1: 2 * row[1]}
+    said = "Translator: attention is", "at step 1"
+    refused(lambda: trace(translator, TEXT, target, attention=twice), *said)
 
 
 @pytest.mark.parametrize(
@@ -622,17 +601,13 @@ def test_attention_is_refused_where_it_has_no_meaning(translator):
             translator.translate(text, attention=row, split_sentences=split)
     for name, kind in (("location", "LocationAttention"), ("no-context", "RNNEncDec")):
         other = translator_of(VARIANTS[name]())
-        with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
-            other.translate(TEXT, attention=row)
-        with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
-            trace(other, TEXT, GIVEN, attention=row)
+        for call in (other.translate, partial(trace, other, target=GIVEN)):
+            with pytest.raises(ValueError, match=f"attention cannot be set in {kind}, wanted"):
+                call(TEXT, attention=row)
     target = WordTokenizer(TARGET.vocabulary, language="fr", reverse=True)
     backward = Translator(translator.model, SOURCE, target)
-    refused(
-        lambda: backward.translate(TEXT, attention=row),
-        "reversed",
-        "wanted no prefixes and no attention",
-    )
+    said = "reversed", "wanted no prefixes and no attention"
+    refused(lambda: backward.translate(TEXT, attention=row), *said)
     assert trace(backward, TEXT, GIVEN, attention=row).steps[0].weights == row[0]
 
 

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-import refusals
-from comparisons import write_lines
+from comparisons import lines_of, write_lines
+from refusals import fails, says
 
 from bahdanau_tf import SubwordTokenizer
 from bahdanau_tf.commands import files
@@ -18,6 +17,7 @@ from bahdanau_tf.translation.habits import Habits
 
 REAL = [("a cat", "un chat"), ("", "vide"), ("a dog", "un chien"), ("red", "rouge")]
 WHOLE = [pair for pair in REAL if all(pair)]
+MADE = [("chat", "CHAT"), ("chien", "CHIEN"), ("chat", "CHAT")]
 MONO = ["chat", " ", "lost", "chien", "cut", "strange", "chat"]
 
 
@@ -44,14 +44,10 @@ def written(tmp_path, monkeypatch):
         texts = [f"--{name}={tmp_path / name}" for name in ("train_source", "train_target")]
         flags = (f"--{side}_text={tmp_path / 'mono'}", f"--out_dir={tmp_path / 'out'}", *flags)
         assert main(["backtranslate", "--model_dir=x", *texts, *flags]) == 0
-        sides = (_lines(tmp_path / "out" / name) for name in ("source.txt", "target.txt"))
+        sides = (lines_of(tmp_path / "out" / name) for name in ("source.txt", "target.txt"))
         return list(zip(*sides, strict=True))
 
     return run
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text("utf-8").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -65,16 +61,14 @@ def _lines(path: Path) -> list[str]:
 )
 def test_real_pairs_are_repeated_to_their_share(written, capsys, flags, real):
     """Blank lines and translations that are empty or cut are in neither share."""
-    made = [(f"{SIGN} {text.upper()}", text) for text in ("chat", "chien", "chat")]
-    assert written(*flags) == made + real
+    assert written(*flags) == [(f"{SIGN} {made}", text) for text, made in MADE] + real
     said = capsys.readouterr().err
     assert f"3 translated back, {len(real)} of the training text" in said
     assert re.search("translations? left out: empty, or cut off", said)
 
 
 def test_source_text_is_written_without_a_sign(written):
-    made = [("chat", "CHAT"), ("chien", "CHIEN"), ("chat", "CHAT")]
-    assert written(side="source") == made + WHOLE
+    assert written(side="source") == MADE + WHOLE
 
 
 def test_a_model_of_the_wrong_direction_is_said(written, capsys, monkeypatch):
@@ -96,6 +90,6 @@ def test_a_real_source_with_the_sign_is_refused(tmp_path, capsys):
     write_lines(tmp_path / "text", ["a", f" {SIGN} b"])
     names = ("train_source", "train_target", "target_text")
     flags = [f"--{name}={tmp_path / 'text'}" for name in names]
-    assert main(["backtranslate", "--model_dir=x", f"--out_dir={tmp_path / 'out'}", *flags]) == 2
-    refusals.says(capsys.readouterr().err, f"--train_source: line 2 {SIGN}")
+    words = ["backtranslate", "--model_dir=x", f"--out_dir={tmp_path / 'out'}", *flags]
+    says(fails(capsys, words), f"--train_source: line 2 {SIGN}")
     assert not (tmp_path / "out").exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from comparisons import lines_of, write_lines
 from letters import stand_in_for_learning
 from refusals import says
 from toys import english, french, toy_translator
@@ -49,22 +50,10 @@ def corpus(tmp_path_factory) -> Path:
 
 
 def train_flags(corpus: Path, model_dir: Path) -> list[str]:
-    return [*other_flags(corpus, model_dir), *WORDS, *RNNSEARCH]
-
-
-def other_flags(corpus: Path, model_dir: Path) -> list[str]:
-    """Without flags that only some models or tokenizers take."""
-    return [
-        "train",
-        "--recipe=paper",
-        f"--data_dir={corpus}",
-        "--train_source=train.en",
-        "--train_target=train.fr",
-        "--dev_source=dev.en",
-        "--dev_target=dev.fr",
-        f"--model_dir={model_dir}",
-        *SMALL,
-    ]
+    texts = ["--train_source=train.en", "--train_target=train.fr"]
+    texts += ["--dev_source=dev.en", "--dev_target=dev.fr", f"--data_dir={corpus}"]
+    sizes = [*SMALL, *WORDS, *RNNSEARCH]
+    return ["train", "--recipe=paper", *texts, f"--model_dir={model_dir}", *sizes]
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +100,12 @@ def test_a_window_of_long_lines_ends_earlier() -> None:
 
 
 def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
-    lines = (corpus / "test.en").read_text().split("\n")[:-1]
-    source = tmp_path / "source"
-    source.write_text("\n".join([lines[0], "", *lines[1:], lines[0]]) + "\n")
+    lines = lines_of(corpus / "test.en")
+    source = write_lines(tmp_path / "source", [lines[0], "", *lines[1:], lines[0]])
     output = tmp_path / "output"
     flags = [f"--model_dir={model_dir}", f"--output={output}"]
     assert main(["translate", *flags, f"--input={source}"]) == 0
-    translations = output.read_text().split("\n")[:-1]
+    translations = lines_of(output)
     assert len(translations) == len(lines) + 2
     assert translations[1] == ""
     assert translations[0] == translations[-1] != ""
@@ -138,22 +126,14 @@ def test_a_command_ranks_by_the_length_penalty_of_the_model(tmp_path, capsys, ar
 
 
 def test_translate_reads_and_writes_pipes(model_dir):
-    done = shell(
-        "translate",
-        f"--model_dir={model_dir}",
-        "--beam_size=2",
-        input="The cat sleeps.\n\nThe man reads.\n",
-    )
+    text = "The cat sleeps.\n\nThe man reads.\n"
+    done = shell("translate", f"--model_dir={model_dir}", "--beam_size=2", input=text)
     assert done.returncode == 0
     # No messages of TensorFlow; progress, if it takes 30 seconds.
-    notes = done.stderr.splitlines()
-    assert all(
-        note.endswith(("lines/s", "cut off at the length limit", "the doubts of each"))
-        for note in notes
-    )
+    ends = "lines/s", "cut off at the length limit", "the doubts of each"
+    assert all(note.endswith(ends) for note in done.stderr.splitlines())
     lines = done.stdout.split("\n")
-    assert len(lines) == 4
-    assert lines[1] == ""
+    assert (len(lines), lines[1]) == (4, "")
 
 
 class Trained(NamedTuple):
@@ -166,24 +146,16 @@ class Trained(NamedTuple):
 def awkward(corpus, tmp_path_factory) -> Trained:
     """RNNencdec trained on .gz files with blank lines and a very long line."""
     folder = tmp_path_factory.mktemp("awkward")
-    lines = {side: (corpus / f"train.{side}").read_text().split("\n")[:-1] for side in ("en", "fr")}
+    lines = {side: lines_of(corpus / f"train.{side}") for side in ("en", "fr")}
     lines["en"][3] = ""
     lines["fr"][5] = " "
     lines["en"][7] = "long " * 10_000
     for side, text in lines.items():
         with gzip.open(folder / f"train.{side}.gz", "wt") as stream:
             stream.write("\n".join(text) + "\n")
-    flags = [
-        "train",
-        "--recipe=paper",
-        f"--train_source={folder / 'train.en.gz'}",
-        f"--train_target={folder / 'train.fr.gz'}",
-        f"--model_dir={folder / 'model'}",
-        "--model=rnnencdec",
-        "--maxout_units=8",
-        *WORDS,
-        *SMALL,
-    ]
+    texts = [f"--train_source={folder}/train.en.gz", f"--train_target={folder}/train.fr.gz"]
+    model = [f"--model_dir={folder / 'model'}", "--model=rnnencdec", "--maxout_units=8"]
+    flags = ["train", "--recipe=paper", *texts, *model, *WORDS, *SMALL]
     with redirect_stderr(io.StringIO()) as messages:
         assert main(flags) == 0
     return Trained(flags, folder / "model", messages.getvalue())
@@ -218,8 +190,7 @@ def test_the_same_command_resumes_training(awkward, capsys):
 )
 def test_a_bad_flag_is_reported_in_one_line(corpus, tmp_path, capfd, change, sentence):
     assert main([*train_flags(corpus, tmp_path / "model"), *change]) == 2
-    error = one_sentence(capfd)
-    says(error, sentence)
+    says(one_sentence(capfd), sentence)
 
 
 def test_a_missing_text_folder_or_command_is_reported_in_one_line(tmp_path, capfd):

@@ -1,12 +1,12 @@
 """`bahdanau-tf distil`: pairs of sources and translations, as training text."""
 
-import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
-from comparisons import write_lines
-from toys import english, french, toy_translator
+from comparisons import lines_of, write_lines
+from toys import english, french, toy_translator, with_alternatives
 
 from bahdanau_tf import Decoding, Translator
 from bahdanau_tf.commands import distil as command
@@ -42,10 +42,7 @@ def folder(translator, tmp_path_factory) -> Path:
 
 
 def distil(folder: Path, *flags: str, target: Path | None = None, out: str = "out") -> int:
-    text = [
-        f"--train_source={folder / 'text.en'}",
-        f"--train_target={target or folder / 'text.fr'}",
-    ]
+    text = [f"--train_source={folder}/text.en", f"--train_target={target or folder / 'text.fr'}"]
     folders = [f"--model_dir={folder / 'model'}", f"--out_dir={folder / out}"]
     return main(["distil", *text, *folders, *FLAGS, *flags])
 
@@ -54,20 +51,15 @@ def distilled(folder: Path, *flags: str) -> list[tuple[str, ...]]:
     """The pairs that the command writes."""
     assert distil(folder, *flags) == 0
     names = ("source.txt", "target.txt")
-    sides = ((folder / "out" / name).read_text("utf-8").splitlines() for name in names)
+    sides = (lines_of(folder / "out" / name) for name in names)
     return list(zip(*sides, strict=True))
 
 
 @pytest.fixture(scope="module")
 def hypotheses(translator) -> list[list[str]]:
     """For each real pair the texts of its finished hypotheses, best first."""
-    texts = translator.source_text, translator.target_text
-    wide = Translator(translator.model, *texts, dataclasses.replace(SEARCH, n_best=4))
-    best = wide.translate([source for source, _ in REAL])
-    return [
-        [x.text for x in (translation, *translation.alternatives) if x.finished and x.text]
-        for translation in best
-    ]
+    best = translator.translate([source for source, _ in REAL], n_best=4)
+    return [[y.text for y in with_alternatives(x) if y.finished and y.text] for x in best]
 
 
 def test_translations_stand_beside_the_references(folder, hypotheses):
@@ -89,9 +81,8 @@ def test_a_backward_model_adds_sources_of_the_targets(folder, hypotheses, capsys
     assert distilled(folder, f"--backward_model_dir={folder / 'backward'}") == wanted
     back = len(wanted) - len(distilled(folder))
     assert back > 0
-    assert (
-        f"3 of the training text, 3 translated, {back} translated back" in capsys.readouterr().err
-    )
+    said = f"3 of the training text, 3 translated, {back} translated back"
+    assert said in capsys.readouterr().err
 
 
 def test_the_closest_hypothesis_is_the_best_by_chrf(folder, hypotheses):
@@ -108,9 +99,7 @@ def test_unknown_words_are_written_only_if_they_are_kept(folder, translator, mon
     weights = translator.model.trainable_weights
     bias = next(weight for weight in weights if weight.shape == [text.vocabulary_size])
     old = bias.numpy()
-    likely = old.copy()
-    likely[text.unk_id] += 100
-    bias.assign(likely)
+    bias.assign(old + 100 * np.eye(len(old))[text.unk_id])
     translator.save(folder / "model")
     bias.assign(old)
     try:

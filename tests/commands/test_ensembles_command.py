@@ -92,10 +92,7 @@ def test_translate_with_several_folders_uses_an_ensemble(models, corpus, tmp_pat
     joined = Translator.ensemble(members, "log_probability")
     lines = (corpus / "test.en").read_text().splitlines()
     how = replace(joined.decoding, max_length=8)
-    wanted, first = (
-        [translation.text for translation in translator.translate(lines, how)]
-        for translator in (joined, members[0])
-    )
+    wanted, first = ([x.text for x in y.translate(lines, how)] for y in (joined, members[0]))
     assert output.read_text().splitlines() == wanted != first
 
 

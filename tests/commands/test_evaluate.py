@@ -2,12 +2,15 @@
 
 import random
 import sys
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sacrebleu
+from comparisons import write_lines
+from refusals import fails, says
 
 from bahdanau_tf.commands import evaluate, files
 from bahdanau_tf.commands.main import main
@@ -65,42 +68,29 @@ def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
     reference[5] += " qu"
 
     def noisy(share: float) -> list[str]:
+        rows = (line.split() for line in reference)
         return [
-            " ".join(
-                word if drawn.random() > share else drawn.choice(WORDS) for word in line.split()
-            )
-            for line in reference
+            " ".join(word if drawn.random() > share else drawn.choice(WORDS) for word in row)
+            for row in rows
         ]
 
-    texts = {
-        "reference": reference,
-        "source": noisy(0.1),
-        "moses": noisy(0.2),
-        "google": noisy(0.6),
-    }
+    texts = {"reference": reference}
+    texts |= {"source": noisy(0.1), "moses": noisy(0.2), "google": noisy(0.6)}
     texts["source"][7] += " qu"
     for name, rows in texts.items():
-        (tmp_path / name).write_text("".join(f"{row}\n" for row in rows))
+        write_lines(tmp_path / name, rows)
     return texts
 
 
 def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
-    reference = f"--reference={tmp_path / 'reference'}"
-    status = main(["evaluate", reference, *flags])
-    assert status == 0
+    assert main(["evaluate", f"--reference={tmp_path / 'reference'}", *flags]) == 0
     return capsys.readouterr().out.split("\n")[:-1]
 
 
 def test_sentences_longer_than_those_of_the_training_are_counted(
     corpus, tmp_path, capsys, monkeypatch
 ):
-    flags = [
-        f"--{name}={tmp_path / file}"
-        for name, file in (
-            *(("model_dir", "model"), ("source", "source")),
-            ("reference", "reference"),
-        )
-    ]
+    flags = [f"--{name}={tmp_path / name}" for name in ("model_dir", "source", "reference")]
     assert main(["evaluate", *flags]) == 0
     long = sum(len(line.split()) > 30 for line in corpus["source"])
     said = f"{long} of 60 lines: longer than in training (30 tokens)"
@@ -138,8 +128,7 @@ def table(rows: list[str]) -> dict[str, dict[str, str]]:
 
 def judged(hypotheses: list[str], references: list[str], keep=None) -> str:
     keep = range(len(references)) if keep is None else keep
-    ours = [hypotheses[n] for n in keep]
-    theirs = [references[n] for n in keep]
+    ours, theirs = ([lines[n] for n in keep] for lines in (hypotheses, references))
     return f"{sacrebleu.corpus_bleu(ours, [theirs]).score:.2f}"
 
 
@@ -154,18 +143,10 @@ def test_one_external_system_gets_bleu_and_chrf(corpus, tmp_path, capsys):
 
 
 def test_several_systems_get_a_table(corpus, tmp_path, capsys):
-    rows = run(
-        tmp_path,
-        capsys,
-        "--model_dir=m",
-        f"--source={tmp_path / 'source'}",
-        f"--hypotheses=Moses={tmp_path / 'moses'}",
-        f"--hypotheses={tmp_path / 'google'}",
-    )
-    signatures = [row for row in rows if row.startswith("BLEU|")]
-    assert len(signatures) == 1
-    assert "|tok:13a|" in signatures[0]
-    assert "|bs:1000|" in signatures[0]
+    flags = [f"--hypotheses=Moses={tmp_path / 'moses'}", f"--hypotheses={tmp_path / 'google'}"]
+    rows = run(tmp_path, capsys, "--model_dir=m", f"--source={tmp_path / 'source'}", *flags)
+    (signature,) = (row for row in rows if row.startswith("BLEU|"))
+    says(signature, "|tok:13a| |bs:1000|")
     assert "against model" in "\n".join(rows)
     cells = table(rows)
     assert [*cells] == ["sentences", "model", "Moses", "google"]
@@ -178,15 +159,11 @@ def test_several_systems_get_a_table(corpus, tmp_path, capsys):
         assert row["chrF2"] == f"{chrf:.2f}"
         known_lines = [n for n in range(60) if n not in (5, 7)]
         assert row["no_unknown"] == judged(hypotheses, references, known_lines)
-        long = [
-            n
-            for n, line in enumerate(corpus["source"])
-            if 2 * len(line.split()) > 60  # the model has two tokens per word
-        ]
+        # The model has two tokens per word.
+        long = [n for n, line in enumerate(corpus["source"]) if 2 * len(line.split()) > 60]
         assert row[">60"] == judged(hypotheses, references, long)
         assert cells["sentences"][">60"] == str(len(long))
-    assert cells["sentences"]["BLEU"] == "60"
-    assert cells["sentences"]["no_unknown"] == "58"
+    assert (cells["sentences"]["BLEU"], cells["sentences"]["no_unknown"]) == ("60", "58")
     assert cells["model"]["p"] == ""
     assert float(cells["google"]["p"]) < 0.05
 
@@ -199,7 +176,7 @@ def short(corpus, tmp_path) -> dict[str, list[str]]:
     chosen = [n for n, length in enumerate(lengths) if length < 25 or n == long]
     texts = {name: [lines[n] for n in chosen] for name, lines in corpus.items()}
     for name, lines in texts.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        write_lines(tmp_path / name, lines)
     return texts
 
 
@@ -230,8 +207,7 @@ def test_perplexity_is_that_of_the_references_and_alone_translates_nothing(
     for name in ("source", "reference"):
         (tmp_path / name).write_text("")
     flags += [f"--reference={tmp_path / 'reference'}", "--metrics=perplexity"]
-    assert main(["evaluate", *flags]) == 2
-    assert "evaluate: there are no sentences to score\n" in capsys.readouterr().err
+    fails(capsys, ["evaluate", *flags], "evaluate: there are no sentences to score\n")
 
 
 def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, capsys):
@@ -254,19 +230,12 @@ def test_the_first_metric_is_compared_and_divided_by_length(short, tmp_path, cap
 
 def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
     flags = [f"--source={tmp_path / 'source'}", f"--hypotheses={tmp_path / 'moses'}"]
-    rows = run(tmp_path, capsys, *flags)
-    cells = table(rows)
-    counts = cells["sentences"]
-    assert sum(map(int, counts.values())) == 60
-    lengths = [len(line.split()) for line in corpus["source"]]
-    wanted = {}
-    for n, length in enumerate(lengths):
-        low = (length - 1) // 10 * 10
-        title = ">60" if length > 60 else f"{low + 1}-{low + 10}"
-        wanted.setdefault(title, []).append(n)
-    assert {title: len(x) for title, x in wanted.items()} == {
-        title: int(count) for title, count in counts.items()
-    }
+    cells = table(run(tmp_path, capsys, *flags))
+    wanted = defaultdict(list)
+    for n, line in enumerate(corpus["source"]):
+        low = (len(line.split()) - 1) // 10 * 10
+        wanted[">60" if low >= 60 else f"{low + 1}-{low + 10}"].append(n)
+    assert {title: str(len(x)) for title, x in wanted.items()} == cells["sentences"]
     for title, keep in wanted.items():
         assert cells["moses"][title] == judged(corpus["moses"], corpus["reference"], keep)
 
@@ -280,23 +249,19 @@ def test_copied_numbers_and_names_are_counted(tmp_path, capsys):
         "bad": ["Il a vu 3475 oiseaux et 347.", "Le 1 mai.", "The Ann Tom 12"],
     }
     for name, lines in columns.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    source, good, bad = (
-        f"--{flag}={tmp_path / name}"
-        for flag, name in (("source", "source"), ("hypotheses", "good"), ("hypotheses", "bad"))
-    )
-    assert (
-        "copied of what the reference has from the source: numbers 100.0 % of 2, names 0.0 % of 1"
-        in run(tmp_path, capsys, source, good)
-    )
+        write_lines(tmp_path / name, lines)
+    source = f"--source={tmp_path / 'source'}"
+    good, bad = (f"--hypotheses={tmp_path / name}" for name in ("good", "bad"))
+    said = "copied of what the reference has from the source:"
+    of_one = f"{said} numbers 100.0 % of 2, names 0.0 % of 1"
+    assert of_one in run(tmp_path, capsys, source, good)
     rows = run(tmp_path, capsys, source, good, bad)
-    assert "% copied of what the reference has from the source: 2 numbers, 1 names" in rows
+    assert f"% {said} 2 numbers, 1 names" in rows
     cells = table(rows)
     assert [row["numbers"] for row in cells.values()] == ["2", "100.00", "50.00"]
     assert [row["names"] for row in cells.values()] == ["1", "0.00", "0.00"]
     assert not any("copied" in row for row in run(tmp_path, capsys, good))
-    assert main(["evaluate", source, good]) == 2
-    assert "--reference is missing" in capsys.readouterr().err
+    fails(capsys, ["evaluate", source, good], "--reference is missing")
 
 
 def test_a_table_has_the_references(corpus, tmp_path, capsys):
@@ -313,9 +278,7 @@ def test_a_table_has_the_references(corpus, tmp_path, capsys):
     assert main(["evaluate", f"--source={both}", other]) == 0
     assert capsys.readouterr().out.split("\n")[:-1] == said
     both.write_text("no column\n" * 60)
-    assert main(["evaluate", f"--source={both}", other]) == 2
-    assert "--source: " in (err := capsys.readouterr().err)
-    assert "line 1 has no tab" in err
+    fails(capsys, ["evaluate", f"--source={both}", other], "--source: ", "line 1 has no tab")
 
 
 def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, capsys, monkeypatch):
@@ -352,26 +315,21 @@ def test_equal_lines_are_translated_once_and_all_are_written(corpus, tmp_path, c
 def test_each_word_of_a_dictionary_counts_once_and_by_the_nearest_of_its_answers(
     tmp_path, capsys, pairs, exact, errors, count
 ):
-    table, ours = tmp_path / "table.tsv", tmp_path / "ours"
     rows = pairs.split("|")
-    table.write_text("".join(f"{row.replace(' ', TAB, 1)}\n" for row in rows))
-    ours.write_text(
-        "".join(f"{row}\n" for row in ["y", "x", "z", "v", "v", ""][: sum(map(bool, rows))])
-    )
-    metrics = "--metrics=exact,wer,bleu"
-    assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", metrics]) == 0
+    table = write_lines(tmp_path / "table.tsv", (row.replace(" ", TAB, 1) for row in rows))
+    ours = write_lines(tmp_path / "ours", ["y", "x", "z", "v", "v", ""][: sum(map(bool, rows))])
+    words = ["evaluate", f"--source={table}", f"--hypotheses={ours}"]
+    assert main([*words, "--metrics=exact,wer,bleu"]) == 0
     told = capsys.readouterr()
-    assert f"exact match|{count}|case:mixed" in told.out
-    assert f" = {exact}\n" in told.out
-    assert f" = {errors}\n" in told.out
+    for said in (f"exact match|{count}|case:mixed", f" = {exact}\n", f" = {errors}\n"):
+        assert said in told.out
     assert "BLEU|nrefs:1|" in told.out
-    assert ("lines of 3 different sources: exact match, WER count each" in told.err) == (
-        "var" in count
-    )
+    several = "lines of 3 different sources: exact match, WER count each"
+    assert (several in told.err) == ("var" in count)
     lengths = [row.split() for row in told.out.split("\n")]
     assert (["lines", "3"] in lengths) == ("var" in count)
     assert "--tokenize=13a" in told.err
-    assert main(["evaluate", f"--source={table}", f"--hypotheses={ours}", "--metrics=exact"]) == 0
+    assert main([*words, "--metrics=exact"]) == 0
     told = capsys.readouterr().err
     assert not [name for name in ("WER", "--tokenize") if name in told]
 
@@ -387,16 +345,10 @@ def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
 def test_tokenize_and_ignore_case_apply_to_the_whole_table(corpus, tmp_path, capsys):
     capitals = tmp_path / "capitals"
     capitals.write_text((tmp_path / "reference").read_text().upper())
-    flags = [
-        f"--hypotheses=capitals={capitals}",
-        f"--hypotheses=moses={tmp_path / 'moses'}",
-        f"--source={tmp_path / 'source'}",
-        "--ignore_case",
-        "--tokenize=none",
-    ]
+    flags = [f"--hypotheses=capitals={capitals}", f"--hypotheses=moses={tmp_path / 'moses'}"]
+    flags += [f"--source={tmp_path / 'source'}", "--ignore_case", "--tokenize=none"]
     rows = run(tmp_path, capsys, *flags)
-    assert "case:lc" in rows[0]
-    assert "tok:none" in rows[0]
+    says(rows[0], "case:lc tok:none")
     assert "case:lc" in rows[1]
     row = table(rows)["capitals"]
     assert {float(cell) for title, cell in row.items() if title != "p"} == {100.0}
@@ -410,8 +362,7 @@ def test_the_tokenizer_is_chosen_by_the_script_of_the_references(tmp_path, capsy
         "ours": ["今日は天気が良いです。", "犬は公園を走っている。"],
     }
     for name, rows in files.items():
-        text = "".join(f"{row}\n" for row in rows)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        write_lines(tmp_path / name, rows)
     flag = f"--hypotheses={tmp_path / 'ours'}"
     (by_char, _), (by_blanks, _) = (
         run(tmp_path, capsys, flag, *more) for more in ([], ["--tokenize=13a"])
@@ -427,11 +378,8 @@ def test_the_tokenizer_is_chosen_by_the_script_of_the_references(tmp_path, capsy
 
 def test_raw_output_against_tokenized_references_gets_a_warning(tmp_path, capsys):
     tokenized = "今日 は 天気 が とても 良い です 。\n"
-    for name, text in (
-        ("reference", tokenized),
-        ("words", tokenized),
-        ("raw", tokenized.replace(" ", "")),
-    ):
+    raw = tokenized.replace(" ", "")
+    for name, text in {"reference": tokenized, "words": tokenized, "raw": raw}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     flags = [f"--hypotheses={tmp_path / name}" for name in ("words", "raw")]
     reference = f"--reference={tmp_path / 'reference'}"
@@ -461,14 +409,8 @@ def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, mo
     monkeypatch.setattr(files, "load_translator", lambda _: copier)
     output = tmp_path / "output"
     output.write_text("of an earlier run\n")
-    reference = f"--reference={tmp_path / 'reference'}"
-    status = main(
-        [
-            *("evaluate", reference, "--model_dir=m", f"--output={output}"),
-            f"--source={tmp_path / 'source'}",
-        ]
-    )
-    assert status == 130
+    flags = [f"--{name}={tmp_path / name}" for name in ("source", "reference", "output")]
+    assert main(["evaluate", "--model_dir=m", *flags]) == 130
     assert output.read_text() == "of an earlier run\n"
     kept = output.with_name("output.part").read_text().split("\n")
     assert kept == [*corpus["source"][:50], ""]
@@ -491,13 +433,10 @@ def test_a_tokenizer_without_its_package_is_refused_at_once(tmp_path, capsys, to
     """Before the lines, whose counts differ, are read."""
     if find_spec("MeCab") or find_spec("mecab_ko"):
         pytest.skip("it is installed here")
-    (tmp_path / "one").write_text("one\n")
-    (tmp_path / "two").write_text("one\ntwo\n")
-    flags = [f"--reference={tmp_path / 'one'}", f"--hypotheses={tmp_path / 'two'}"]
-    assert main(["evaluate", *flags, f"--tokenize={tokenize}"]) == 2
-    messages = capsys.readouterr().err
-    assert f"tokenize is '{tokenize}'" in messages
-    assert f"pip install sacrebleu[{tokenize[:2]}]" in messages
+    flags = [f"--reference={write_lines(tmp_path / 'one', ['one'])}"]
+    flags += [f"--hypotheses={write_lines(tmp_path / 'two', ['one', 'two'])}"]
+    said = f"tokenize is '{tokenize}'", f"pip install sacrebleu[{tokenize[:2]}]"
+    messages = fails(capsys, ["evaluate", *flags, f"--tokenize={tokenize}"], *said)
     assert messages.count("\n") == 1
 
 
@@ -510,19 +449,10 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
         ([f"--hypotheses=x={short}"], f"--hypotheses=x={short} has 1 line and"),
         ([f"--hypotheses=x={tmp_path / 'absent'}"], "absent"),
         (["--hypotheses=x", "--model_dir=m"], "--source is missing"),
-        (
-            [f"--hypotheses={tmp_path / 'moses'}", f"--hypotheses={tmp_path / 'moses'}"],
-            "'moses' is taken",
-        ),
-        (
-            [f"--hypotheses={tmp_path / 'moses'}", "--output=x"],
-            "--output is not used without --model_dir",
-        ),
+        ([*moses, *moses], "'moses' is taken"),
+        ([*moses, "--output=x"], "--output is not used without --model_dir"),
         (["--tokenize=soup"], "--source (with --model_dir)"),
-        (
-            [f"--hypotheses={tmp_path / 'moses'}", "--tokenize=soup"],
-            "tokenize is 'soup', wanted one of",
-        ),
+        ([*moses, "--tokenize=soup"], "tokenize is 'soup', wanted one of"),
         (["--n_best=2"], "--n_best is not a flag"),
         ([*moses, "--metrics=perplexity,bleu"], "--source is missing"),
         ([*source, *moses, "--metrics=bleu,perplexity"], "--model_dir is missing"),

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from oracle import randomized
-from refusals import refused
+from refusals import fails, refused
 from toys import english, french, translated
 
 from bahdanau_tf import Decoding, Ensemble, RNNEncDec, RNNSearch, SubwordTokenizer, Translator
@@ -44,14 +45,9 @@ def some_words(seed: int = 0) -> np.ndarray:
     return words
 
 
-def all_words() -> np.ndarray:
-    words = np.tile(np.arange(FIRST, TARGET_SIZE), (SOURCE_SIZE, 1))
-    words[0] = -1
-    return words
-
-
+OF_WORDS = np.arange(SOURCE_SIZE)[:, None] > 0
 ALL = [
-    Lexicon(all_words(), FIRST),  # in another order
+    Lexicon(np.where(OF_WORDS, np.arange(FIRST, TARGET_SIZE), -1), FIRST),  # in another order
     Lexicon(np.full((SOURCE_SIZE, 1), -1), TARGET_SIZE),
 ]
 SOME = Lexicon(some_words(), FIRST)
@@ -78,20 +74,16 @@ def batches(seed: int = 3) -> list[Any]:
     return pairs
 
 
-def translations(
-    translator: Translator, decoding: Decoding, sentences: Any = SENTENCES
-) -> Translated:
-    return translated(translator, decoding, sentences)
+def translations(own: Translator, how: Decoding, sentences: Any = SENTENCES) -> Translated:
+    return translated(own, how, sentences)
 
 
 def assert_equal(ours: Translated, theirs: Translated) -> None:
     assert ours.texts.numpy().tolist() == theirs.texts.numpy().tolist()
     for name in ("tokens", "lengths", "finished"):
         np.testing.assert_array_equal(getattr(ours.result, name), getattr(theirs.result, name))
-    for name in ("scores", "log_probs", "weights"):
-        np.testing.assert_allclose(
-            getattr(ours.result, name), getattr(theirs.result, name), atol=1e-4
-        )
+    scores = [[x.scores, x.log_probs, x.weights] for x in (ours.result, theirs.result)]
+    all_close(*scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("at_once", [1, 2**20])
@@ -108,11 +100,8 @@ def test_a_source_word_keeps_the_target_words_with_most_attention(translator, mo
                 sums[source[b, j], target[b, i]] += float(weights[b, i, j])
     assert lexicon.first == FIRST
     for x in range(SOURCE_SIZE):
-        wanted = [
-            y for (source_word, y), _ in sums.most_common() if source_word == x and y >= FIRST
-        ][:3]
-        wanted += [-1] * (3 - len(wanted))
-        assert lexicon.words[x].tolist() == wanted
+        wanted = [y for (word, y), _ in sums.most_common() if word == x and y >= FIRST]
+        assert lexicon.words[x].tolist() == [*wanted, -1, -1, -1][:3]
 
 
 def test_own_words_are_those_of_the_words_in_the_row():
@@ -212,12 +201,8 @@ def test_shortlist_without_a_lexicon_is_refused(tmp_path):
     assert not (tmp_path / "plain" / "lexicon.npz").exists()
     loaded = Translator.load(tmp_path / "plain")
     assert loaded.lexicon is None
-    refused(
-        lambda: loaded.translate(["cat"], Decoding(shortlist=True)),
-        "Translator",
-        "True",
-        "shortlist",
-    )
+    said = "Translator", "True", "shortlist"
+    refused(lambda: loaded.translate(["cat"], shortlist=True), *said)
 
 
 def test_bad_lexicons_and_files_are_refused(tmp_path):
@@ -268,15 +253,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *flags: str) -> list[str]:
-    defaults = ("model_dir=model", "source=en", "target=fr", "frequent=5")
-    return [
-        "lexicon",
-        *(
-            f"--{name}={folder / value if name != 'frequent' else value}"
-            for name, value in (flag.split("=") for flag in defaults)
-        ),
-        *flags,
-    ]
+    files = (("model_dir", "model"), ("source", "en"), ("target", "fr"))
+    paths = [f"--{name}={folder / file}" for name, file in files]
+    return ["lexicon", *paths, "--frequent=5", *flags]
 
 
 def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
@@ -320,11 +299,8 @@ def test_bytes_are_not_counted_as_frequent_words(tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(lexicon_command, "ParallelCorpus", pytest.fail)
-    assert main(command(folder)) == 2
-    assert "--model_dir: no permission to write" in capfd.readouterr().err
+    fails(capfd, command(folder), "--model_dir: no permission to write")
 
 
 def test_the_first_words_include_the_special_symbols(folder, capfd):
-    assert main(command(folder, "--frequent=2")) == 2
-    error = capfd.readouterr().err
-    assert all(word in error for word in ("2", "among"))
+    fails(capfd, command(folder, "--frequent=2"), "2", "among")

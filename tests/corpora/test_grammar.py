@@ -50,6 +50,7 @@ m sp vieux heureux français
 """)
 CLITICS = {"me", "m'", "nous", "le", "la", "l'", "les"}
 NEGATION = {"ne", "n'"}
+CONJUNCTIONS = {"et", "mais", "que", "qu'", "quand", "si", "s'"}
 VOWEL = "[aeiouâéèêîôûœ]|h(?!ibou|éros)"
 
 
@@ -70,6 +71,11 @@ def lowered(example: Example) -> list[str]:
     return [word.lower() for word in example.target_tokens]
 
 
+def tails(words: list[str]) -> list[list[str]]:
+    """The words from each but the last one on."""
+    return [words[place:] for place in range(len(words) - 1)]
+
+
 def agrees(first: tuple[str, str], second: tuple[str, str]) -> bool:
     return all(set(a) & set(b) for a, b in zip(first, second, strict=True))
 
@@ -77,9 +83,7 @@ def agrees(first: tuple[str, str], second: tuple[str, str]) -> bool:
 def test_determiners_agree_with_their_nouns(examples):
     checked = 0
     for example in examples:
-        words = lowered(example)
-        for place, word in enumerate(words):
-            rest = words[place + 1 : place + 3]
+        for word, *rest in tails(lowered(example)):
             if rest and rest[0] in ADJECTIVES:
                 rest = rest[1:]
             if word in DETERMINERS and rest and rest[0] in NOUNS:
@@ -111,23 +115,13 @@ def test_adjectives_agree_with_their_nouns(examples):
 def test_verbs_agree_with_pronouns(examples, pronouns, ending):
     checked = 0
     for example in examples:
-        words = lowered(example)
-        for place, word in enumerate(words):
-            before = words[place - 1] if place else ","
-            starts = not before[0].isalpha() or before in (
-                *("et", "mais", "que", "qu'", "quand", "si", "s'"),
-            )
+        for before, word, *after in tails([",", *lowered(example)]):
+            starts = not before[0].isalpha() or before in CONJUNCTIONS
             if word in pronouns and starts:
-                verb = after_clitics(words, place + 1)
+                verb = next(x for x in after if x not in CLITICS | NEGATION)
                 checked += 1
                 assert re.search(f"({ending})$", verb), example
     assert checked > 20
-
-
-def after_clitics(words: list[str], place: int) -> str:
-    while words[place] in CLITICS | NEGATION:
-        place += 1
-    return words[place]
 
 
 def test_elision_and_contraction_follow_french_rules(examples):
@@ -272,10 +266,8 @@ def test_tokens_equal_those_of_the_tokenizer(corpora, language, tmp_path):
     tokenizer = WordTokenizer.train([str(path)], 4000, language="ko" if language == "ko" else "und")
     ids = tokenizer.tokenize(texts)
     assert [text.decode() for text in tokenizer.detokenize(ids).numpy()] == texts
-    rows = tokenizer.ids_to_tokens(ids.to_tensor()).numpy()
-    for row, example in zip(rows, corpora[language], strict=True):
-        count = len(example.target_tokens)
-        tokens = [token.decode().strip("␣￭") for token in row[: count + 1]]
+    for row, example in zip(tokenizer.ids_to_tokens(ids).to_list(), corpora[language], strict=True):
+        tokens = [token.decode().strip("␣￭") for token in row]
         assert tokens == [*example.target_tokens, "[END]"]
 
 
@@ -332,9 +324,7 @@ def test_all_sentences_of_three_words_are_found():
 
 
 def test_all_choices_enumerates_every_combination():
-    choices = AllChoices()
-    ways = []
-    more = True
+    choices, ways, more = AllChoices(), [], True
     while more:
         way = [choices.pick(3)]
         if way[0]:

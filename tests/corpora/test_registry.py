@@ -2,11 +2,8 @@
 
 import gzip
 import hashlib
-import io
 import re
 import shutil
-import tarfile
-import zipfile
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from refusals import refused, says
+from test_download import tar_of, zip_of
 
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora.public import CORPORA, Corpus, Download, Part, Text, download as downloads
@@ -88,16 +86,9 @@ LINES = {
 
 
 def corpus_of(parts, **options) -> Corpus:
-    corpus = Corpus(
-        name="made",
-        languages=("en", "fr"),
-        summary="a corpus for tests",
-        licence="none stated",
-        citation="nobody",
-        homepage="https://nowhere/",
-        parts=parts,
-    )
-    return replace(corpus, **options)
+    about = {"summary": "a corpus for tests", "licence": "none stated", "citation": "nobody"}
+    about |= {"name": "made", "languages": ("en", "fr"), "homepage": "https://nowhere/"}
+    return Corpus(**about, parts=parts, **options)
 
 
 def local(path: Path, data: bytes) -> Text:
@@ -109,19 +100,10 @@ def local(path: Path, data: bytes) -> Text:
 
 def plain_corpus(folder: Path) -> Corpus:
     """One compressed file per side and split, as in multi30k."""
-    parts = tuple(
-        Part(
-            split,
-            *(
-                local(folder / f"{split}.{side}.gz", gzip.compress(LINES[f"{split}.{side}"]))
-                for side in ("en", "fr")
-            ),
-        )
-        for split in ("train", "dev", "test")
-    )
-    return corpus_of(
-        parts, checksums={name: hashlib.sha256(data).hexdigest() for name, data in LINES.items()}
-    )
+    texts = [local(folder / f"{name}.gz", gzip.compress(data)) for name, data in LINES.items()]
+    parts = map(Part, ("train", "dev", "test"), texts[::2], texts[1::2])
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in LINES.items()}
+    return corpus_of((*parts,), checksums=sums)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -165,21 +147,11 @@ def test_an_existing_folder_is_checked_and_kept(tmp_path):
 
 def test_parts_of_a_split_are_concatenated(tmp_path):
     """An archive of several texts, and segments, as in wmt14-en-fr."""
-    segments = {side: f'<p>\n<seg id="1">{side}</seg>\n</p>\n' for side in ("en", "fr")}
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name, data in (
-            ("a.en", b"a1\na2"),  # the last line has no line feed
-            ("a.fr", b"A1\nA2\n"),
-            ("b.en.gz", gzip.compress(b"b1\n")),
-            ("b.fr.gz", gzip.compress(b"B1\n")),
-            ("t.en.sgm", segments["en"].encode()),
-            ("t.fr.sgm", segments["fr"].encode()),
-        ):
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    text = local(tmp_path / "all.tgz", packed.getvalue())
+    files = {"a.en": b"a1\na2", "a.fr": b"A1\nA2\n"}  # the last line of a.en has no line feed
+    files |= {"b.en.gz": gzip.compress(b"b1\n"), "b.fr.gz": gzip.compress(b"B1\n")}
+    for side in ("en", "fr"):
+        files[f"t.{side}.sgm"] = f'<p>\n<seg id="1">{side}</seg>\n</p>\n'.encode()
+    text = local(tmp_path / "all.tgz", tar_of(tmp_path / "all.tgz", files).read_bytes())
 
     def part(split: str, source: str) -> Part:
         target = source.replace(".en", ".fr")
@@ -223,11 +195,8 @@ def test_a_downloaded_file_that_is_no_archive_is_removed(tmp_path):
 def test_a_corpus_without_splits_is_split(tmp_path):
     """A zip with one file per side, as in opus-tatoeba-en-fr."""
     lines = {side: "".join(f"{side}{row}\n" for row in range(40)).encode() for side in ("en", "fr")}
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for side, data in lines.items():
-            archive.writestr(f"T.{side}", data)
-    text = local(tmp_path / "pair.zip", packed.getvalue())
+    path = zip_of(tmp_path / "pair.zip", {f"T.{side}": data for side, data in lines.items()})
+    text = local(path, path.read_bytes())
     sides = (replace(text, member=f"T.{side}") for side in ("en", "fr"))
     corpus = corpus_of((Part("train", *sides),), held_out=4)
     made = contents(get_corpus(corpus, tmp_path))
@@ -324,5 +293,4 @@ def test_data_get_makes_the_folder(tmp_path, monkeypatch, capfd):
 )
 def test_a_bad_flag_is_reported_in_one_line(capfd, arguments, sentence):
     assert main(["data", *arguments]) == 2
-    error = said(capfd)
-    says(error, sentence)
+    says(said(capfd), sentence)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +54,18 @@ def numbers(strings: tf.Tensor) -> tf.RaggedTensor:
     return tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
 
 
+class Repeated(Numbers):
+    """A tokenizer that reads each line several times."""
+
+    def __init__(self, times: int, if_sampled: int = 1) -> None:
+        super().__init__()
+        self.times, self.if_sampled = times, if_sampled
+
+    def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
+        times = self.times * (self.if_sampled if sample else 1)
+        return super().tokenize(tf.strings.join([strings] * times, " "))
+
+
 class Lines:
     """A corpus in files: pair i consists of the number i + 2, repeated."""
 
@@ -68,9 +80,8 @@ class Lines:
 
     def fitting(self, max_length: int = 50) -> list[int]:
         """First words of the pairs that no filter drops."""
-        return [
-            pair[0][0] for pair in self.pairs if all(0 < len(side) <= max_length for side in pair)
-        ]
+        pairs = self.pairs
+        return [x[0] for x, y in pairs if 0 < len(x) <= max_length and 0 < len(y) <= max_length]
 
     def longest(self, number: int) -> int:
         return max(map(len, self.pairs[number - 2]))
@@ -152,24 +163,16 @@ BATCHINGS = [
 ]
 
 
-class Streamed(NamedTuple):
-    """Three epochs of a stream and what they were made of."""
-
-    lines: Lines
-    batching: Batching
-    stream: _Stream
-    elements: list[tuple[Any, Position]]
-
-
 @pytest.fixture(scope="module", params=BATCHINGS)
-def streamed(request, tmp_path_factory):
+def streamed(request, tmp_path_factory) -> SimpleNamespace:
+    """Three epochs of a stream and what they were made of."""
     lines = of_any_length(tmp_path_factory.mktemp("few"), 110)
     corpus = ParallelCorpus(*lines.paths)
     stream = _Stream(corpus, [Numbers(), Numbers()], request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "CHUNK", 27)  # so that pools span several chunks
-        elements = itertools.takewhile(lambda e: e[1].epoch < 3, stream.epochs(Position()))
-        return Streamed(lines, request.param, stream, list(elements))
+        elements = [*itertools.takewhile(lambda e: e[1].epoch < 3, stream.epochs(Position()))]
+    return SimpleNamespace(lines=lines, batching=request.param, stream=stream, elements=elements)
 
 
 def test_every_fitting_pair_comes_once_per_epoch(streamed):
@@ -246,14 +249,12 @@ def test_cut_sorts_by_length_and_respects_size_and_budget(lengths, size, budget,
     in_order = [lengths[row] for row in flat(batches)]
     assert in_order == sorted(lengths)
     for rows, after in itertools.pairwise([*batches, []]):
-        longest = lengths[rows[-1]]
         if budget is None:
-            assert len(rows) == size or not after
-            assert len(rows) <= size
+            assert len(rows) == size or (len(rows) < size and not after)
         else:
-            assert len(rows) * longest <= budget or len(rows) == 1
-            if after:  # one more row would exceed the budget
-                assert (len(rows) + 1) * lengths[after[0]] > budget
+            assert len(rows) * lengths[rows[-1]] <= budget or len(rows) == 1
+            # One more row would exceed the budget.
+            assert not after or (len(rows) + 1) * lengths[after[0]] > budget
 
 
 # Resuming.
@@ -348,18 +349,12 @@ def test_pairs_with_many_source_words_are_left_out(tmp_path):
     lengths = [(3, 9), (4, 1), (5, 1), (9, 3), (1, 1), (0, 2)]
     lines = Lines(tmp_path, lengths)
 
-    class Twice(Numbers):
-        def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
-            return super().tokenize(tf.strings.join([strings] * 2, " "))
-
     options = {"max_length": None, "max_words": 4, "shuffle": "none"}
-    batches = make_dataset(lines.paths, Twice(), Numbers(), **options)
+    batches = make_dataset(lines.paths, Repeated(2), Numbers(), **options)
     assert sorted(flat(epoch_of(batches))) == [2, 3, 6]
-    refused(
-        lambda: make_dataset(Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options),
-        "max_words=4",
-        "source",
-    )
+    paths = Lines(tmp_path, [(5, 5)]).paths
+    said = "max_words=4", "source"
+    refused(lambda: make_dataset(paths, Numbers(), Numbers(), **options), *said)
 
 
 def test_every_character_of_white_space_alone_is_a_blank_line(tmp_path):
@@ -384,24 +379,11 @@ def test_a_pair_without_tokens_is_skipped(tmp_path):
     assert epoch_of(dataset) == [[8, 7]]
 
 
-class Doubled(Numbers):
-    """A tokenizer that gives twice as many words if it samples."""
-
-    def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
-        again = [strings, strings] if sample else [strings]
-        return super().tokenize(tf.strings.join(again, " "))
-
-
 def test_subwords_are_sampled_only_in_the_first_epochs_and_move_no_pair(few):
     """Limit and budget are of sub-words as they are without sampling."""
-    batches = make_dataset(
-        *(few.paths, Numbers(), Doubled()),
-        max_length=9,
-        token_budget=20,
-        shuffle="none",
-        sample_subwords=True,
-        sampled_epochs=2,
-    )
+    options = {"max_length": 9, "token_budget": 20, "shuffle": "none"}
+    options |= {"sample_subwords": True, "sampled_epochs": 2}
+    batches = make_dataset(few.paths, Numbers(), Repeated(1, if_sampled=2), **options)
     first, second, third = ([*batches] for _ in range(3))
     assert len(first) == len(second) == len(third) > 1
     for drawn, again, usual in zip(first, second, third, strict=True):
@@ -480,16 +462,8 @@ def test_invalid_utf8_is_reported_with_its_line(tmp_path, block, monkeypatch):
 
 
 def test_a_corpus_without_fitting_pairs_is_refused(lines):
-    class Long(Numbers):
-        def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
-            return super().tokenize(tf.strings.join([strings] * 9, " "))
-
-    refused(
-        lambda: make_dataset(lines.paths, Long(), Numbers(), max_length=3),
-        "Batching",
-        "length=3",
-        "max_length=",
-    )
+    said = "Batching", "length=3", "max_length="
+    refused(lambda: make_dataset(lines.paths, Repeated(9), Numbers(), max_length=3), *said)
 
 
 def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(tmp_path):

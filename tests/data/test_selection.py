@@ -13,7 +13,7 @@ import hypothesis
 import hypothesis.extra.numpy
 import numpy as np
 import pytest
-from comparisons import write_lines
+from comparisons import lines_of as read, write_lines
 from hypothesis import strategies
 from refusals import says
 
@@ -38,15 +38,9 @@ WANTED = [(e.source, e.target) for e in generate(600, max_words=8)]
 OTHER = [(f"total {n} of {n * 7} items", f"en tout {n} de {n * 7} articles") for n in range(900)]
 
 
-def write(folder: Path, name: str, pairs) -> tuple[Path, Path]:
-    paths = folder / f"{name}.en", folder / f"{name}.fr"
-    for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-        write_lines(path, lines)
-    return paths
-
-
-def read(path: Path) -> list[str]:
-    return path.read_bytes().decode().split("\n")[:-1]
+def write(folder: Path, name: str, pairs) -> list[str]:
+    sides = zip(("en", "fr"), zip(*pairs, strict=True), strict=True)
+    return [write_lines(folder / f"{name}.{side}", lines) for side, lines in sides]
 
 
 @pytest.fixture
@@ -296,11 +290,8 @@ def test_probabilities_equal_the_plain_implementation(order):
     plain = PlainKneserNey(sentences, size, order)
     model = NGramModel(joined(sentences), size, order)
     others = random_sentences(generator, size, 60)
-    wanted = [
-        1.0 if end == 0 else plain.probability(sentence[end], sentence[:end])
-        for sentence in others
-        for end in range(len(sentence))
-    ]
+    places = ((sentence, end) for sentence in others for end in range(len(sentence)))
+    wanted = [plain.probability(x[end], x[:end]) if end else 1.0 for x, end in places]
     np.testing.assert_allclose(model.probabilities(joined(others)), wanted, rtol=1e-12)
 
 

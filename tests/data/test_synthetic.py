@@ -50,6 +50,17 @@ def pairs_of(text: Any, epoch: int, share: float = 0.9, seed: int = 3) -> list[t
     ]
 
 
+def drawn(
+    text: Any, sources: Any, targets: Any, share: float = 0.9, count: int | None = None
+) -> list[tuple[str, str]]:
+    """The first pairs of the first epoch, or all."""
+    corpus = ParallelCorpus(sources, targets)
+    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=share))
+    rows = corpus.rows[:count]
+    _, *sides = pairs.read(0, np.arange(len(rows)), rows)
+    return [*zip(*(map(bytes.decode, side) for side in sides), strict=True)]
+
+
 def without_second(source: str, target: str) -> tuple[str, str]:
     """The first sentence of a pair, which may have one or two lines of the text behind it."""
     for x, y in [*zip(SOURCE, TARGET, strict=True)] * 2:
@@ -120,13 +131,10 @@ def test_many_new_numbers_are_like_the_old_ones(text):
 
 
 def test_digits_of_full_width_are_those_of_half_width(text):
-    corpus = ParallelCorpus(["I saw 1600 cats."] * 40, ["猫を１６００匹見た。"] * 40)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, sources, targets = pairs.read(0, np.arange(40), corpus.rows)
-    numbers = [re.findall("[0-9]+", x.decode()) for x in sources]
-    assert len({*map(tuple, numbers)}) > 20
-    for number, y in zip(numbers, targets, strict=True):
-        assert number == re.findall("[0-9]+", y.decode())
+    pairs = drawn(text, ["I saw 1600 cats."] * 40, ["猫を１６００匹見た。"] * 40)
+    numbers = [[(*re.findall("[0-9]+", side),) for side in pair] for pair in pairs]
+    assert len({x for x, _ in numbers}) > 20
+    assert all(x == y for x, y in numbers)
 
 
 @pytest.mark.parametrize(
@@ -162,12 +170,8 @@ def test_names_that_the_other_side_spells_in_its_own_script(pairs, table, source
 
 
 def test_a_name_in_another_script_becomes_a_new_one_that_keeps_its_letters(text):
-    corpus = ParallelCorpus(["I saw Tom.", "A cat."] * 20, ["トムを見た。", "猫だ。"] * 20)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, sources, targets = pairs.read(0, np.arange(40), corpus.rows)
-    names = [
-        (x.decode(), y.decode().split("を見た")[0]) for x, y in zip(sources, targets, strict=True)
-    ]
+    pairs = drawn(text, ["I saw Tom.", "A cat."] * 20, ["トムを見た。", "猫だ。"] * 20)
+    names = [(x, y.split("を見た")[0]) for x, y in pairs]
     names = [(x, name) for x, name in names if x.startswith("I saw") and name != "トム"]
     assert len({*names}) > 10
     assert all(f"I saw {name}" in x for x, name in names)
@@ -175,16 +179,13 @@ def test_a_name_in_another_script_becomes_a_new_one_that_keeps_its_letters(text)
 
 def test_what_both_sides_quote_becomes_a_name_between_the_same_quotes(text):
     source, target = 'He said "no", I think.', "Il a dit « non », je crois."
-    corpus = ParallelCorpus([source] * 200, [target] * 200)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, *sides = pairs.read(0, np.arange(200), corpus.rows)
     names = []
-    for x, y in zip(*sides, strict=True):
-        new = re.match('[Hh]e said "([^"]+)", I think', x.decode())
+    for x, y in drawn(text, [source] * 200, [target] * 200):
+        new = re.match('[Hh]e said "([^"]+)", I think', x)
         assert new, x
         if new[1] != "no":
             names.append(new[1])
-            assert y.decode().startswith(f"Il a dit « {new[1]} », je crois.")
+            assert y.startswith(f"Il a dit « {new[1]} », je crois.")
     assert len({*names}) > 50
 
 
@@ -204,11 +205,8 @@ def test_some_pairs_are_a_single_word_and_its_translation(text):
     ]
     sources = [f"I see Tom and a {word}." for word in words for _ in range(12)]
     targets = [f"Je vois Tom et un {word[::-1]}." for word in words for _ in range(12)]
-    corpus = ParallelCorpus(sources, targets)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, *sides = pairs.read(0, np.arange(len(corpus)), corpus.rows)
-    single = [(x.decode(), y.decode()) for x, y in zip(*sides, strict=True) if b" " not in x]
-    assert len(single) / len(corpus) == pytest.approx(0.9 / 8, abs=0.04)
+    single = [(x, y) for x, y in drawn(text, sources, targets) if " " not in x]
+    assert len(single) / len(sources) == pytest.approx(0.9 / 8, abs=0.04)
     assert all(y.lower() == x.lower()[::-1] and x.lower() in words for x, y in single)
     assert {x[0].isupper() for x, _ in single} == {True, False}
 
@@ -218,15 +216,12 @@ def test_some_pairs_are_a_single_word_and_its_translation(text):
     [(("Je vois Tom.", "Le chat dort."), ". Le chat dort."), (("Tomだ。", "猫だ。"), "。猫だ。")],
 )
 def test_some_pairs_are_two_or_three_sentences_in_the_same_order(text, targets, second):
-    corpus = ParallelCorpus(("I see Tom.", "The cat sleeps.") * 400, targets * 400)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, sources, others = pairs.read(0, np.arange(800), corpus.rows)
-    behind = [x.decode().endswith(". The cat sleeps.") for x in sources]
-    assert sum(behind) / 800 == pytest.approx(0.9 / 4 / 2 * 3 / 4, abs=0.04)
-    three = [x.count(b". ") >= 2 for x in sources]
+    pairs = drawn(text, ("I see Tom.", "The cat sleeps.") * 400, targets * 400)
+    behind = [y for x, y in pairs if x.endswith(". The cat sleeps.")]
+    assert len(behind) / 800 == pytest.approx(0.9 / 4 / 2 * 3 / 4, abs=0.04)
+    three = [x.count(". ") >= 2 for x, _ in pairs]
     assert sum(three) / 800 == pytest.approx(0.9 / 8, abs=0.04)
-    for x, y in zip(behind, others, strict=True):
-        assert not x or y.decode().endswith(second)
+    assert all(y.endswith(second) for y in behind)
 
 
 def test_a_noun_becomes_a_name_if_names_keep_their_letters_in_another_script(text):
@@ -235,19 +230,14 @@ def test_a_noun_becomes_a_name_if_names_keep_their_letters_in_another_script(tex
     sources = [f"I see the {word}." for word in words for _ in range(12)]
     for name, becomes in (("トム", True), ("Tom", False)):
         targets = [f"{thing}を見る。" for thing in things for _ in range(12)]
-        corpus = ParallelCorpus(
-            [*sources, *["I see Tom."] * 30], [*targets, *[f"{name}を見る。"] * 30]
-        )
-        pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-        _, *sides = pairs.read(0, np.arange(500), corpus.rows[:500])
+        texts = [*sources, *["I see Tom."] * 30], [*targets, *[f"{name}を見る。"] * 30]
+        pairs = drawn(text, *texts, count=500)
         pattern = re.compile(r"I see the ([^ ]+)\.|([^ ]+)を見る。")
-        both = [[pattern.fullmatch(x.decode()) for x in pair] for pair in zip(*sides, strict=True)]
+        both = [[pattern.fullmatch(x) for x in pair] for pair in pairs]
         new = [(x[1], y[2]) for x, y in both if x and y and x[1] not in words]
         assert all(x == y for x, y in new)
         assert (len({*new}) > 20) is becomes
-        second = {
-            x.split()[-1].rstrip(".") for x in map(bytes.decode, sides[0]) if "e Tom" not in x
-        }
+        second = {x.split()[-1].rstrip(".") for x, _ in pairs if "e Tom" not in x}
         assert len(second & {word.capitalize() for word in words}) > 5  # I see Lena Bato.
 
 
@@ -335,11 +325,8 @@ def test_where_a_pair_has_the_same_month_or_day(source, target, wanted):
 
 def test_months_change_and_prices_are_written_as_in_the_source(text):
     sources = ["We met on March 5.", "It costs $20 there."] * 100
-    corpus = ParallelCorpus(sources, ["3月5日に会った。", "あそこは20 $だ。"] * 100)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, *sides = pairs.read(0, np.arange(200), corpus.rows)
     new, sums = set(), set()
-    for x, y in zip(*(map(bytes.decode, side) for side in sides), strict=True):
+    for x, y in drawn(text, sources, ["3月5日に会った。", "あそこは20 $だ。"] * 100):
         if found := re.match(r"We met on ([A-Z]\w+) 5\.", x):
             month = re.match("([0-9]+)月5日に会った。", y)
             assert month
@@ -356,11 +343,8 @@ def test_numbers_in_words_become_digits_and_those_with_a_noun_quantities(text):
     words = [f"{x}{y}s" for x in "bdfglmnprs" for y in ("ato", "eki", "ilu", "omi", "uno", "abo")]
     sources = [f"We saw three {word} here." for word in words for _ in range(12)]
     targets = [f"On a vu trois {word[::-1]} ici." for word in words for _ in range(12)]
-    corpus = ParallelCorpus(sources, targets)
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    _, *sides = pairs.read(0, np.arange(len(corpus)), corpus.rows)
     digits, others = set(), set()
-    for x, y in zip(*(map(bytes.decode, side) for side in sides), strict=True):
+    for x, y in drawn(text, sources, targets):
         if number := re.match(r"We saw (\d\d?) (\w{4}s) here", x):
             digits.add(number[1])
             assert y.startswith(f"On a vu {number[1]} {number[2][::-1]} ici.")
@@ -398,24 +382,20 @@ def test_without_latin_letters_new_names_have_others_that_both_sides_have(target
 
 def test_between_characters_synthetic_pairs_are_numbers_and_signs():
     words = ["stara", "beseda"] * 200
-    corpus = ParallelCorpus(words, words[::-1])
     text = SubwordTokenizer.train([words], 300, "char")
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.25))
-    _, sources, targets = pairs.read(0, np.arange(400), corpus.rows)
-    both = [*zip(sources, targets, strict=True)]
-    drawn = [x.decode() for x, y in both if x == y]
-    assert {*both} > {(b"stara", b"beseda"), (b"beseda", b"stara")}
-    assert 60 < len(drawn) < 140
-    assert not any(map(str.isalpha, "".join(drawn)))
-    signs = {*"".join(drawn)}
+    both = drawn(text, words, words[::-1], share=0.25)
+    new = [x for x, y in both if x == y]
+    assert {*both} > {("stara", "beseda"), ("beseda", "stara")}
+    assert 60 < len(new) < 140
+    signs = {*"".join(new)}
+    assert not any(map(str.isalpha, signs))
     assert {*"0123456789"} < signs
     assert len(signs) > 40
 
 
 def test_a_text_without_numbers_and_names_stays(text):
-    corpus = ParallelCorpus(["a cat", "the dog"], ["un chat", "le chien"])
-    pairs = SyntheticPairs(corpus, [text, text], Batching(synthetic_pairs=0.9))
-    assert pairs.read(0, np.arange(2), corpus.rows)[1] == [b"a cat", b"the dog"]
+    pairs = [("a cat", "un chat"), ("the dog", "le chien")]
+    assert drawn(text, *zip(*pairs, strict=True)) == pairs
 
 
 @pytest.mark.parametrize(

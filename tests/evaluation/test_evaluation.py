@@ -215,20 +215,24 @@ def test_bootstrap_intervals_contain_the_score_and_shrink_with_more_data():
     assert nothing.interval == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("function", [evaluation.bleu, evaluation.chrf])
-def test_different_numbers_of_lines_are_refused(function):
-    refused(lambda: function(["a", "b", "c"], ["a", "b"]), "3 hypotheses, 2 references")
-    refused(lambda: function([], []), "no sentences")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        (["a", "b", "c"], ["a", "b"], "3 hypotheses, 2 references"),
+        ([], [], "no sentences"),
+        ("a b", "a b", "string 'a b', wanted a list"),
+        (["a b"], "a b", "string 'a b', wanted a list"),
+        ("a b", ["a b"], "string 'a b', wanted a list"),
+    ],
+)
+def test_lines_that_are_none_or_not_parallel_are_refused(ours, theirs, said):
+    for function in (evaluation.bleu, evaluation.chrf):
+        refused(lambda own=function: own(ours, theirs), said)
 
 
 def test_an_unknown_metric_or_tokenizer_is_refused():
     refused(lambda: evaluation.score_corpus("meteor", ["a"], ["a"]), "'meteor'")
     refused(lambda: evaluation.bleu(["a"], ["a"], tokenize="14a"), "'14a'")
-
-
-def test_one_string_is_no_list_of_lines():
-    for columns in (("the cat", "the cat"), (["the cat"], "the cat"), ("the cat", ["the cat"])):
-        refused(lambda columns=columns: evaluation.bleu(*columns), "string 'the cat'", "list")
 
 
 def test_bins_of_length_have_titles():
@@ -258,9 +262,8 @@ def test_bleu_by_length_is_bleu_of_each_bin(lengths, width):
     for part in bins:
         assert part.longest - part.shortest == width - 1
         assert part.shortest % width == 1 % width
-        inside = [
-            i for i, length in enumerate(lengths) if part.shortest <= max(length, 1) <= part.longest
-        ]
+        in_bin = (part.shortest <= max(length, 1) <= part.longest for length in lengths)
+        inside = [i for i, is_inside in enumerate(in_bin) if is_inside]
         assert len(inside) == part.sentences
         wanted = evaluation.bleu([ours[i] for i in inside], [theirs[i] for i in inside])
         assert part.score == wanted
@@ -272,10 +275,8 @@ def test_bleu_by_length_has_intervals_and_refuses_bad_input():
     bins = evaluation.bleu_by_length(ours, theirs, lengths, n_bootstrap=50)
     assert [part.longest for part in bins] == [10, 20, 30]
     assert all(part.score.margin > 0 for part in bins)
-    refused(
-        lambda: evaluation.bleu_by_length(ours, theirs, lengths[1:]),
-        "60 hypotheses, 60 references, 59",
-    )
+    said = "60 hypotheses, 60 references, 59"
+    refused(lambda: evaluation.bleu_by_length(ours, theirs, lengths[1:]), said)
     refused(lambda: evaluation.bleu_by_length(ours, theirs, lengths, width=0), "width is 0")
 
 
@@ -289,10 +290,8 @@ def test_sentences_with_unknown_words_are_left_out():
     lines = ["one", "two", "three", "four"]
     assert evaluation.select(mask, lines, lines[::-1]) == [["one", "three"], ["four", "two"]]
     refused(lambda: evaluation.select(mask, lines, lines[1:]), "4 mask, 4 column 1, 3 column 2")
-    refused(
-        lambda: evaluation.without_unknown_words((sources, bool), (targets[1:], bool)),
-        "4 side 1, 3 side 2",
-    )
+    sides = (sources, bool), (targets[1:], bool)
+    refused(lambda: evaluation.without_unknown_words(*sides), "4 side 1, 3 side 2")
 
 
 # Significance -----------------------------------------------------------------
@@ -304,12 +303,9 @@ def test_compare_tells_different_from_similar_systems():
     alike = [*worse[:-3], *better[-3:]]
     # Other texts of the same n-grams: no difference is as likely as can be.
     blanks = [f"{line} " for line in worse]
-    first, second, third, fourth, fifth = evaluation.compare(
-        {"worse": worse, "better": better, "alike": alike, "same": worse, "blanks": blanks},
-        references,
-        tokenize="none",
-        n_bootstrap=300,
-    )
+    systems = {"worse": worse, "better": better, "alike": alike, "same": worse, "blanks": blanks}
+    options = {"tokenize": "none", "n_bootstrap": 300}
+    first, second, third, fourth, fifth = evaluation.compare(systems, references, **options)
     assert (first.system, first.p_value) == ("worse", None)
     assert second.p_value < 0.05
     assert third.p_value > 0.05
@@ -322,10 +318,9 @@ def test_compare_tells_different_from_similar_systems():
 
 
 def test_compare_refuses_bad_systems():
-    refused(
-        lambda: evaluation.compare({"function": ["a", "b"], "references": ["a"]}, ["a", "b"]),
-        "1 lines of 'references', 2 refer",
-    )
+    systems = {"function": ["a", "b"], "references": ["a"]}
+    said = "1 lines of 'references', 2 refer"
+    refused(lambda: evaluation.compare(systems, ["a", "b"]), said)
     refused(lambda: evaluation.compare({}, ["a"]), "0 systems")
     refused(lambda: evaluation.compare({"first": ["a"]}, ["a"], n_bootstrap=0), "n_bootstrap 0")
 
@@ -513,10 +508,8 @@ def test_links_by_hand_are_read_from_either_format(tmp_path, text):
         ("0-0", ("has 1 lines",)),
         ("0-0\n0-1 0-x", ("line 2: '0-x' is not a link",)),
         ("1 1 1\n1-1", ("line 2: '1-1' is not a link",)),
-        (
-            "0-0\n1-2",
-            ("line 2: '1-2'", "1 source and 2 target words, counted from 0"),
-        ),  # counted from 1
+        # counted from 1
+        ("0-0\n1-2", ("line 2: '1-2'", "1 source and 2 target words, counted from 0")),
         ("1 1 1\n2 0 1", ("line 2: '2 0 1' is not within the pair's", "from 1")),
         ("0 0 0", ("line 1:", "within the 2 pairs, counted from 1")),
         ("1 1 1\n3 1 1", ("line 2:", "within the 2 pairs")),
@@ -628,21 +621,11 @@ def test_mecab_is_used_for_japanese_if_installed(installed, wanted, monkeypatch)
     assert evaluation.bleu_tokenizer("zh", CHINESE) == "zh"
 
 
-@pytest.mark.parametrize(
-    ("sentences", "wanted"),
-    [
-        (["a dog runs"], True),
-        (["개가 공원에서 달린다."], True),
-        ([], True),
-        (TOKENIZED, True),
-        (["今天 天气 好 。"], True),
-        (JAPANESE, False),
-        (CHINESE, False),
-        (THAI, False),
-    ],
-)
-def test_has_blanks_is_true_if_spaces_separate_words(sentences, wanted):
-    assert evaluation.has_blanks(sentences) is wanted
+def test_has_blanks_is_true_if_spaces_separate_words():
+    for blanks in (["a dog runs"], ["개가 공원에서 달린다."], [], TOKENIZED, ["今天 天气 好 。"]):
+        assert evaluation.has_blanks(blanks) is True, blanks
+    for joined in (JAPANESE, CHINESE, THAI):
+        assert evaluation.has_blanks(joined) is False, joined
 
 
 # Tables -----------------------------------------------------------------------

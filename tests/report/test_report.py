@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sacrebleu
-from refusals import refused, says
+from refusals import fails, refused, says
 
 from bahdanau_tf import report
 from bahdanau_tf.commands.main import main
@@ -48,17 +48,18 @@ TEST = Corpus(REFERENCES, REFERENCES)
 def noisy(share, only=lambda length: True):
     """The references, with a share of the words of some of them replaced."""
     drawn = random.Random(share)
+    rows = (line.split() for line in REFERENCES)
     return [
-        " ".join(
-            "x" if only(len(line.split())) and drawn.random() < share else word
-            for word in line.split()
-        )
-        for line in REFERENCES
+        " ".join("x" if only(len(row)) and drawn.random() < share else word for word in row)
+        for row in rows
     ]
 
 
 def system(name, kind="RNNsearch", texts=REFERENCES, **more):
     return System(name, kind, texts, more.pop("known_texts", texts), **more)
+
+
+MOSES = system("moses", OUTSIDE)
 
 
 def results(*systems, is_known=None, test=TEST, lengths=LENGTHS, n_bootstrap=20):
@@ -78,8 +79,7 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
     is_known = [length < 20 for length in LENGTHS]
     stands_for = {"known_texts": noisy(0.1), "counterpart": "RNNsearch-50"}
     ours = system("ours", texts=noisy(0.3), **stands_for)
-    moses = system("moses", OUTSIDE)
-    table = bahdanau.translation_quality(results(ours, moses, is_known=is_known))
+    table = bahdanau.translation_quality(results(ours, MOSES, is_known=is_known))
     rows = {row[0]: row[1:] for row in table.rows}
     assert [row[5] for row in table.rows] == [*paper.BLEU, ""]
     theirs = ["RNNencdec-30", 13.93, 24.19]
@@ -116,13 +116,8 @@ def test_the_significance_table_has_all_pairs():
 
 def tried(search, encdec):
     """Findings for sentences of 25 to 40 words, and of over 40."""
-    return findings(
-        results(
-            system("S", texts=search, max_length=40),
-            system("other", "RNNencdec", encdec, max_length=20),
-            system("E", "RNNencdec", encdec, max_length=40),
-        )
-    )
+    encdecs = (system(x, "RNNencdec", encdec, max_length=n) for x, n in (("other", 20), ("E", 40)))
+    return findings(results(system("S", texts=search, max_length=40), *encdecs))
 
 
 def test_an_rnnsearch_of_shorter_sentences_is_compared_with_an_rnnencdec_of_longer_ones():
@@ -157,18 +152,12 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
     draw = np.random.default_rng(0)
     lengths = [length for length in (4, 5, 6, 11, 12) for _ in range(50)]
     references = sentences(lengths)
-    texts = [
-        " ".join("x" if draw.random() < 0.3 else w for w in line.split()) for line in references
-    ]
-    claims = findings(
-        results(
-            system("S", texts=texts, max_length=10),
-            system("E", "RNNencdec", texts, max_length=10),
-            test=Corpus(references, references),
-            lengths=lengths,
-            n_bootstrap=300,
-        )
-    )
+    rows = (line.split() for line in references)
+    texts = [" ".join("x" if draw.random() < 0.3 else word for word in row) for row in rows]
+    kinds = ("S", "RNNsearch"), ("E", "RNNencdec")
+    systems = (system(name, kind, texts, max_length=10) for name, kind in kinds)
+    test = Corpus(references, references)
+    claims = findings(results(*systems, test=test, lengths=lengths, n_bootstrap=300))
     margin = re.search(r"S has .* keeps \d+ ± (\d+) %", claims[1].text)[1]
     short, long = np.array(lengths) <= 6, np.array(lengths) > 10
 
@@ -185,12 +174,10 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
 def test_a_claim_that_the_interval_leaves_open_says_so():
     _, sure = tried(REFERENCES, falling(0.6))
     assert "interval contains" not in sure.text
-    _, open_claim = tried(REFERENCES, falling(0.25))
-    share, margin = map(
-        float, re.search(r"E has .* keeps (\d+) ± (\d+) %", open_claim.text).groups()
-    )
-    assert abs(share - 50) < margin  # the bound lies in the interval
-    assert "an interval contains the bound" in open_claim.text
+    _, unsure = tried(REFERENCES, falling(0.25))
+    share, margin = re.search(r"E has .* keeps (\d+) ± (\d+) %", unsure.text).groups()
+    assert abs(float(share) - 50) < float(margin)  # the bound lies in the interval
+    assert "an interval contains the bound" in unsure.text
 
 
 @pytest.mark.parametrize(
@@ -226,14 +213,9 @@ def test_without_matplotlib_nothing_is_begun(tmp_path, monkeypatch, capfd):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     out = tmp_path / "out"
-    assert main(["report", "--quick", f"--out_dir={out}"]) == 2
-    assert "report needs matplotlib: pip install" in capfd.readouterr().err
-    refused(
-        lambda: report.write(out, {}, Corpus(["a"], ["b"])),
-        "report.write",
-        "matplotlib",
-        by=ImportError,
-    )
+    fails(capfd, ["report", "--quick", f"--out_dir={out}"], "report needs matplotlib: pip install")
+    said = "report.write", "matplotlib"
+    refused(lambda: report.write(out, {}, Corpus(["a"], ["b"])), *said, by=ImportError)
     assert not out.exists()
 
 
@@ -277,8 +259,7 @@ def test_long_sentences_are_listed_with_reference_and_translation():
 def translator():
     """A random model with large weights, so that its alignment is sharp."""
     text = WordTokenizer(Vocabulary.build([WORDS * 3], 40))
-    sizes = {"units": 6, "embedding_dim": 5}
-    sizes |= {"attention_units": 4, "maxout_units": 3}
+    sizes = {"units": 6, "embedding_dim": 5, "attention_units": 4, "maxout_units": 3}
     count = text.vocabulary_size
     model = RNNSearch(count, count, **sizes, kernel_initializer="glorot_uniform")
     for variable in model.trainable_variables:
@@ -328,14 +309,8 @@ def test_alignments_are_compared_with_gold_and_diagonal(translator, monkeypatch)
 
 
 def test_the_alignment_table_says_which_systems_have_none(translator):
-    table = bahdanau.alignment_table(
-        results(
-            system("S", translator=translator),
-            system("L", "LSTM forward"),
-            system("moses", OUTSIDE),
-            test=Corpus(["red"], ["blue cat"]),
-        )
-    )
+    systems = system("S", translator=translator), system("L", "LSTM forward"), MOSES
+    table = bahdanau.alignment_table(results(*systems, test=Corpus(["red"], ["blue cat"])))
     one_word_has_all = [*["no gold"] * 4, 0.0, 0.0, 1.0]
     assert table.rows == [["S", *one_word_has_all], ["L", "no attention", *[""] * 6]]
 
@@ -347,6 +322,7 @@ class Adder:
 
     def align(self, sources, targets):
         ends = [[(2 * n, 2 * n + 1) for n in range(3)] for _ in sources]
+        rows = zip(sources, targets, self.score(sources, targets), ends, strict=True)
         return [
             Translation(
                 x,
@@ -358,9 +334,7 @@ class Adder:
                 target_offsets=end[:2],
                 weights=self.weights,
             )
-            for x, y, scored, end in zip(
-                sources, targets, self.score(sources, targets), ends, strict=True
-            )
+            for x, y, scored, end in rows
         ]
 
     def score(self, sources, targets):
@@ -398,14 +372,10 @@ class Lister:
     def translate(self, sources, decoding, split_sentences):
         assert split_sentences is False  # as in the papers
         self.beams.append(decoding.beam_size)
-        translations = []
         for source, texts in zip(sources, self.lists, strict=True):
-            best, *others = (
-                Translation(source, text, log_prob=-1.0 - n)
-                for n, text in enumerate(texts[: decoding.n_best])
-            )
-            translations.append(replace(best, alternatives=others))
-        return translations
+            ranked = enumerate(texts[: decoding.n_best])
+            best, *others = (Translation(source, x, log_prob=-1.0 - n) for n, x in ranked)
+            yield replace(best, alternatives=others)
 
     def score(self, sources, targets):
         logs = (self.log_probs.get(text, -99.0) for text in targets)
@@ -464,14 +434,10 @@ def test_rescoring_ranks_by_the_models_scores():
     lists = Lister([[bad, "red cat sits"], [bad, good, "red"]])
     likes_good = Lister(log_probs={good: -1.0, "red cat sits": -2.0})
     members = {"forward": [likes_good], "reversed": [Lister(log_probs={bad: 0})]}
-    table = sutskever.rescoring_table(
-        results(
-            system("short", "RNNencdec", translator=Lister(), max_length=9),
-            system("base", "RNNencdec", translator=lists, max_length=10),
-            test=Corpus(["a", "b"], [good, good]),
-        ),
-        members,
-    )
+    short = system("short", "RNNencdec", translator=Lister(), max_length=9)
+    base = system("base", "RNNencdec", translator=lists, max_length=10)
+    ours = results(short, base, test=Corpus(["a", "b"], [good, good]))
+    table = sutskever.rescoring_table(ours, members)
     best = sacrebleu.corpus_bleu(["red cat sits", good], [[good, good]]).score
     assert [row[:2] for row in table.rows] == [
         ["Baseline: base, beam size 12", 0],
@@ -505,7 +471,7 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     trained = {"translator": translator, "model_dir": tmp_path}
     ours = system("ours", counterpart="RNNsearch-30", **trained)
     unwritten = replace(ours, counterpart="", name="x", model_dir=tmp_path / "x")
-    table = bahdanau.training_table(results(ours, unwritten, system("moses", OUTSIDE)), dev, dev)
+    table = bahdanau.training_table(results(ours, unwritten, MOSES), dev, dev)
     rows = {row[0]: row[1:] for row in table.rows}
     assert [*rows][2::3] == ["ours", "x"]
     assert rows["x"][:4] == ["not recorded"] * 4
@@ -541,22 +507,13 @@ def cells(html):
 
 def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG")
-    table = Table(
-        "t",
-        "T & t",
-        ["system", f"{paper.MARK}BLEU"],
-        [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]],
-    )
+    rows = [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]]
+    table = Table("t", "T & t", ["system", f"{paper.MARK}BLEU"], rows)
     picture = Picture(tmp_path / "a.png", 'a "quoted" title')
-    html = writing.as_html(
-        Document(
-            "A <title>",
-            ["About"],
-            [Finding(True, "a"), Finding(False, "b"), Finding(None, "c")],
-            [Section("Figure", ["Said"], [picture], [table])],
-            ["bahdanau-tf train --a='<b>'"],
-        )
-    )
+    found = [Finding(True, "a"), Finding(False, "b"), Finding(None, "c")]
+    section = Section("Figure", ["Said"], [picture], [table])
+    commands = ["bahdanau-tf train --a='<b>'"]
+    html = writing.as_html(Document("A <title>", ["About"], found, [section], commands))
     assert cells(html) == [
         (' colspan="1"', ""),
         (' scope="colgroup" colspan="1" class="paper"', "the paper&#x27;s own"),
@@ -601,13 +558,9 @@ def test_bad_input_is_refused_before_translating(tmp_path, models, test, options
 
 
 def test_a_report_may_have_only_external_systems(tmp_path):
-    path = report.write(
-        tmp_path / "report",
-        {},
-        TEST,
-        hypotheses={"Moses": noisy(0.1), "a/b": noisy(0.3)},
-        scoring=report.Scoring(n_bootstrap=20),
-    )
+    options = {"hypotheses": {"Moses": noisy(0.1), "a/b": noisy(0.3)}}
+    options["scoring"] = report.Scoring(n_bootstrap=20)
+    path = report.write(tmp_path / "report", {}, TEST, **options)
     table_cells = cells(path.read_text("utf-8"))
     marked = (' class="number paper"', "33.30")  # the paper's score
     assert [cell for cell in table_cells if cell[1] == "33.30"] == [marked] * 2
@@ -662,16 +615,12 @@ def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, fla
     monkeypatch.setattr(processes, "train_all", lambda *_: pytest.fail("training was started"))
     pairs = {"train": 20, "dev": 2, "test": 3}
     monkeypatch.setattr(suites, "QUICK", replace(suites.QUICK, pairs=pairs))
-    text = tmp_path / "text"
+    files = text, empty, joined = [tmp_path / name for name in ("text", "empty", "joined")]
     text.write_text("a b\n")
-    empty = tmp_path / "empty"
     empty.touch()
-    joined = tmp_path / "joined"
     joined.write_text("猫が座っている\n" * 20, "utf-8")
     out = tmp_path / "out"
-    words = flags.format(text, empty, joined).split()
-    assert main(["report", f"--out_dir={out}", *words]) == 2
-    err = capfd.readouterr().err
+    err = fails(capfd, ["report", f"--out_dir={out}", *flags.format(*files).split()])
     says(err, sentence)
     assert "Traceback" not in err
     # At most the built-in corpus was written.
@@ -681,13 +630,9 @@ def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, fla
 @pytest.mark.slow
 def test_the_quick_report_is_written_twice_with_one_training(tmp_path, monkeypatch, capsys):
     """Trains for seconds and writes a report; then again without training."""
-    small = replace(
-        suites.QUICK,
-        attention={"50": suites.QUICK.attention["50"]},
-        reversed_count=0,
-        pairs={"train": 120, "dev": 4, "test": 40},
-    )
-    monkeypatch.setattr(suites, "QUICK", small)
+    quick, pairs = suites.QUICK, {"train": 120, "dev": 4, "test": 40}
+    quick = replace(quick, attention={"50": quick.attention["50"]}, reversed_count=0, pairs=pairs)
+    monkeypatch.setattr(suites, "QUICK", quick)
     words = "report --quick --train_flag=--epochs=1 --train_flag=--units=12"
     words += f" --max_length=10 --beam_size=2 --minutes=30 --out_dir={tmp_path}"
     assert main(words.split()) == 0

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.lines import count_lines, read_lines, seekable, written
 from bahdanau_tf.text import Dictionary, SubwordTokenizer, WordTokenizer, tokenizer
+
+
+def readers(path: Path) -> list[Callable[[], object]]:
+    """All that reads a text."""
+    return [
+        lambda: list(read_lines(path)),
+        lambda: ParallelCorpus(path, path),
+        lambda: WordTokenizer.train([path], 50),
+        lambda: SubwordTokenizer.train([path], 300),
+    ]
 
 
 def packed_in_parts(data: bytes) -> bytes:
@@ -76,14 +87,7 @@ def test_utf16_is_named(tmp_path, monkeypatch, encoding, pack):
     """Most of its lines are UTF-8 with NULs, but none of them is meant."""
     path = tmp_path / "text"
     path.write_bytes(pack("\ufeffa cat\na dog\n".encode(encoding)))
-    for read in (
-        lambda: list(read_lines(path)),
-        lambda: list(read_lines(path, 1)),
-        lambda: count_lines(path),
-        lambda: ParallelCorpus(path, path),
-        lambda: WordTokenizer.train([path], 50),
-        lambda: SubwordTokenizer.train([path], 300),
-    ):
+    for read in (*readers(path), lambda: list(read_lines(path, 1)), lambda: count_lines(path)):
         refused(read, "UTF-16", "UTF-8", "text")
     with open(path) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -189,14 +193,8 @@ def test_damaged_gzip_is_named(tmp_path, damage):
         packed += b"more"
     path = tmp_path / "text"
     path.write_bytes(packed)
-    learners = (
-        lambda: list(read_lines(path)),
-        lambda: ParallelCorpus(path, path),
-        lambda: WordTokenizer.train([path], 50),
-        lambda: SubwordTokenizer.train([path], 300),
-    )
-    for learn in learners:
-        refused(learn, "whole")
+    for read in readers(path):
+        refused(read, "whole")
 
 
 def test_it_is_said_where_a_text_is_unpacked(tmp_path, monkeypatch, capsys):
@@ -221,19 +219,12 @@ def test_a_line_without_end_is_refused_before_it_is_read(tmp_path, monkeypatch, 
     """As many bytes as are allowed are read, and one more."""
     path = tmp_path / "text"
     path.write_bytes(pack(b"short\n" + b"a" * 99 + b"\n" + b"b" * 5000))
-    readers = (
-        lambda: list(read_lines(path)),
-        lambda: count_lines(path),
-        lambda: ParallelCorpus(path, path),
-        lambda: WordTokenizer.train([path], 50),
-        lambda: SubwordTokenizer.train([path], 300),
-    )
     for block in (1, 20, 1 << 20):
         monkeypatch.setattr("bahdanau_tf.data.parallel.BLOCK", block)
         for most, first in ((100, 3), (99, 2)):
             monkeypatch.setattr(lines, "longest_line", most)
             # A corpus names the longest line of a block.
-            for read in readers:
+            for read in (*readers(path), lambda: count_lines(path)):
                 said = refused(read, f"{most} bytes")
                 assert f"line {first}" in said or "line 3" in said
     monkeypatch.setattr(lines, "longest_line", 5000)

@@ -14,11 +14,10 @@ import toys
 from comparisons import all_close, all_equal
 from oracle import randomized
 from processes import LONGEST, output_of
-from refusals import refused
+from refusals import fails, refused
 from worker import mean_model
 
 from bahdanau_tf import Recipe, Translator
-from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.options.facts import MOST_PARTS
@@ -57,8 +56,7 @@ def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypa
     if command in folders:
         flags.append(f"--{folders[command]}={tmp_path / 'out'}")
     flags += [f"--model_dir={tmp_path}", "--threads=3"]
-    assert main([command, *flags]) == 2
-    assert "asked for 3 threads" in capfd.readouterr().err
+    fails(capfd, [command, *flags], "asked for 3 threads")
 
 
 def random_batch(random: np.random.Generator, rows: int) -> Any:

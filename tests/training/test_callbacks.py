@@ -1,5 +1,6 @@
 """The callbacks of a user, as Keras' `fit` calls them, and those of the training itself."""
 
+import contextlib
 import csv
 import functools
 import itertools
@@ -87,24 +88,19 @@ def test_tables_and_progress_are_in_the_language_set(files, tmp_path, capsys, la
 def test_logs_have_the_losses_of_a_word_and_bleu(files, tmp_path):
     recorder = Recorder()
     train(restarted(), files, SEVENS, tmp_path, callbacks=[recorder])
-    batches: list[dict[str, float]] = []
+    batches: list[tuple[float, float]] = []
     epochs = []
     for what, _, logs in recorder.calls:
         if what == "on_train_batch_end":
-            batches.append(logs)
+            batches.append((logs["loss"], logs["words"]))
         if what == "on_epoch_end":
-            words = [batch_logs["words"] for batch_logs in batches]
-            losses = [batch_logs["loss"] for batch_logs in batches]
-            wanted = np.average(losses, weights=words)
-            assert logs["loss"] == pytest.approx(wanted)
+            losses, words = zip(*batches, strict=True)
+            assert logs["loss"] == pytest.approx(np.average(losses, weights=words))
             epochs.append(logs)
             batches = []
     log = log_of(tmp_path)
-    for ours, theirs in {
-        "train_loss": "loss",
-        "dev_loss": "val_loss",
-        "dev_bleu": "val_bleu",
-    }.items():
+    names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
+    for ours, theirs in names.items():
         assert [record[ours] for record in log] == [logs[theirs] for logs in epochs]
     assert [record["dev_bleu"] for record in log] == [1.0, 5.0, 2.0]
 
@@ -139,11 +135,8 @@ def test_any_score_selects_the_best_model(
     assert Translator.load(tmp_path).habits.is_short == ("BLEU" not in told)
     scores = [logs[f"val_{monitor}"] for what, _, logs in recorder.calls if what == "on_epoch_end"]
     assert scores == [record[f"dev_{monitor}"] for record in log_of(tmp_path)]
-    refused(
-        lambda: train(restarted(), files, replace(SEVENS, monitor="bluff"), tmp_path),
-        "'bluff'",
-        "monitor",
-    )
+    unknown = replace(SEVENS, monitor="bluff")
+    refused(lambda: train(restarted(), files, unknown, tmp_path), "'bluff'", "monitor")
 
 
 def test_keras_own_callbacks_stop_and_write(files, tmp_path):
@@ -274,12 +267,9 @@ def test_an_error_gives_the_weights_back():
     for _ in range(2):
         optimizer.apply(gradients)
     after = model.get_weights()
-    try:
-        with averaged(model, optimizer):
-            assert np.all(model.get_weights()[0] > after[0] + 0.01)
-            raise KeyError
-    except KeyError:
-        pass
+    with contextlib.suppress(KeyError), averaged(model, optimizer):
+        assert np.all(model.get_weights()[0] > after[0] + 0.01)
+        raise KeyError
     assert_close(model.get_weights(), after)
 
 
@@ -376,17 +366,12 @@ def test_a_training_that_learns_nothing_says_so(
     """Though all its losses are finite."""
     of_words = itertools.chain(*([loss] * 10 for loss in losses))
 
-    def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
-        optimizer.build(model.trainable_variables)
-
-        def step(inputs: Any, target: tf.Tensor, weights: Any, *others: Any) -> Any:
-            optimizer.iterations.assign_add(1)
-            return next(of_words) * tf.reduce_sum(weights)
-
-        return step
+    def step(model: Any, optimizer: Any, inputs: Any, target: Any, weights: Any, *_: Any) -> Any:
+        optimizer.iterations.assign_add(1)
+        return next(of_words) * tf.reduce_sum(weights)
 
     of_dev = iter(losses)
-    monkeypatch.setattr(update, "train_step", make_step)
+    monkeypatch.setattr(update, "train_step", letters.stepping(step))
     monkeypatch.setattr(callbacks, "evaluate", lambda *_: scored(1.0, next(of_dev)))
     result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
     assert result.stopped_by == "epochs"

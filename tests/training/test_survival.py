@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
-from comparisons import all_equal
+from comparisons import all_equal, write_lines
 from letters import RECIPE, TextFiles, log_of, restarted, scored, train, weights
 from limits import largest_file
-from refusals import refused
+from refusals import fails, refused
 from test_checkpoints import empty
 
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer
@@ -62,17 +62,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def trained(files, tmp_path_factory) -> SimpleNamespace:
     """A training of two epochs: folder, model, weights, loss of each update."""
     costs: list[tuple[float, int]] = []
-
-    def watching(*arguments: Any) -> Any:
-        step = letters.stand_in_step(*arguments)
-
-        def watched(*batch: Any) -> Any:
-            cost = step(*batch)
-            costs.append((float(cost), int(np.count_nonzero(batch[1]))))
-            return cost
-
-        return watched
-
+    watching = letters.watched(letters.stand_in_step, lambda _, *seen: costs.append(seen))
     folder = tmp_path_factory.mktemp("trained") / "model"
     translator = restarted()
     with pytest.MonkeyPatch.context() as patch:
@@ -127,10 +117,6 @@ def with_another_dev_set(files, folder):
     return replace(files, dev_target=str(other)), SHORT
 
 
-def with_another_measure(files, folder):
-    return files, replace(SHORT, tokenize="char")
-
-
 def without_checkpoints(files, folder):
     shutil.rmtree(folder / "checkpoints")
     return files, SHORT
@@ -148,18 +134,13 @@ def without_anything_to_read(files, folder):
     return without_a_whole_checkpoint(files, folder)
 
 
-def without_settings(files, folder):
-    (folder / "training.json").unlink()
-    return files, SHORT
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (without_settings, "training.json missing"),
+        (lambda files, folder: (folder / "training.json").unlink(), "training.json missing"),
         (without_dev, "dev_target another"),
         (with_another_dev_set, "another"),
-        (with_another_measure, "BLEU 13a tokenize="),
+        (lambda files, _: (files, replace(SHORT, tokenize="char")), "BLEU 13a tokenize="),
         (without_checkpoints, "none checkpoint"),
         (without_anything_to_read, "checkpoint"),
         (without_a_whole_checkpoint, "ckpt- checkpoint"),
@@ -168,7 +149,7 @@ def without_settings(files, folder):
 def test_changes_that_would_lose_the_best_model_are_refused(
     trained, files, folder, change, sentence
 ):
-    files, recipe = change(files, folder)
+    files, recipe = change(files, folder) or (files, SHORT)
     before = contents(folder)
     refused(lambda: train(trained.translator, files, recipe, folder), *sentence.split())
     assert contents(folder) == before
@@ -197,10 +178,8 @@ def test_another_vocabulary_or_tokenizer_is_refused(
 
 def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monkeypatch, capsys):
     """Others may round otherwise, so they are refused."""
-    enabled = []
-    monkeypatch.setattr(
-        tf.config.experimental, "enable_op_determinism", lambda: enabled.append(True)
-    )
+    enabled, experimental = [], tf.config.experimental
+    monkeypatch.setattr(experimental, "enable_op_determinism", lambda: enabled.append(True))
     exact = replace(SHORT, deterministic=True)
     monkeypatch.setattr("bahdanau_tf.training.loop.threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
@@ -214,12 +193,8 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
 
 @pytest.mark.parametrize(("name", "value"), [("minutes", 5.0), ("sample_subwords", True)])
 def test_what_no_seed_repeats_is_not_deterministic(name, value):
-    refused(
-        lambda: replace(SHORT, deterministic=True, **{name: value}),
-        "determin",
-        str(name),
-        str(value),
-    )
+    said = "determin", name, str(value)
+    refused(lambda: replace(SHORT, deterministic=True, **{name: value}), *said)
 
 
 def test_training_resumes_from_the_checkpoint_before_a_damaged_one(trained, files, folder, capsys):
@@ -235,12 +210,16 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(trained, file
     assert "ignored a damaged checkpoint, ckpt-3: " in messages
     assert "resuming from update 10\n" in messages
     all_equal(weights(translator), trained.weights)
-    for record, before in zip(log_of(folder), log_of(trained.folder), strict=True):
-        for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
-            assert record[name] == before[name]
+    assert numbers_of(folder) == numbers_of(trained.folder)
     assert [path.name for path in (*folder.glob(".*"), *folder.glob("*/.*"))] == [".mine"]
     # The last evaluation, which was made twice, counts once for patience.
     assert stale_of(folder) == stale_of(trained.folder)
+
+
+def numbers_of(folder: Path) -> list[list[float]]:
+    """What the log has of each evaluation."""
+    names = ("step", "train_loss", "dev_loss", "dev_bleu")
+    return [[record[name] for name in names] for record in log_of(folder)]
 
 
 def stale_of(folder: Path) -> int:
@@ -272,10 +251,9 @@ def test_without_dev_text_the_last_model_becomes_the_best(tmp_path, step, is_due
 
 def test_a_better_best_than_the_checkpoint_knows_is_kept(files, folder):
     """It is of the evaluation whose checkpoint is damaged."""
-    path = folder / "log.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records = log_of(folder)
     records[-1]["dev_bleu"] = 99.0
-    path.write_text("".join(json.dumps(x) + "\n" for x in records))
+    write_lines(folder / "log.jsonl", map(json.dumps, records))
     empty(folder / "checkpoints" / "ckpt-3.data-00000-of-00001")
     best = contents(folder / "best")
     result = train(restarted(), files, SHORT, folder)
@@ -303,8 +281,7 @@ def test_nothing_is_written_before_everything_is_checked(
 ):
     flags = [f"--{k}={v}" for k, v in asdict(files).items()]
     flags += [f"--model_dir={tmp_path / 'model'}", "--tokenize=runes"]
-    assert main(["train", *flags]) == 2
-    assert "tokenize is 'runes', wanted one of" in capsys.readouterr().err
+    fails(capsys, ["train", *flags], "tokenize is 'runes', wanted one of")
     assert not (tmp_path / "model").exists()
     for wrong, recipe, sentence in (
         (files, replace(SHORT, tokenize="runes"), "tokenize is 'runes'"),
@@ -313,9 +290,7 @@ def test_nothing_is_written_before_everything_is_checked(
         call = functools.partial(train, trained.translator, wrong, recipe, tmp_path / "model")
         refused(call, *sentence.split())
         assert not (tmp_path / "model").exists()
-    nothing_fits = tmp_path / "long"
-    nothing_fits.write_text("a b c\n")
-    pair = TextFiles(str(nothing_fits), str(nothing_fits))
+    pair = TextFiles(*[write_lines(tmp_path / "long", ["a b c"])] * 2)  # which does not fit
     recipe = replace(SHORT, max_length=2)
     monkeypatch.setattr(loop, "stream_batches", stream_batches)
     refused(lambda: train(trained.translator, pair, recipe, tmp_path / "model"), "max_length=2")
@@ -346,8 +321,7 @@ def test_only_one_training_at_a_time_runs_in_a_folder(trained, files, folder, ca
         refused(lambda: train(trained.translator, files, SHORT, folder), "4711", "trained")
         # The command checks the lock before it trains a tokenizer.
         flags = [f"--{k}={v}" for k, v in asdict(files).items()]
-        assert main(["train", *flags, f"--model_dir={folder}"]) == 2
-        assert "process 4711" in capsys.readouterr().err
+        fails(capsys, ["train", *flags, f"--model_dir={folder}"], "process 4711")
         assert contents(folder) == before
         holder.kill()
     with locked(folder), locked(folder):  # one thread may lock twice
@@ -425,24 +399,16 @@ class Fixed:
         ]
 
 
-def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path, monkeypatch):
+def test_dev_bleu_uses_the_tokenizer_of_the_script(monkeypatch):
     monkeypatch.undo()  # `evaluate` is the real one
-    source, target = tmp_path / "source", tmp_path / "target"
     references = ["ねこはとてもねむい。", "いぬははやくはしる。"]
-    source.write_text("a\nb\n")
-    target.write_text("".join(f"{line}\n" for line in references))
     translations = ["ねこはとてもさむい。", "いぬははやくはねる。"]
-    for language, tokenize, wanted in (
-        ("fr", None, None),
-        ("ja", "char", "char"),
-        ("ja", "13a", "13a"),
-    ):
-        how = tokenize or bleu_tokenizer(language, references)
-        assert how in ({wanted} if wanted else {"ja-mecab", "char"})
-        dev = ParallelCorpus(str(source), str(target))
+    chosen = bleu_tokenizer("fr", references)
+    assert chosen in {"ja-mecab", "char"}
+    for how in (chosen, "char", "13a"):
+        dev = ParallelCorpus(["a", "b"], references)
         scores, _ = callbacks.evaluate(Fixed(translations), dev, how, ["bleu"])  # type: ignore
-        judge = sacrebleu.BLEU(tokenize=how)
-        score = judge.corpus_score(translations, [references]).score
+        score = sacrebleu.corpus_bleu(translations, [references], tokenize=how).score
         assert scores["bleu"] == pytest.approx(score)
         assert (scores["bleu"] > 20) == (how != "13a")
         assert scores["loss"] == 1.0
@@ -459,11 +425,11 @@ def test_other_settings_and_other_versions_are_refused(tmp_path):
     check_settings(path, newer)  # options that the file lacks have their defaults
     newer["recipe"]["batch_size"] = 8
     refused(lambda: check_settings(path, newer), "batch_size", "8", "80")
-    tokenized = {"epochs": 1, "tokenize": "a"}
-    refused(
-        lambda: check_settings(path, {"recipe": tokenized, "dev": "x"}), "'a'", "None", "tokenize"
-    )
+    tokenized = now | {"recipe": {"epochs": 1, "tokenize": "a"}}
+    refused(lambda: check_settings(path, tokenized), "'a'", "None", "tokenize")
     refused(lambda: check_settings(path, now | {"dev": "b"}), "model", "'x'", "another")
+    path.write_text(path.read_text().replace(": 1,", ": 99,", 1))
+    refused(lambda: check_settings(path, now), "version", "99")
     for damaged in ("", "[1]", '{"format_version": "x"}', '{"recipe": {}}'):
         path.write_text(damaged)
         refused(lambda: check_settings(path, {"recipe": {}}), "training.json")
@@ -494,20 +460,12 @@ def test_only_automatic_names_of_layers_and_modules_of_registered_ones_may_chang
         named("StackedCells", "stack", first | {"registered_name": "bahdanau_tf>Other"}),
     ):
         refused(lambda own=cell: check_settings(path, {"cell": own} | kept), "another")
-    refused(
-        lambda: check_settings(
-            path, {"cell": stack} | kept | {"dtype": named("DTypePolicy", "whole")}
-        ),
-        "'half'",
-        "'whole'",
-        "name",
-    )
-    refused(
-        lambda: check_settings(path, {"cell": stack} | kept | {"own": own | {"module": "yours"}}),
-        "'mine'",
-        "'yours'",
-        "module",
-    )
+    for change, said in (
+        ({"dtype": named("DTypePolicy", "whole")}, ("'half'", "'whole'", "name")),
+        ({"own": own | {"module": "yours"}}, ("'mine'", "'yours'", "module")),
+    ):
+        changed = {"cell": stack} | kept | change
+        refused(lambda own=changed: check_settings(path, own), *said)
 
 
 def test_loading_refuses_a_folder_without_an_evaluation(tmp_path):
@@ -548,17 +506,11 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, 
 @pytest.mark.parametrize(
     ("result", "parts"),
     [
-        (
-            ({"bleu": 12.345}, 7, "signal", 6.0, 5.0, "zh"),
-            "7|signal|BLEU 12.35|zh|0.1 min|5 target",
-        ),
+        (({"bleu": 12.345}, 7, "signal", 6.0, 5.0, "zh"), "7|signal|BLEU 12.35|zh|0.1 min|5 targ"),
         (({"bleu": 9.0}, 7, "minutes", 30.0, 5.0, "13a", "bleu", 0, 90.0), "time|13a|0.5 min|1.5"),
         (({}, 1, "epochs", 0.01, 0.0, "13a"), "1 update,|epoch|no evaluation|no updates"),
         (({}, 7, "signal", 0.01, 0.0), "no dev set|last model|no updates"),
-        (
-            ({"loss": 2.3456, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"),
-            "loss 2.35|BLEU 12.30",
-        ),
+        (({"loss": 2.346, "bleu": 12.3}, 7, "epochs", 0, 0, "13a", "loss"), "loss 2.35|BLEU 12.30"),
     ],
 )
 def test_a_training_result_describes_itself(result, parts):
@@ -568,23 +520,15 @@ def test_a_training_result_describes_itself(result, parts):
 
 def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
     """The first checkpoint is written before training starts."""
-    flags = {
-        "train_source": files.train_source,
-        "train_target": files.train_target,
-        "source_vocabulary_size": 20,
-        "target_vocabulary_size": 20,
-        "units": 100,
-        "embedding_dim": 20,
-        "attention_units": 20,
-        "maxout_units": 20,
-        "model_dir": tmp_path / "model",
-    }
+    flags = {"train_source": files.train_source, "train_target": files.train_target}
+    flags |= dict.fromkeys(("embedding_dim", "attention_units", "maxout_units"), 20)
+    flags |= dict.fromkeys(("source_vocabulary_size", "target_vocabulary_size"), 20)
+    flags |= {"units": 100, "model_dir": tmp_path / "model"}
     with largest_file(200_000):
         status = main(["train", "--recipe=paper", *(f"--{k}={v}" for k, v in flags.items())])
     assert status == 2
-    (sentence,) = [
-        line for line in capsys.readouterr().err.split("\n") if "could not be written" in line
-    ]
+    lines = capsys.readouterr().err.split("\n")
+    (sentence,) = [line for line in lines if "could not be written" in line]
     assert sentence.startswith("bahdanau-tf: train: --model_dir: ")
     assert "File too large" in sentence
     assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
@@ -594,10 +538,10 @@ def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
     before = contents(folder)
     nothing: Any = None
     kept = loop.ModelFolder(folder, nothing, nothing, {})
-    for name, write in (
-        ("best", lambda: kept.save_best(trained.translator)),
-        ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
-    ):
+    for name, write in {
+        "best": lambda: kept.save_best(trained.translator),
+        "log.jsonl": lambda: kept.log.add({"step": 30, "text": "a" * 2000}),
+    }.items():
         with largest_file(1000), pytest.raises(OSError, match="is kept") as error:
             write()
         assert f"{folder / name} could not be written: " in str(error.value)
@@ -618,13 +562,9 @@ def test_a_folder_that_is_moved_ends_the_training(trained, files, tmp_path, is_r
                 (folder / "training.lock").write_text("1\n")  # another process trains here
 
     moving = keras.callbacks.LambdaCallback(on_train_batch_begin=move)
-    refused(
-        lambda: train(restarted(), files, SHORT, folder, callbacks=[moving]),
-        "model_dir",
-        "replaced",
-        str(folder),
-        by=OSError,
-    )
+    said = "model_dir", "replaced", str(folder)
+    call = functools.partial(train, restarted(), files, SHORT, folder, callbacks=[moving])
+    refused(call, *said, by=OSError)
     assert folder.exists() is is_replaced
     assert not is_replaced or [path.name for path in folder.iterdir()] == ["training.lock"]
     translator = restarted()
@@ -653,38 +593,20 @@ def test_a_disk_that_fills_during_training_loses_nothing(
     """The best model of update 20 does not fit, or the checkpoint of 13."""
     monkeypatch.setattr(callbacks, "SECONDS", seconds)
     with contextlib.ExitStack() as until_over:
-        full = [Fills(until_over)]
-        refused(
-            lambda: train(restarted(), files, SHORT, tmp_path, callbacks=full),
-            "kept",
-            str(what),
-            by=OSError,
-        )
+        call = functools.partial(train, restarted(), files, SHORT, tmp_path)
+        refused(lambda: call(callbacks=[Fills(until_over)]), "kept", what, by=OSError)
     assert [record["step"] for record in log_of(tmp_path)] == [10]
     resumed = restarted()
     train(resumed, files, SHORT, tmp_path)
     all_equal(weights(resumed), trained.weights)
-    names = ("step", "train_loss", "dev_loss", "dev_bleu")
-    assert [[record[name] for name in names] for record in log_of(tmp_path)] == [
-        [record[name] for name in names] for record in log_of(trained.folder)
-    ]
+    assert numbers_of(tmp_path) == numbers_of(trained.folder)
 
 
 def test_an_error_of_tensorflow_is_reported_in_one_line(trained, files, tmp_path, monkeypatch):
     def exhausted(*batch: Any) -> Any:
-        raise tf.errors.ResourceExhaustedError(
-            None, None, "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"
-        )
+        said = "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"
+        raise tf.errors.ResourceExhaustedError(None, None, said)
 
-    def exhausting(model: Any, optimizer: Any, *_: Any) -> Any:
-        optimizer.build(model.trainable_variables)  # as `train_step` does
-        return exhausted
-
-    monkeypatch.setattr(update, "train_step", exhausting)
-    refused(
-        lambda: train(trained.translator, files, SHORT, tmp_path),
-        "train",
-        "OOM",
-        "[9,9]",
-        by=OSError,
-    )
+    monkeypatch.setattr(update, "train_step", letters.stepping(exhausted))
+    call = functools.partial(train, trained.translator, files, SHORT, tmp_path)
+    refused(call, "train", "OOM", "[9,9]", by=OSError)

@@ -8,7 +8,7 @@ import pytest
 from comparisons import write_lines
 from letters import stand_in_for_learning
 from processes import run_python
-from refusals import refused
+from refusals import fails, refused
 
 import bahdanau_tf
 from bahdanau_tf.commands.main import main
@@ -105,8 +105,7 @@ def test_a_model_learns_from_teachers_and_continues_after_an_interrupt(
     assert not {*lines(text / "dev.source")} & {*learned[0]}
 
     write_lines(Path(table), lines(Path(table))[1:])
-    assert main(command) == 2
-    assert "the training text has changed" in capsys.readouterr().err
+    fails(capsys, command, "the training text has changed")
 
 
 def test_fit_has_teachers_and_continues_after_an_interrupt(table, tmp_path, made, capsys):

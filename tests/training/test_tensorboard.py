@@ -11,6 +11,7 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import lines_of
 from letters import RECIPE, TextFiles, make_translator, train
 
 from bahdanau_tf import Seq2SeqLSTM, Translator, plot_alignment, token_log_probs
@@ -45,18 +46,10 @@ def watched(monkeypatch) -> list[tuple[float, float, float]]:
     """Collects loss, number of words and gradient norm of each update."""
     seen: list[tuple[float, float, float]] = []
 
-    def watching(model: Any, optimizer: Any, *others: Any) -> Any:
-        step = letters.applying_step(model, optimizer, *others)
+    def see(optimizer: Any, loss: float, words: int) -> None:
+        seen.append((loss, words, float(optimizer.gradient_norm)))
 
-        def watched(*batch: Any) -> Any:
-            cost = step(*batch)
-            words = float(np.count_nonzero(batch[1]))
-            seen.append((float(cost), words, float(optimizer.gradient_norm)))
-            return cost
-
-        return watched
-
-    monkeypatch.setattr(update, "train_step", watching)
+    monkeypatch.setattr(update, "train_step", letters.watched(letters.applying_step, see))
     return seen
 
 
@@ -88,7 +81,7 @@ def test_curves_and_alignments_are_written(files, tmp_path, watched):
 
 
 def lines(path: str | None) -> list[str]:
-    return Path(str(path)).read_text().split("\n")[:-1]
+    return lines_of(Path(str(path)))
 
 
 def dev_loss(translator: Translator, files: TextFiles) -> float:

@@ -1,5 +1,6 @@
 """Forced alignment of given translations: `Translator.align`, `align`."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from comparisons import write_lines
-from refusals import refused
+from comparisons import lines_of, write_lines
+from refusals import fails, refused
 from toys import english, french, toy_translator
 
 from bahdanau_tf import (
@@ -91,11 +92,9 @@ def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
         assert pair.weights.shape == (len(pair.tokens) + 1, len(pair.source_tokens) + 1)
 
 
-def test_weights_and_scores_equal_step_by_step_decoding(translator):
+def test_weights_and_scores_equal_step_by_step_decoding(translator, reversing):
+    """Reversed texts are aligned in reading order."""
     check(translator, len(SOURCES))
-
-
-def test_reversed_texts_are_aligned_in_reading_order(reversing):
     check(reversing, turned=True)
 
 
@@ -115,15 +114,11 @@ def test_subwords_are_aligned(tmp_path):
     assert len(alignment.tokens) == rows - 1 > 2 < columns - 1
     np.testing.assert_allclose(alignment.weights.sum(1), 1.0, atol=1e-5)
     # The last word's letters come last; weights on a word are those on all its pieces.
-    source, target = alignment.source_tokens, alignment.tokens
-    assert ["".join(x).split() for x in (source, target)] == [
-        ["caf\u00e9", "\u732b"],
-        ["\U0001f600", "caf\u00e9"],
-    ]
-    x, y = (
-        next(n for n, x in enumerate(side) if "".join(side[: n + 1]).split()[1:])
-        for side in (source, target)
-    )
+    sides = alignment.source_tokens, alignment.tokens
+    words = [["caf\u00e9", "\u732b"], ["\U0001f600", "caf\u00e9"]]
+    assert ["".join(side).split() for side in sides] == words
+    parts = ([*itertools.accumulate(side)] for side in sides)
+    x, y = (next(n for n, part in enumerate(side) if part.split()[1:]) for side in parts)
     parts = alignment.weights[:-1, :-1]
     rows = np.stack([parts[:y].mean(0), parts[y:].mean(0)])
     wanted = np.stack([rows[:, :x].sum(1), rows[:, x:].sum(1)], 1)
@@ -190,12 +185,12 @@ def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
     monkeypatch.setattr(files, "load_translator", lambda _: translator)
 
     def call(*flags: str, more: tuple[str, str] | None = None) -> int:
-        for side, lines in enumerate((SOURCES, TARGETS)):
-            added = [more[side]] if more else []
-            text = "".join(f"{line}\n" for line in [*lines, *added])
-            path = tmp_path / ("source", "target")[side]
-            path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        files = [f"--{name}={tmp_path / name}" for name in ("source", "target")]
+        files = []
+        for side, name in enumerate(("source", "target")):
+            lines = [*(SOURCES, TARGETS)[side], *(more or ())[side : side + 1]]
+            text = "".join(f"{line}\n" for line in lines)
+            (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+            files.append(f"--{name}={tmp_path / name}")
         window = ["--window=2"] * ("--gold" not in str(flags))
         return main(["align", "--model_dir=x", *window, *files, *flags])
 
@@ -205,9 +200,8 @@ def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
 def test_the_command_writes_links(run, translator, capfd):
     assert run() == 0
     out, err = capfd.readouterr()
-    wanted = translator.align(SOURCES, TARGETS)
     links = [parse_pharaoh(line) for line in out.split("\n")[:-1]]
-    assert links == [pair.hard_alignment for pair in wanted]
+    assert links == [pair.hard_alignment for pair in translator.align(SOURCES, TARGETS)]
     assert out.split("\n")[3:5] == ["", ""]
     assert err.endswith("lines 4-5: words on one side only\n")
 
@@ -215,7 +209,7 @@ def test_the_command_writes_links(run, translator, capfd):
 def test_the_command_writes_weights(run, tmp_path, translator):
     output = tmp_path / "output"
     assert run("--format=json", f"--output={output}", "--batch_size=1") == 0
-    objects = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
+    objects = map(json.loads, lines_of(output))
     for written, pair in zip(objects, translator.align(SOURCES, TARGETS), strict=True):
         assert (written["source"], written["text"]) == (pair.source, pair.text)
         assert written["tokens"] == pair.tokens
@@ -243,28 +237,22 @@ def test_the_command_judges_links_by_hand(run, tmp_path, translator, capfd):
     assert "line 1: '7-0' is not within the pair's 3 source" in capfd.readouterr().err
 
 
-def test_the_command_reports_where_the_alignments_before_an_error_are(
-    run, tmp_path, translator, capfd
-):
+def test_the_command_says_where_the_links_before_an_error_are(run, tmp_path, translator, capfd):
     output = tmp_path / "output"
     assert run(f"--output={output}", "--window=3", more=("the cat", "\udcff")) == 2
     err = capfd.readouterr().err
     assert f"{output}.part has {len(SOURCES)} alignments\n" in err
     assert "is not UTF-8" in err
-    kept = (tmp_path / "output.part").read_text().split("\n")[:-1]
-    assert kept == [pair.pharaoh for pair in translator.align(SOURCES, TARGETS)]
+    wanted = [pair.pharaoh for pair in translator.align(SOURCES, TARGETS)]
+    assert lines_of(tmp_path / "output.part") == wanted
 
 
 def test_the_command_needs_a_target_for_each_line(tmp_path, translator, capfd):
-    text = tmp_path / "text"
-    text.write_text("the cat\n")
+    text, more = tmp_path / "text", tmp_path / "more"
+    write_lines(text, ["the cat"])
+    write_lines(more, ["le chat", "le chien"])
     command = ["align", f"--model_dir={tmp_path / 'model'}", f"--source={text}"]
-    assert main([*command, f"--target={tmp_path / 'nowhere'}"]) == 2
-    assert "--target: there is no file" in capfd.readouterr().err
-    more = tmp_path / "more"
-    more.write_text("le chat\nle chien\n")
+    fails(capfd, [*command, f"--target={tmp_path / 'nowhere'}"], "--target: there is no file")
     translator.save(tmp_path / "model")
-    assert main([*command, f"--target={more}"]) == 2
-    _, err = capfd.readouterr()
-    assert "--source has no line 2, but --target has one" in err
-    assert "Traceback" not in err
+    said = "--source has no line 2, but --target has one"
+    assert "Traceback" not in fails(capfd, [*command, f"--target={more}"], said)

@@ -77,10 +77,7 @@ def test_lines_of_the_memory_are_not_searched_unless_they_have_a_prefix(prefixes
 
     remembering = with_known(work, {"a": "z", "e": ""}.get)
     rows = [*remembering(Decoding(), ["a", "a", "b", "e", b"a"], prefixes)]
-    if prefixes is None:
-        assert seen == [(["b"], None)]
-    else:
-        assert seen == [(["a", "b"], ["p", ""])]
+    assert seen == [(["a", "b"], ["p", ""]) if prefixes else (["b"], None)]
     second = "A" if prefixes else "z"
     assert [x.text for x in rows] == ["z", second, "B", "", "z"]
     assert [x.source for x in rows] == [*"aabea"]

@@ -60,15 +60,13 @@ def test_the_best_has_the_largest_mean_score(translator, metric, options):
         shares = np.exp([0.0 if "sampling" in options else 0.7 * x.log_prob for x in every])
         means = by_sacrebleu(metric, [x.text for x in every]) @ (shares / shares.sum())
         ranks = sorted(zip([not x.finished for x in every], -means, range(6), strict=False))
-        if row.tokens:
-            best = with_alternatives(actual)
-            assert [(x.text, x.log_prob) for x in best] == [
-                (every[n].text, every[n].log_prob) for *_, n in ranks[: len(best)]
-            ]
-            assert len(best) == options["n_best"]
-            np.testing.assert_allclose([x.score for x in best], [-x[1] for x in ranks[: len(best)]])
-        else:
+        if not row.tokens:
             assert actual == row
+            continue
+        best = with_alternatives(actual)
+        wanted = [(every[n].text, every[n].log_prob) for *_, n in ranks[: options["n_best"]]]
+        assert [(x.text, x.log_prob) for x in best] == wanted
+        np.testing.assert_allclose([x.score for x in best], [-x[1] for x in ranks[: len(best)]])
 
 
 def test_what_leaves_no_choice_is_refused(translator):

@@ -12,6 +12,7 @@ import tensorflow as tf
 from oracle import randomized
 from reference import log_softmax
 from test_models import K_Y, SOURCE, copying, reference_forward
+from toys import with_alternatives
 
 from bahdanau_tf import RNNSearch, SubwordTokenizer, Translator, trace
 from bahdanau_tf.models import Ensemble
@@ -41,18 +42,18 @@ OPTIONS: dict[str, Any] = {"beam_size": 4, "n_best": 3, "max_length": 9}
 
 def test_pieces_of_equal_spelling_are_found() -> None:
     """The sign says whether they continue a word; padding and unknown words are not copied."""
-    tokens = [token.decode() for token in TEXT.ids_to_tokens(tf.range(290)).numpy()]
+    other = SubwordTokenizer.train([["347 Katzen", "12 Hunde"] * 9], 280)
+    tokens, others = (
+        [token.decode() for token in text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy()]
+        for text in (TEXT, other)
+    )
     for number, (token, code) in enumerate(zip(tokens, copies(TEXT, TEXT), strict=True)):
         starts = token == "[END]" or token.startswith("▁")
         inner = -number - 2**24 * (token in ".,?!:'")
         assert code == (0 if token in ("[PAD]", "[UNK]") else number if starts else inner)
-    other = SubwordTokenizer.train([["347 Katzen", "12 Hunde"] * 9], 280)
-    others = [token.decode() for token in other.ids_to_tokens(tf.range(280)).numpy()]
     for token, code in zip(tokens, copies(TEXT, other), strict=True):
-        if code:
-            assert others[abs(code) % 2**24] == token
-        else:
-            assert token in ("[PAD]", "[UNK]") or token not in others
+        same = others[abs(code) % 2**24] == token
+        assert same if code else token in ("[PAD]", "[UNK]") or token not in others
 
 
 @pytest.mark.parametrize(
@@ -112,27 +113,26 @@ def test_search_finds_the_best_of_all_translations(kind: str) -> None:
     np.testing.assert_allclose(found.log_probs[0], totals[best], atol=2e-5)
 
 
+def traced(*texts: str, **options: Any) -> Any:
+    """The sum of the log-probabilities of a trace."""
+    steps = trace(TRANSLATOR, *texts, **options).steps
+    return pytest.approx(sum(math.log(step.probability) for step in steps), abs=1e-4)
+
+
 @pytest.mark.parametrize("prefixes", [None, ["Barb", "O", ""]])
 def test_hypotheses_have_the_probabilities_of_scores_and_traces(prefixes: Any) -> None:
-    for sentence, best in zip(
-        SENTENCES, TRANSLATOR.translate(SENTENCES, prefixes=prefixes, **OPTIONS), strict=True
-    ):
-        for hypothesis in (best, *best.alternatives):
-            if hypothesis.finished:
-                (scored,) = TRANSLATOR.score([sentence], [hypothesis.text])
-                assert hypothesis.log_prob == pytest.approx(scored.log_prob, abs=1e-4)
-                steps = trace(TRANSLATOR, sentence, hypothesis.text).steps
-                total = sum(math.log(step.probability) for step in steps)
-                assert hypothesis.log_prob == pytest.approx(total, abs=1e-4)
+    for best in TRANSLATOR.translate(SENTENCES, prefixes=prefixes, **OPTIONS):
+        for x in (y for y in with_alternatives(best) if y.finished):
+            (scored,) = TRANSLATOR.score([best.source], [x.text])
+            assert x.log_prob == pytest.approx(scored.log_prob, abs=1e-4)
+            assert x.log_prob == traced(best.source, x.text)
 
 
 def test_forced_attention_is_where_words_are_copied_from() -> None:
     source = TEXT.tokenize(["Otto"])[0].shape[0]
     rows = {step: np.eye(source)[place] for step, place in ((0, 1), (1, 0))}
     best = TRANSLATOR.translate("Otto", attention=rows)
-    steps = trace(TRANSLATOR, "Otto", attention=rows).steps  # of the same translation
-    total = sum(math.log(step.probability) for step in steps)
-    assert best.log_prob == pytest.approx(total, abs=1e-4)
+    assert best.log_prob == traced("Otto", attention=rows)  # of the same translation
 
 
 @pytest.mark.parametrize("int8", [False, True])

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from comparisons import offsets_of
+from comparisons import aligned
 from engines import in_onnx_runtime, subwords
 from hypothesis import given, strategies as st
 from refusals import refused
@@ -25,19 +25,17 @@ def translation(source: str, text: str, links: str, weights: np.ndarray | None =
             column, row = map(int, link.split("-"))
             weights[row, column] = 1
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1)
-    return Translation(
-        source,
-        text,
-        written,
-        source_tokens=read,
-        source_offsets=offsets_of(source, read),
-        target_offsets=offsets_of(text, written),
-        weights=weights,
-    )
+    return aligned(source, text, read, written, weights=weights)
 
 
 def cut(text: str, offsets: list[tuple[int, int]]) -> list[str]:
     return [text.encode()[start:end].decode() for start, end in offsets]
+
+
+def soft(source: str, text: str, seed: int) -> np.ndarray:
+    """Weights by chance, of words and signs and the ends."""
+    width, height = (len(re.findall(r"\w+|[^\w\s]", x)) + 1 for x in (split(source).plain, text))
+    return np.random.default_rng(seed).dirichlet(np.full(width, 0.2), height)
 
 
 def marked(source: str, text: str, links: str = "", weights: np.ndarray | None = None):
@@ -47,37 +45,30 @@ def marked(source: str, text: str, links: str = "", weights: np.ndarray | None =
     return result
 
 
-SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 2-1 3-3 4-4 5-5"
+# Translates "The red car is here."
+RED = "La voiture rouge est ici.", "0-0 1-2 2-1 3-3 4-4 5-5"
 
 
 @pytest.mark.parametrize(
     ("source", "text", "links", "wanted"),
     [
-        (
-            "The <b>red</b> <i>car</i> is here.",
-            *SWAPPED[1:],
-            "La <i>voiture</i> <b>rouge</b> est ici.",
-        ),
-        (
-            "<p>The red <b>car is</b> here.</p>",
-            *SWAPPED[1:],
-            "<p>La <b>voiture rouge est</b> ici.</p>",
-        ),
+        ("The <b>red</b> <i>car</i> is here.", *RED, "La <i>voiture</i> <b>rouge</b> est ici."),
+        ("<p>The red <b>car is</b> here.</p>", *RED, "<p>La <b>voiture rouge est</b> ici.</p>"),
         (
             "The <a x='a>b'><b>red</b> car</a> is here.",
-            *SWAPPED[1:],
+            *RED,
             "La <a x='a>b'>voiture <b>rouge</b></a> est ici.",
         ),
-        ("The red car is <b>here</b>.", *SWAPPED[1:], "La voiture rouge est <b>ici</b>."),
-        ("The red car is <b>here.</b>", *SWAPPED[1:], "La voiture rouge est <b>ici.</b>"),
-        ("The r<b>e</b>d car is here.", *SWAPPED[1:], "La voiture <b>rouge</b> est ici."),
-        (" <p> The red car is here. </p>\n", *SWAPPED[1:], "<p> La voiture rouge est ici. </p>"),
-        ("The %s red car is here.", *SWAPPED[1:], "La %s voiture rouge est ici."),
-        ("The red<x/> car is here.", *SWAPPED[1:], "La voiture rouge<x/> est ici."),
-        ("The red car is here<!-- <b> -->.", *SWAPPED[1:], "La voiture rouge est ici<!-- <b> -->."),
+        ("The red car is <b>here</b>.", *RED, "La voiture rouge est <b>ici</b>."),
+        ("The red car is <b>here.</b>", *RED, "La voiture rouge est <b>ici.</b>"),
+        ("The r<b>e</b>d car is here.", *RED, "La voiture <b>rouge</b> est ici."),
+        (" <p> The red car is here. </p>\n", *RED, "<p> La voiture rouge est ici. </p>"),
+        ("The %s red car is here.", *RED, "La %s voiture rouge est ici."),
+        ("The red<x/> car is here.", *RED, "La voiture rouge<x/> est ici."),
+        ("The red car is here<!-- <b> -->.", *RED, "La voiture rouge est ici<!-- <b> -->."),
         (
             "The <b></b>red car <u>is <i>here</u>.</i>",
-            *SWAPPED[1:],
+            *RED,
             "La <b></b>voiture rouge <u>est <i>ici</u>.</i>",
         ),
         # What is read of the source ends before the tag.
@@ -114,7 +105,7 @@ SWAPPED = "The {}red{} {}car{} is here.", "La voiture rouge est ici.", "0-0 1-2 
         # printf reads bare ones by their order.
         (
             "The <b>red %s</b> <i>car %d</i> is here.",
-            *SWAPPED[1:],
+            *RED,
             "La <i>voiture %s</i> <b>rouge %d</b> est ici.",
         ),
         # A placeholder touches a letter only where it does in the source.
@@ -155,9 +146,7 @@ def test_blocks_are_translated_by_themselves(source, texts):
         assert sentences == texts
         first = next((x for x in texts if x), "")
         assert prefixes == ["x" if x is first else "" for x in texts]
-        return [
-            translation(x, x, " ".join(f"{n}-{n}" for n in range(len(x.split())))) for x in texts
-        ]
+        return same(texts)
 
     (result,) = translate_marked(translate, [source], ["<i>x</i>"])
     assert result.source == result.text == source
@@ -245,29 +234,20 @@ class Paths(HTMLParser):
 @given(WELL | st.lists(WELL).map("".join) | ILL, TARGETS, st.integers(0, 99))
 def test_nothing_is_lost_or_doubled(source, text, seed):
     """By any soft alignment; the rest is the translation, up to spaces."""
-    plain = split(source).plain
-    count = len(re.findall(r"\w+|[^\w\s]", plain))
-    rows = len(re.findall(r"\w+|[^\w\s]", text)) + 1
-    weights = np.random.default_rng(seed).dirichlet(np.full(count + 1, 0.2), rows)
+    weights = soft(source, text, seed)
     result = marked(source, text, weights=weights)
     assert result.source == source
     assert sorted(MARKS.findall(result.text)) == sorted(MARKS.findall(source))
     assert re.findall("%[sd]", result.text) == re.findall("%[sd]", source)
-    assert MARKS.sub("", result.text).split() == text.split() or (
-        "".join(MARKS.sub("", result.text).split()) == "".join(text.split())
-    )
+    assert "".join(MARKS.sub("", result.text).split()) == "".join(text.split())
     if not MARKS.search(source):
         assert result == translation(source, text, "", weights)
 
 
 @given(st.lists(WELL).map("".join), TARGETS, st.integers(0, 99))
 def test_well_formed_markup_stays_so_with_its_nesting(source, text, seed):
-    count = len(re.findall(r"\w+|[^\w\s]", split(source).plain))
-    rows = len(re.findall(r"\w+|[^\w\s]", text)) + 1
-    weights = np.random.default_rng(seed).dirichlet(np.full(count + 1, 0.2), rows)
-    assert sorted(Paths(marked(source, text, weights=weights).text).paths) == sorted(
-        Paths(source).paths
-    )
+    result = marked(source, text, weights=soft(source, text, seed))
+    assert sorted(Paths(result.text).paths) == sorted(Paths(source).paths)
 
 
 @given(st.lists(WELL, max_size=5))
@@ -319,15 +299,8 @@ def test_engines_agree(eager_search, tmp_path):
     [("大阪に", "<b>大阪</b>に"), ("カナ。", "<b>カナ</b>。"), ("大さに", "<b>大</b>さに")],
 )
 def test_no_tag_splits_chinese_characters_or_katakana(text, wanted):
-    x = Translation(
-        "to Osaka",
-        text,
-        [*text],
-        source_tokens=["to", "Osaka"],
-        source_offsets=offsets_of("to Osaka", ["to", "Osaka"]),
-        target_offsets=offsets_of(text, [*text]),
-        weights=np.array([[0, 1, 0], [0.6, 0.4, 0], [1, 0, 0], [0, 0, 1]], np.float32),
-    )
+    weights = np.array([[0, 1, 0], [0.6, 0.4, 0], [1, 0, 0], [0, 0, 1]], np.float32)
+    x = aligned("to Osaka", text, ["to", "Osaka"], [*text], weights=weights)
     assert put_back(split("to <b>Osaka</b>"), x).text == wanted
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from comparisons import all_close
 from toys import ENGLISH, FRENCH, SPECIAL, english, french, toy_translator, with_alternatives
 
-from bahdanau_tf import Decoding, Dictionary, RNNEncDec, RNNSearch, Translation, Translator
+from bahdanau_tf import Decoding, Dictionary, RNNEncDec, Translation, Translator
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation.graph import search
@@ -39,21 +40,15 @@ def table_of(seed: int) -> np.ndarray:
 def searched(
     table: np.ndarray, decoding: Decoding, prefix: Any, source: np.ndarray = SOURCES
 ) -> Any:
-    logits = tf.constant(table, tf.float32)
+    logits, rows = tf.constant(table, tf.float32), tf.range(len(SOURCES))
 
     def step(ids: tf.Tensor, row: tf.Tensor, _: Any) -> Any:
         return tf.gather_nd(logits, tf.stack([row, ids], -1)), row, None
 
-    return search(
-        decoding,
-        step,
-        tf.range(len(SOURCES)),
-        (),
-        source=tf.constant(source, tf.int32),
-        start_id=0,
-        text=TEXT,
-        prefix=None if prefix is None else tf.constant(prefix, tf.int32),
-    )
+    if prefix is not None:
+        prefix = tf.constant(prefix, tf.int32)
+    given = {"source": tf.constant(source, tf.int32), "start_id": 0, "text": TEXT}
+    return search(decoding, step, rows, (), **given, prefix=prefix)
 
 
 def log_prob(logits: np.ndarray, tokens: tuple[int, ...]) -> float:
@@ -91,9 +86,8 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
             assert tuple(result.tokens[row, n, :length].numpy()) == tokens
             assert bool(result.finished[row, n]) == (tokens[-1] == END)
             np.testing.assert_allclose(result.scores[row, n], score, atol=1e-4)
-            np.testing.assert_allclose(
-                result.log_probs[row, n], log_prob(table[row], tokens), atol=1e-4
-            )
+            wanted = log_prob(table[row], tokens)
+            np.testing.assert_allclose(result.log_probs[row, n], wanted, atol=1e-4)
 
 
 @pytest.mark.parametrize("ratio", ["0.3", "1.05", "1.1"])
@@ -102,11 +96,8 @@ def test_limits_are_multiples_of_the_length(ratio, limit, rounded):
     """Of a decimal number, where a binary one is rounded, too; at least 10 are allowed."""
     lengths = np.array([10, 20, 50, 60, 7])
     source = (np.arange(60) < lengths[:, None]).astype("int32")
-    decoding = Decoding(
-        beam_size=1,
-        max_length=99,
-        **{"max_length_ratio": 9.0, f"{limit}_length_ratio": float(ratio)},
-    )
+    limits = {"max_length_ratio": 9.0, f"{limit}_length_ratio": float(ratio)}
+    decoding = Decoding(beam_size=1, max_length=99, **limits)
     table = np.zeros([len(SOURCES), SIZE, SIZE])
     table[..., END] = 9 if limit == "min" else -9
     result = searched(table, decoding, None, source)
@@ -118,12 +109,8 @@ def test_limits_are_multiples_of_the_length(ratio, limit, rounded):
 def test_empty_prefixes_change_nothing():
     table = table_of(2)
     decoding = Decoding(beam_size=3, n_best=3, no_repeated_ngrams=2)
-    free = searched(table, decoding, None)
-    for with_prefixes, without in zip(
-        searched(table, decoding, np.zeros([5, 2])), free, strict=True
-    ):
-        if with_prefixes is not None:
-            np.testing.assert_allclose(with_prefixes, without, atol=1e-5)
+    results = (searched(table, decoding, prefix) for prefix in (np.zeros([5, 2]), None))
+    all_close(*([x for x in result if x is not None] for result in results), atol=1e-5)
 
 
 def test_words_of_the_prefix_may_be_repeated():
@@ -159,22 +146,10 @@ def test_sampling_from_one_word_equals_greedy_search():
 # Strings to strings -------------------------------------------------------
 
 
-def make_translator(
-    model_class: type = RNNSearch,
-    seed: int = 7,
-    reverse: bool = False,
-    target: Any = None,
-    lexicon: Lexicon | None = None,
-) -> Translator:
+def make_translator(**options: Any) -> Translator:
     """A model with weights so large that it clearly prefers some words."""
-    return toy_translator(
-        english(reverse=reverse),
-        target or french(),
-        Decoding(max_length=9, max_length_ratio=9),
-        model_class=model_class,
-        seed=seed,
-        lexicon=lexicon,
-    )
+    decoding = Decoding(max_length=9, max_length_ratio=9)
+    return toy_translator(english(), french(), decoding, **options)
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +176,7 @@ def check(translation: Translation, text: str, words: list[str]) -> None:
     assert translation.text.startswith(text)
     assert translation.tokens[: len(words)] == words
     data = translation.text.encode()
-    assert [
-        data[start:end].decode() for start, end in translation.target_offsets
-    ] == translation.tokens
+    assert [data[i:j].decode() for i, j in translation.target_offsets] == translation.tokens
     if translation.weights is not None:
         height = len(translation.tokens) + translation.finished
         width = len(translation.source_tokens) + 1
@@ -220,12 +193,9 @@ def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
     assert not cut.alternatives
     (scored,) = translator.score(["a red dog sees."], [words])
     assert cut.log_prob == pytest.approx(float(scored.token_log_probs[:9].sum()), abs=1e-4)
-    ids = {
-        "source": translator.source_text.tokenize(["a red dog sees."]),
-        "target": translator.target_text.tokenize([words]),
-    }
-    ids = {side: rows.to_tensor() for side, rows in ids.items()}
-    weights = translator.model.hidden(ids)[1].weights[0, :9]
+    source = translator.source_text.tokenize(["a red dog sees."]).to_tensor()
+    target = translator.target_text.tokenize([words]).to_tensor()
+    weights = translator.model.hidden({"source": source, "target": target})[1].weights[0, :9]
     np.testing.assert_allclose(cut.weights, weights, atol=1e-5)
 
 
@@ -234,7 +204,9 @@ def test_a_greedy_translation_is_continued_unchanged(translator):
     decoding = replace(translator.decoding, beam_size=1, unknown="forbid")
     free = translator.translate(SENTENCES, decoding)
     for share in (0.0, 0.5, 1.0):
-        prefixes = [x.text.encode()[: place_of(x, share)].decode() for x in free]
+        ends = [[0, *(end for _, end in x.target_offsets)] for x in free]
+        places = [end[round(share * (len(end) - 1))] for end in ends]
+        prefixes = [x.text.encode()[:end].decode() for x, end in zip(free, places, strict=True)]
         again = translator.translate(SENTENCES, decoding, prefixes=prefixes)
         for wanted, x in zip(free, again, strict=True):
             assert (x.text, x.tokens) == (wanted.text, wanted.tokens)
@@ -242,12 +214,6 @@ def test_a_greedy_translation_is_continued_unchanged(translator):
             assert x.score == pytest.approx(wanted.score, abs=1e-4)
             if x.source:
                 np.testing.assert_allclose(x.weights, wanted.weights, atol=1e-5)
-
-
-def place_of(translation: Translation, share: float) -> int:
-    """The byte where this share of the words ends."""
-    count = round(share * len(translation.tokens))
-    return translation.target_offsets[count - 1][1] if count else 0
 
 
 # Constraints of a caller --------------------------------------------------
@@ -298,14 +264,11 @@ def test_a_constraint_in_a_shortlist_equals_that_of_the_vocabulary():
 def test_the_words_of_a_prefix_are_added_to_the_shortlist():
     """5 of 12 words are frequent; no source word has words of its own."""
     lexicon = Lexicon(np.full((11, 1), -1), 5)
-    translator = make_translator(RNNEncDec, lexicon=lexicon)
-    decoding = replace(translator.decoding, shortlist=True, unknown="forbid")
-    rouge = len(SPECIAL) + FRENCH.index("rouge")
+    translator = make_translator(model_class=RNNEncDec, lexicon=lexicon)
+    decoding = replace(translator.decoding, shortlist=True, unknown="forbid", n_best=3)
+    no_rouge = only_after(len(SPECIAL) + FRENCH.index("rouge"), 0)  # no word follows padding
     translations = translator.translate(
-        SENTENCES,
-        replace(decoding, n_best=3),
-        prefixes=PREFIXED,
-        constraints=[only_after(rouge, 0)],  # no word follows padding
+        SENTENCES, decoding, prefixes=PREFIXED, constraints=[no_rouge]
     )
     for row, (best, text, words) in enumerate(zip(translations, PREFIXED, WORDS, strict=True)):
         for translation in with_alternatives(best) if best.source else []:
@@ -314,17 +277,16 @@ def test_the_words_of_a_prefix_are_added_to_the_shortlist():
             assert translation.tokens.count("rouge") == (row == 4)
 
 
+RATIOS = "min_length_ratio", "max_length_ratio"
+
+
 @pytest.mark.parametrize(
     ("own", "options", "wanted"),
     [
         ({"beam_size": 12, "alpha": 0.5}, {"sampling": True}, {"sampling": True, "alpha": 0.5}),
         ({"sampling": True, "seed": 3, "n_best": 8}, {"sampling": False}, {"n_best": 5}),
         ({"n_best": 3}, {"beam_size": 2}, {"beam_size": 2, "n_best": 2}),
-        (
-            {"min_length_ratio": 2.0},
-            {"max_length_ratio": 1.5},
-            {"min_length_ratio": 1.5, "max_length_ratio": 1.5},
-        ),
+        ({"min_length_ratio": 2.0}, {"max_length_ratio": 1.5}, dict.fromkeys(RATIOS, 1.5)),
         ({"sampling": True}, {"beam_size": 2}, "beam_size is 2, which has no effect"),
         ({}, {"temperature": 0.5}, "temperature is 0.5, which has no effect"),
         ({}, {"seed": 1}, "seed is 1, which has no effect"),

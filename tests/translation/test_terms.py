@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparisons import offsets_of
+from comparisons import aligned
 from engines import in_onnx_runtime, subwords
 from hypothesis import given, strategies as st
 from refusals import refused
 from toys import english, french, toy_translator, with_alternatives
 
-from bahdanau_tf import Decoding, RNNEncDec, Translation, Translator
+from bahdanau_tf import Decoding, RNNEncDec, Translator
 from bahdanau_tf.translation.result import Doubt
 from bahdanau_tf.translation.terms import Glossary, find_terms, with_terms
 
@@ -25,17 +25,8 @@ def shout(decoding, sentences, prefixes):
             written[-1] = "quads"
         count = sum(2 if word == "panthère" else 1 for word in written if word != "so")
         tokens = [*written, *(word.upper() for word in read[count:])]
-        text = " ".join(tokens)
-        yield Translation(
-            source,
-            text,
-            tokens,
-            score=-float(len(start)),
-            source_tokens=read,
-            source_offsets=offsets_of(source, read),
-            target_offsets=offsets_of(text, tokens),
-            weights=np.eye(len(tokens) + 1, len(read) + 1, dtype=np.float32),
-        )
+        score, weights = -float(len(start)), np.eye(len(tokens) + 1, len(read) + 1, dtype="float32")
+        yield aligned(source, " ".join(tokens), read, tokens, score=score, weights=weights)
 
 
 TERMS = {"cat": "chat", "black cat": "panthère", "dog": "chien", "bike": "quad", "hot": "so hot"}
@@ -74,10 +65,7 @@ def test_what_cannot_be_placed_is_a_doubt():
         yield from shout(decoding, sentences, None)
 
     (x,) = with_terms(stubborn, TERMS)(Decoding(), ["a cat, a dog"], None)
-    assert [(doubt.kind, doubt.detail) for doubt in x.doubts] == [
-        ("term", "chat"),
-        ("term", "chien"),
-    ]
+    assert x.doubts == (Doubt("term", "chat"), Doubt("term", "chien"))
     assert str(x.doubts[0]) == "the term chat is missing"
 
 
@@ -85,9 +73,8 @@ def test_several_terms_are_also_put_in_the_first_translation():
     """A length penalty makes a search go on behind unlikely words."""
 
     def runs_on(decoding, sentences, prefixes):
-        for x, start in zip(
-            shout(decoding, sentences, prefixes), prefixes or [""] * len(sentences), strict=True
-        ):
+        starts = prefixes or [""] * len(sentences)
+        for x, start in zip(shout(decoding, sentences, prefixes), starts, strict=True):
             goes_on = start and decoding.alpha
             yield replace(x, text=f"{start} AND SO ON") if goes_on else x
 
@@ -101,9 +88,9 @@ def test_a_term_makes_no_translation_unlikely():
     def judged(decoding, sentences, prefixes):
         for x in shout(decoding, sentences, prefixes):
             sure = [Doubt("unlikely")] if "chat" in x.text else []
-            doubts = [Doubt("untranslated", word) for word in ("chat", "dog")]
-            doubts += [Doubt("dropped", "cat")]
-            yield replace(x, confidence=0.5 - len(sure) / 2, doubts=(*doubts, *sure))
+            own = ("untranslated", "chat"), ("untranslated", "dog"), ("dropped", "cat")
+            doubts = (*itertools.starmap(Doubt, own), *sure)
+            yield replace(x, confidence=0.5 - len(sure) / 2, doubts=doubts)
 
     (x,) = with_terms(judged, TERMS)(Decoding(), ["a cat"], None)
     assert (x.text, x.confidence) == ("A chat", 0.5)

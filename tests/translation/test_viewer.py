@@ -16,7 +16,7 @@ import hypothesis
 import numpy as np
 import pytest
 from browser import Page
-from comparisons import offsets_of
+from comparisons import aligned
 from hypothesis import strategies
 from refusals import refused
 
@@ -52,15 +52,7 @@ def translation(source: str, text: str, tokens: list[str], weights: Any = None) 
     if weights is None:
         random = np.random.default_rng(4)
         weights = random.dirichlet(np.full(len(words) + 1, 0.5), len(tokens) + 1)
-    return Translation(
-        source,
-        text,
-        tokens,
-        source_tokens=words,
-        source_offsets=offsets_of(source, words),
-        target_offsets=offsets_of(text, tokens),
-        weights=weights,
-    )
+    return aligned(source, text, words, tokens, weights=weights)
 
 
 CAT = translation(
@@ -129,18 +121,13 @@ def test_words_and_weights_equal_those_of_the_translation(source, text, tokens):
     shown = translation(source, text, tokens)
     seen = Seen(shown._repr_html_())
     assert seen.texts == [f"{text}[END]", f"{source}[END]"]
-    target = [seen.words["t", i][0] for i in range(len(tokens) + 1)]
-    assert target == [*tokens, "[END]"]
-    words = source.split()
-    assert [seen.words["s", i][0] for i in range(len(words) + 1)] == [*words, "[END]"]
+    for side, words in (("t", tokens), ("s", source.split())):
+        assert [seen.words[side, i][0] for i in range(len(words) + 1)] == [*words, "[END]"]
     for (row, column), weight in np.ndenumerate(shown.weights):
         on_target = seen.words["t", row][1].get(f"s{column}", 0.0)
         on_source = seen.words["s", column][1].get(f"t{row}", 0.0)
-        assert on_target == on_source
-        if weight >= 0.05:
-            assert on_target == pytest.approx(weight, abs=0.0051)
-        else:
-            assert on_target == 0
+        shown_weight = pytest.approx(weight, abs=0.0051) if weight >= 0.05 else 0
+        assert on_target == on_source == shown_weight
 
 
 def test_weights_are_described_in_words_largest_first():
@@ -179,9 +166,8 @@ def test_the_view_speaks_the_language_of_its_reader(language):
     assert "|".join(re.findall("<h4>(.*?)</h4>", view)) == headings
     seen = check_harmless(view)
     assert seen.texts == ["le[END]", "the cat[END]"]
-    assert seen.descriptions["t0"] == about_le
-    assert seen.descriptions["s1"] == about_cat
-    assert seen.descriptions["t1"] == about_end
+    said = [seen.descriptions[word] for word in ("t0", "s1", "t1")]
+    assert said == [about_le, about_cat, about_end]
 
 
 @pytest.fixture
@@ -308,8 +294,7 @@ def check_harmless(html: str) -> Seen:
             *("type", "name", "value", "checked", "disabled"),
             *("viewbox", "preserveaspectratio", "x1", "y1", "x2", "y2"),
         }
-    assert "url(" not in html
-    assert "@import" not in html
+    assert not {*re.findall(r"url\(|@import", html)}
     return seen
 
 
@@ -342,19 +327,13 @@ def test_any_text_is_shown_completely(source, text):
     """Also offsets inside a character, and white space."""
     size = len(text.encode())
     cuts = [0, size // 3, size // 2, size]
-    whole = Translation(
-        source,
-        text,
-        ["x"] * 3,
-        source_offsets=[(0, len(source.encode()))],
-        target_offsets=list(itertools.pairwise(cuts)),
-        weights=np.full([4, 2], 0.5),
-    )
+    offsets = {"source_offsets": [(0, len(source.encode()))]}
+    offsets["target_offsets"] = [*itertools.pairwise(cuts)]
+    whole = Translation(source, text, ["x"] * 3, **offsets, weights=np.full([4, 2], 0.5))
     seen = check_harmless(whole._repr_html_())
     # A token without characters is shown as a dot at its place.
-    texts = [shown_text.replace("·", "") for shown_text in seen.texts]
     wanted = [f"{text}[END]", f"{source}[END]"]
-    assert texts == [shown_text.replace("·", "") for shown_text in wanted]
+    assert [x.replace("·", "") for x in seen.texts] == [x.replace("·", "") for x in wanted]
 
 
 @pytest.mark.parametrize(
@@ -427,11 +406,9 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
 
 def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
     """For each word, the width of its underline and the opacity of its tint."""
+    words = f"document.querySelectorAll('section')[{section}].querySelectorAll('[data-{side}]')"
     styles = page.evaluate(
-        f"[...document.querySelectorAll('section')[{section}]"
-        f".querySelectorAll('[data-{side}]')].map((one) => {{"
-        "const style = getComputedStyle(one);"
-        "return [style.boxShadow, style.backgroundColor]; })"
+        f"[...{words}].map((x) => getComputedStyle(x)).map((x) => [x.boxShadow, x.backgroundColor])"
     )
     return [
         (float(re.findall(r"(-?[\d.]+)px", shadow)[1]), float(re.findall(r"[\d.]+", colour)[-1]))
