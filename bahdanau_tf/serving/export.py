@@ -174,14 +174,17 @@ def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
     base = Path(base)
     with writing(base):
         while True:
-            taken = (int(path.name) for path in base.iterdir() if path.name.isdecimal())
-            version = base / str(max(taken, default=0) + 1)
+            version = base / str(_next_version(base))
             try:
                 os.rename(folder, version)  # fails on a folder with files
                 return version
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                     raise
+
+
+def _next_version(base: Path) -> int:
+    return max((int(x.name) for x in base.iterdir() if x.name.isdecimal()), default=0) + 1
 
 
 WARMUP_ROWS = (1, 8)
