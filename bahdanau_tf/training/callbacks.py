@@ -233,6 +233,10 @@ class Ends(RunCallback):
     `model.stop_training`). After a signal only a due evaluation is made.
     """
 
+    @property
+    def _signal(self) -> str:
+        return "signal" if self._run.signal else ""
+
     def on_train_begin(self, logs: object = None) -> None:
         self._listen()
         self._reset_patience()  # with another end the rate may have risen again
@@ -241,13 +245,12 @@ class Ends(RunCallback):
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._run.schedule.begin()  # after the chief has sent the time
-        self._run.ending = self._limit() or "signal" * bool(self._run.signal)
+        self._run.ending = self._limit() or self._signal
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         self._listen()
         self._reset_patience()
-        signal = "signal" * bool(self._run.signal)
-        self._run.ending = signal or self._limit() or self._run.ending
+        self._run.ending = self._signal or self._limit() or self._run.ending
 
     def _listen(self) -> None:
         """Asks all workers whether a callback or a signal ends the training."""

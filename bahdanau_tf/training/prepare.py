@@ -151,6 +151,8 @@ def _choose(
     `trained` has those of a trained model that the training starts from. Options that are `unused`
     are not chosen; with a recipe none is.
     """
+    if training.recipe_name is not None:
+        return training
     others: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
     if not others["has_gpu"]:
         others["product_rate"] = product_rate()

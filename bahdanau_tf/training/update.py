@@ -55,7 +55,7 @@ def part_of(batch: Batch, number: int | tf.Tensor, count: int) -> Batch:
         return batch
     rows = tf.shape(batch[1])[0]
     places = tf.range(number, tf.maximum(rows, number + 1), count)
-    real = tf.cast(places < rows, tf.float32)[:, None]
+    real = tf.cast(places < rows, batch[2].dtype)[:, None]
     places = tf.minimum(places, rows - 1)
     inputs, target, weights = tf.nest.map_structure(lambda part: tf.gather(part, places), batch)
     return inputs, target, weights * real

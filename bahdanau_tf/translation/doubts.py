@@ -84,7 +84,7 @@ def plain_words(text: str) -> list[str]:
 
 def is_wordless(text: str) -> bool:
     """Whether a text has signs and no letters."""
-    return not text.isspace() and text != "" and not any(map(str.isalpha, text))
+    return text.strip() != "" and not any(map(str.isalpha, text))
 
 
 def lone_digits(text: str) -> list[str]:

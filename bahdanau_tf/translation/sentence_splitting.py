@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -42,16 +42,15 @@ def translate_lines(
         pairs = zip(columns["prefixes"], rows, strict=True)
         prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
     sentences = [*chain(*rows)]
-    marks = [None if x.strip() in remembered else LISTED.match(x) for x in sentences]
-    if prefixes is not None:  # which have the mark, too
-        marks = [None if prefix else mark for mark, prefix in zip(marks, prefixes, strict=True)]
-    ends = [mark.end() if mark else 0 for mark in marks]
-    bodies = [sentence[end:] for sentence, end in zip(sentences, ends, strict=True)]
+    marks = [
+        "" if prefix or sentence.strip() in remembered else _mark(sentence)  # a prefix has it, too
+        for sentence, prefix in zip(sentences, prefixes or repeat(""), strict=False)
+    ]
+    bodies = [sentence[len(mark) :] for sentence, mark in zip(sentences, marks, strict=True)]
+    rest = translate(bodies, prefixes=prefixes)
     done = (
-        joined([Translation(sentence[:end], sentence[:end]), x], gap="") if end else x
-        for sentence, end, x in zip(
-            sentences, ends, translate(bodies, prefixes=prefixes), strict=True
-        )
+        joined([Translation(mark, mark), x], gap="") if mark else x
+        for mark, x in zip(marks, rest, strict=True)
     )
     for row in rows:
         yield joined([*islice(done, len(row))], with_weights, is_mean=is_mean)
@@ -156,6 +155,12 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     if finished:
         weights[-1, -len(end) :] = end
     return weights
+
+
+def _mark(sentence: str) -> str:
+    """What a sentence of a list begins with, or ""."""
+    mark = LISTED.match(sentence)
+    return mark[0] if mark else ""
 
 
 def _lines(text: str) -> list[str]:
