@@ -27,6 +27,7 @@ from bahdanau_tf.system.language import in_all_languages
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
+from bahdanau_tf.translation.capitals import SHORT
 from bahdanau_tf.translation.doubts import RULES
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import REASONS
@@ -36,7 +37,7 @@ Array: TypeAlias = Any  # of NumPy
 HTML = files("bahdanau_tf.runtime") / "html"
 ENGINE = (
     *("sentences.js", "sentencepiece.js", "products.js", "model.js", "doubts.js"),
-    *("search.js", "translator.js"),
+    *("capitals.js", "search.js", "translator.js"),
 )
 SCRIPTS = (*ENGINE, "words.js", "panel.js", "view.js", "page.js")
 POLICY = (
@@ -185,7 +186,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
-        "doubts": {**vars(habits), **RULES, "usual": usual},
+        "doubts": {**vars(habits), **RULES, "usual": usual, "short": SHORT},
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

@@ -63,6 +63,8 @@ class Habits:
         translated: The names that are in the source of some pair of the training and not in its
             target. If this is the rule, all that the training has, or None if a model does not
             keep others. None also if it is unknown.
+        capitals: The words that sources of the training mostly write with a capital, also behind
+            the first word, as they are written most; None if it is unknown.
         replaced: The words that at least `COMMON` sources of the training have in lower case, and
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
@@ -89,6 +91,7 @@ class Habits:
     vocabulary: str | None = None
     kept: str | None = None
     translated: str | None = None
+    capitals: str | None = None
     replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
     changed: Sequence[str] = ()
@@ -117,9 +120,9 @@ class Habits:
         """Those of an ensemble: its lengths are those that all members know, its scores its own."""
         longest = min((x.longest for x in members if x.longest), default=None)
         words = min((x.longest_words for x in members if x.longest_words), default=None)
-        vocabulary, kept, translated = (
-            reduce(_together, column)
-            for column in zip(*((x.vocabulary, x.kept, x.translated) for x in members), strict=True)
+        vocabulary, kept, translated, capitals = (
+            reduce(_together, (getattr(x, name) for x in members))
+            for name in ("vocabulary", "kept", "translated", "capitals")
         )
         first = members[0]
         counterparts = {
@@ -133,6 +136,7 @@ class Habits:
             vocabulary=vocabulary,
             kept=kept,
             translated=translated,
+            capitals=capitals,
             replaced=first.replaced,
             counterparts=counterparts,
             changed=first.changed,
@@ -162,6 +166,7 @@ class Habits:
             vocabulary=_together(earlier.vocabulary, self.vocabulary),
             kept=kept,
             translated=_together(earlier.translated, self.translated),
+            capitals=_together(earlier.capitals, self.capitals),
             replaced=" ".join(sorted(replaced)),
             counterparts={**earlier.counterparts, **self.counterparts},
             copies=self.copies and earlier.copies,
@@ -209,6 +214,7 @@ class Habits:
             vocabulary=None if is_new else " ".join(sorted(known)),
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=translated,
+            capitals=_capitals(sources, names, read),
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
@@ -359,6 +365,20 @@ def _changed(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         "code": [any(x not in y for x in codes) for z, y in pairs if (codes := CODE.findall(z))],
     }
     return tuple(x for x, lost in rows.items() if sum(lost) > CHANGED * max(len(lost), SEEN))
+
+
+def _capitals(sources: Sequence[Sequence[str]], names: Counter[str], read: Counter[str]) -> str:
+    """The words with capitals, as `Habits` has them.
+
+    So many sources have one behind the first word, more than have it in lower case, as `read` says.
+    """
+    inner = chain.from_iterable({*words[1:]} for words in sources)
+    times = names + Counter(x for x in inner if x.isupper() or x[1:] != x[1:].lower())
+    usual = {word.lower(): word for word, _ in reversed(times.most_common())}
+    total = Counter[str]()
+    for word, count in times.items():
+        total[word.lower()] += count
+    return " ".join(sorted(word for small, word in usual.items() if total[small] > read[small]))
 
 
 def _copies(pairs: Sequence[tuple[str, str]]) -> bool:

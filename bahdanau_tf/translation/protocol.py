@@ -13,6 +13,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_known
+from bahdanau_tf.translation.capitals import with_readings
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import is_wordless
 from bahdanau_tf.translation.habits import Habits
@@ -245,7 +246,14 @@ class StringTranslator(ABC):
         check_memory(self.memory)
         is_free = attention is None and not (constraints or terms)
         memory = {} if markup or terms or attention is not None else self.memory
-        search = self._judged(work, decoding, terms, memory, is_free)
+        search = self._judged(work, decoding, terms)
+        if attention is None:
+            search = with_readings(search, self.habits)
+        copies = self.habits.copies and not self.habits.is_short and is_free
+        if memory or copies:
+            search = with_known(
+                search, lambda x: memory.get(x, x if copies and is_wordless(x) else None)
+            )
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -265,15 +273,8 @@ class StringTranslator(ABC):
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
 
-    def _judged(
-        self,
-        work: Work,
-        decoding: Decoding,
-        terms: Mapping[str, str] | None,
-        memory: Mapping[str, str],
-        is_free: bool,
-    ) -> Work:
-        """Work with terms and doubts; the lines of a memory, and if `is_free` copies, need none."""
+    def _judged(self, work: Work, decoding: Decoding, terms: Mapping[str, str] | None) -> Work:
+        """Work with terms and doubts."""
 
         def judged(
             decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
@@ -285,11 +286,4 @@ class StringTranslator(ABC):
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
             search = with_terms(judged, terms)
-        copies = self.habits.copies and not self.habits.is_short and is_free
-        if not (memory or copies):
-            return search
-
-        def known(text: str) -> str | None:
-            return memory.get(text, text if copies and is_wordless(text) else None)
-
-        return with_known(search, known)
+        return search

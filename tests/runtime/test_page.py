@@ -22,6 +22,7 @@ from toys import english, french, toy_translator
 from bahdanau_tf import SubwordTokenizer, Translation, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import ENGINE, HTML, joined, page_of, read
+from bahdanau_tf.translation.capitals import readings
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
@@ -47,6 +48,10 @@ TOKENIZERS = {
     "between spaces": {"vocabulary_size": 270, "model_type": "space", "byte_fallback": False},
     "BPE, identity": {"vocabulary_size": 70, "normalization": "identity", "byte_fallback": False},
 }
+READ = Habits(
+    vocabulary="a abc b big cat don ete i in is it my not of s sees t that the to tom was you été",
+    capitals="ABC B I Tom été",
+)
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
 
@@ -82,13 +87,17 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     text = SubwordTokenizer.train([LINES], **TOKENIZERS[name])
     rows = odd_rows(400)
     rows += [x for path in DEV for x in path.read_text("utf-8").split("\n")[:300]]
+    rows += [case(x) for case in (str.title, str.lower, str.upper) for x in rows[-300:]]
+    rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
-    results = in_node(page_of(translator(text, text, None).graph), tmp_path, read=True, texts=rows)
+    page = page_of(translator(text, text, None).graph, habits=READ)
+    results = in_node(page, tmp_path, read=True, texts=rows)
     for row, result in enumerate(results):
         assert result["ids"] == ids[row], ascii(rows[row])
         assert result["sentences"] == split_sentences(rows[row]), ascii(rows[row])
+        assert result["forms"] == readings(rows[row], READ), ascii(rows[row])
         places = [*map(list, zip(starts[row], ends[row], strict=True))]
         assert result["offsets"] == places, ascii(rows[row])
         assert result["written"]["text"] == written[row].decode(), ascii(rows[row])

@@ -1,5 +1,6 @@
 // From a text to translations.
 
+import { Capitals, asTyped } from "./capitals.js";
 import { Doubts } from "./doubts.js";
 import { Model } from "./model.js";
 import { searched, stepsOf, treeOf } from "./search.js";
@@ -15,11 +16,27 @@ export class Translator {
       this[side] = new Subwords(settings.tokenizers[side], scores, charsmap);
     }
     this.doubts = new Doubts(settings.doubts);
+    this.capitals = new Capitals(settings.doubts);
+    this.chosen = new Map(); // of texts with several forms, the one that is read
   }
 
-  // What `start` of view.js shows of a text. The options are those of `searched`; rows of
-  // `attention` are in the order of the text. With `inside` it also has steps and a tree.
+  // What `start` of view.js shows of a text, of whose forms the likeliest translation is taken. The
+  // options are those of `searched`; rows of `attention` are in the order of the text. With `inside`
+  // it also has steps and a tree.
   async translate(text, options, pause = () => {}) {
+    let forms = this.capitals.readings(text), best;
+    if (options?.inside || options?.attention) forms = [this.chosen.get(text) ?? forms[0]];
+    for (const form of forms) {
+      const reply = await this.read(form, options, pause);
+      const { logProb, offsets, finished } = reply.translations[0];
+      const likelihood = logProb / Math.max(offsets.length + finished, 1);
+      if (!(best?.likelihood >= likelihood)) best = { form, reply, likelihood };
+    }
+    if (forms.length > 1) this.chosen.set(text, best.form);
+    return best.form === text ? best.reply : asTyped(best.reply, best.form, text);
+  }
+
+  async read(text, options, pause) {
     const { ids, offsets, isCut } = this.source.read(text, this.longest);
     const columns = [...offsets.keys()];
     if (this.source.reverse) columns.reverse();

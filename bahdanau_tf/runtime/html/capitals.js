@@ -1,0 +1,63 @@
+// The forms in which a text is read whose capitals say nothing, by the rules of
+// `bahdanau_tf.translation.capitals`.
+
+import { sentencesOf } from "./sentences.js";
+
+const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+";
+
+export class Capitals {
+  constructor({ vocabulary, capitals, is_short, spelled, end, short }) {
+    Object.assign(this, { short, end: RegExp(end, "u") });
+    this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
+    this.known = new Set(vocabulary?.split(" "));
+    this.usual = new Map((capitals ?? "").split(" ").map((word) => [word.toLowerCase(), word]));
+    this.words = RegExp(`${spelled}|(?<word>${LETTERS}(?:['’]${LETTERS})*)`, "gu");
+  }
+
+  readings(text) {
+    if (!this.knowsAny) return [text];
+    const rows = sentencesOf(text).map((sentence) => this.ofSentence(sentence));
+    const forms = Array.from({ length: Math.max(...rows.map((row) => row.length), 0) }, (_, place) =>
+      rows.map((row) => row.at(place) ?? row.at(-1)).join(""));
+    const size = (x) => new TextEncoder().encode(x).length;
+    const fit = [...new Set(forms)].filter((form) => size(form) === size(text));
+    return fit.length ? fit : [text];
+  }
+
+  ofSentence(sentence) {
+    const words = [...sentence.matchAll(this.words)].flatMap(({ groups: { word } }) => word ?? []);
+    const letters = words.join(""), small = letters.toLowerCase(), large = letters.toUpperCase();
+    if (small === large) return [sentence];
+    const change = (write) => sentence.replace(this.words, (x, ...rest) => rest.at(-1).word ? write(x) : x);
+    const anew = change((word) => piecesOf(word).map((x) => this.usual.get(x) ?? x).join(""));
+    const isAlone = words.length === 1;
+    if (isAlone && !this.areKnown(words[0])) return [sentence];
+    if (letters === small) {
+      if (isAlone) return [sentence, anew];
+      return [anew !== sentence || this.end.test(sentence) ? begun(anew) : sentence];
+    }
+    if (letters === large && [...letters].length > 1) {
+      if (!isAlone) return [begun(anew)];
+      return [...([...letters].length <= this.short ? [sentence] : []), begun(anew), anew];
+    }
+    const isTitled = (x, i) => /^\p{Uppercase}/u.test(x) || (i && [...x].length <= this.short);
+    if (!words.every(isTitled)) return [sentence];
+    const isLower = (word) => this.areKnown(word) && piecesOf(word).every((x) => !this.usual.has(x));
+    const form = change((word) => (isLower(word) ? word.toLowerCase() : word));
+    return [sentence, isAlone ? form : begun(form)];
+  }
+
+  areKnown(word) {
+    return piecesOf(word).every((x) => /['’]/.test(x) || this.known.has(x));
+  }
+}
+
+const piecesOf = (word) => word.split(/(['’])/).map((x) => x.toLowerCase());
+const begun = (sentence) => sentence.replace(/[\p{L}\p{N}]/u, (x) => x.toUpperCase());
+
+// The reply for a form as that for a text: the best translation begins with a capital if the text does.
+export function asTyped(reply, form, text) {
+  const isLarge = (x) => /^\s*\p{Uppercase}/u.test(x);
+  const capital = (x) => (isLarge(text) && !isLarge(form) ? x.replace(/^\p{L}/u, (y) => y.toUpperCase()) : x);
+  return { ...reply, translations: reply.translations.map((x) => ({ ...x, text: capital(x.text) })) };
+}

@@ -1,0 +1,158 @@
+"""Capitals: reads lines whose capitals say nothing as sentences with the usual ones.
+
+A model hardly knows `Umbrella` if training has `umbrella`, nor a Title With Such Words, TEXT IN
+CAPITALS, or names without any, such as paris. To write each word with its usual ones is called
+truecasing (Lita et al. 2003).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
+from bahdanau_tf.translation.doubts import END, SPELLED
+from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translation.sentence_splitting import split_sentences
+
+SHORT = 3  # letters of words that a title may have without a capital, such as "and"
+APOSTROPHE = re.compile("(['’])")
+# A word, or what is none, such as an address.
+WORD = re.compile(rf"{SPELLED.pattern}|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)")
+
+
+def readings(text: str, habits: Habits) -> list[str]:
+    """The forms in which a text is read, of which the likeliest translation is taken.
+
+    They differ from the text in the case of letters alone. A sentence is read as it is, or
+
+    * without any capital: with those of the words that training mostly writes with some; if there
+      are such, or if it ends with a mark, the first word has one, too;
+    * in capitals: with the usual ones;
+    * with a capital for each long word, as a title: both as it is and with the usual ones;
+    * as a word alone that training has: also without a capital.
+    """
+    if habits.capitals is None or habits.vocabulary is None or habits.is_short:
+        return [text]
+    known, usual = _words(habits.vocabulary), _usual(habits.capitals)
+    rows = [_readings(sentence, known, usual) for sentence in split_sentences(text)]
+    most = max(map(len, rows), default=0)
+    forms = ["".join(row[min(place, len(row) - 1)] for row in rows) for place in range(most)]
+    return [x for x in dict.fromkeys(forms) if len(x.encode()) == len(text.encode())] or [text]
+
+
+@lru_cache(maxsize=8)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@lru_cache(maxsize=8)
+def _usual(text: str) -> Mapping[str, str]:
+    return {word.lower(): word for word in text.split()}
+
+
+def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) -> list[str]:
+    words = [match["word"] for match in WORD.finditer(sentence) if match["word"]]
+    letters = "".join(words)
+    if letters.lower() == letters.upper():
+        return [sentence]
+    anew = _changed(sentence, lambda word: _usually(word, usual))
+    is_alone = len(words) == 1
+    if is_alone and not all(x in known for x in _parts(words[0])):
+        return [sentence]
+    if letters == letters.lower():
+        if is_alone:
+            return [sentence, anew]
+        return [_begun(anew) if anew != sentence or END.search(sentence) else sentence]
+    if letters == letters.upper() and len(letters) > 1:
+        if not is_alone:
+            return [_begun(anew)]
+        is_short = len(letters) <= SHORT  # perhaps an acronym
+        return [*[sentence][:is_short], _begun(anew), anew]
+    if not all(word[0].isupper() for word in (words[0], *(x for x in words if len(x) > SHORT))):
+        return [sentence]
+    form = _changed(sentence, lambda word: _untitled(word, known, usual))
+    return [sentence, form if is_alone else _begun(form)]
+
+
+def _parts(word: str) -> list[str]:
+    """A word's parts between apostrophes, in lower case."""
+    return [part.lower() for part in APOSTROPHE.split(word)[::2]]
+
+
+def _usually(word: str, usual: Mapping[str, str]) -> str:
+    """A word as training mostly writes it."""
+    return "".join(usual.get(part.lower(), part.lower()) for part in APOSTROPHE.split(word))
+
+
+def _untitled(word: str, known: frozenset[str], usual: Mapping[str, str]) -> str:
+    """A word in lower case, if training knows it and mostly writes it so."""
+    is_lower = all(part in known and part not in usual for part in _parts(word))
+    return word.lower() if is_lower else word
+
+
+def _changed(sentence: str, write: Callable[[str], str]) -> str:
+    return WORD.sub(lambda match: write(match[0]) if match["word"] else match[0], sentence)
+
+
+def _begun(sentence: str) -> str:
+    """With a capital, if a word is the first that it has."""
+    place = next((i for i, x in enumerate(sentence) if x.isalnum()), 0)
+    return sentence[:place] + sentence[place : place + 1].upper() + sentence[place + 1 :]
+
+
+def with_readings(work: Work, habits: Habits) -> Work:
+    """A function that translates the `readings` of each line, and takes the likeliest per token.
+
+    A translation has the line as its source, and begins with a capital if the line does.
+    """
+
+    def translate(
+        decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
+    ) -> Iterable[Translation]:
+        columns = strings("Translator.translate", columns_of(sentences, prefixes))
+        lines = columns["sentences"]
+        forms = [readings(decoded(line), habits) for line in lines]
+        if all(form == [line] for form, line in zip(forms, lines, strict=True)):
+            return work(decoding, sentences, prefixes)
+        if prefixes is not None:
+            pairs = zip(columns["prefixes"], forms, strict=True)
+            prefixes = [prefix for prefix, row in pairs for _ in row]
+        found = iter(work(decoding, [x for row in forms for x in row], prefixes))
+        rows = ([(form, next(found)) for form in row] for row in forms)
+        return (
+            _as_typed(*max(row, key=lambda x: _likelihood(x[1])), decoded(line))
+            for row, line in zip(rows, lines, strict=True)
+        )
+
+    return translate
+
+
+def _likelihood(x: Translation) -> float:
+    return x.log_prob / max(len(x.tokens) + x.finished, 1)
+
+
+def _as_typed(form: str, x: Translation, source: str) -> Translation:
+    """The translation of a form of a source as that of the source."""
+    if form == source:
+        return x
+    encoded = source.encode()
+    text, tokens = x.text, x.tokens
+    capital = text[:1].upper()
+    has_capital = source.lstrip()[:1].isupper() and not form.lstrip()[:1].isupper()
+    if has_capital and tokens and len(capital.encode()) == len(text[:1].encode()):
+        text = capital + text[1:]
+        first = text.encode()[slice(*x.target_offsets[0])].decode("utf-8", "replace")
+        tokens = [first, *tokens[1:]]
+    return replace(
+        x,
+        source=source,
+        text=text,
+        tokens=tokens,
+        source_tokens=[encoded[a:b].decode("utf-8", "replace") for a, b in x.source_offsets],
+        alternatives=[_as_typed(form, other, source) for other in x.alternatives],
+    )

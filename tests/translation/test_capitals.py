@@ -1,0 +1,118 @@
+"""Lines whose capitals say nothing, read with those that training mostly writes."""
+
+import numpy as np
+import pytest
+from toys import english, french, toy_translator
+
+from bahdanau_tf import Translation
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.translation.capitals import readings, with_readings
+from bahdanau_tf.translation.habits import Habits
+
+KNOWN = "a at b brien can cat do don i in is london may nato o polish s see sleeps t the to tom tv"
+HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish TV Tom")
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        # As it is.
+        ("The cat sleeps.", ["The cat sleeps."]),
+        ("the cat", ["the cat"]),
+        ("Zorblax", ["Zorblax"]),
+        ("NATO TV", ["NATO TV"]),
+        ("12:30 ☺", ["12:30 ☺"]),
+        ("", [""]),
+        # Without capitals.
+        ("the cat sees tom", ["The cat sees Tom"]),
+        ("the cat.", ["The cat."]),
+        ("3 cats in london", ["3 cats in London"]),
+        ("london", ["london", "London"]),
+        ("i can't see o'brien", ["I can't see o'Brien"]),
+        # In capitals.
+        ("TOM IS AT NATO ZORB.", ["Tom is at NATO zorb."]),
+        ("CAT", ["CAT", "Cat", "cat"]),
+        ("SLEEPS!", ["Sleeps!", "sleeps!"]),
+        ("ZORBLAX", ["ZORBLAX"]),
+        ("DON'T SEE TOM'S TV", ["Don't see Tom's TV"]),
+        # Titles.
+        ("The Cat Sleeps", ["The Cat Sleeps", "The cat sleeps"]),
+        ("The Cat in a TV", ["The Cat in a TV", "The cat in a TV"]),
+        ("May Tom See Zorblax?", ["May Tom See Zorblax?", "May Tom see Zorblax?"]),
+        ("The Polish Cat sleeps", ["The Polish Cat sleeps"]),
+        ("Don't See O'Brien", ["Don't See O'Brien", "Don't see O'Brien"]),
+        # A word alone.
+        ("Cat", ["Cat", "cat"]),
+        (" Cat. ", [" Cat. ", " cat. "]),
+        ("Tom", ["Tom"]),
+        # What is no word stays.
+        ("The Cat IS-20 {IN} Is", ["The Cat IS-20 {IN} Is", "The cat IS-20 {IN} is"]),
+        # Sentences of a text that is not split.
+        ("Cat. The Cat. See tom.", ["Cat. The Cat. See tom.", "cat. The cat. See tom."]),
+        # The small letter has another number of bytes.
+        ("THE İN", ["THE İN"]),
+    ],
+)
+def test_a_text_is_read_in_these_forms(text, forms):
+    assert readings(text, HABITS) == forms
+
+
+def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
+    for habits in (
+        Habits(vocabulary=KNOWN),
+        Habits(capitals="Tom"),
+        Habits(vocabulary=KNOWN, capitals="Tom", is_short=True),
+    ):
+        assert readings("THE CAT SEES tom", habits) == ["THE CAT SEES tom"]
+
+
+def test_the_capitals_of_a_training_are_those_behind_first_words():
+    lines = ["A cat sees Tom.", "tom sleeps", "Tom sees TV.", "The tv is iPod's.", "I see an iPod"]
+    pairs = [(line, line) for line in [*lines, "Cats? No, I do", "THE tv", "Am I an ipod?"] * 2]
+    habits = Habits.of_pairs(pairs)
+    assert habits.capitals == "I iPod"  # Tom and TV are as often without one behind a first word
+    more = Habits.of_pairs([("He saw Tom.", "x"), ("I am here.", "x")] * 3)
+    assert more.capitals == "Tom"
+    assert more.after(habits).capitals == Habits.joined([habits, more]).capitals == "I Tom iPod"
+    assert more.after(Habits()).capitals is None
+
+
+def scored(decoding, sentences, prefixes):
+    """A word with a capital makes a line less likely by 1, a small i by 2."""
+    for x in sentences:
+        tokens = x.split()
+        lost = sum(word[0].isupper() for word in tokens) + 2 * ("i" in x)
+        ends = np.cumsum([len(word) + 1 for word in tokens])
+        offsets = [
+            (int(end) - len(word) - 1, int(end) - 1) for word, end in zip(tokens, ends, strict=True)
+        ]
+        other = Translation(x, x.swapcase(), log_prob=-9.0)
+        yield Translation(
+            **{"source": x, "text": x.lower(), "tokens": x.lower().split(), "log_prob": -lost},
+            **{"source_tokens": tokens, "source_offsets": offsets, "target_offsets": offsets},
+            alternatives=[other],
+        )
+
+
+def test_the_likeliest_form_is_translated_and_the_line_is_its_source():
+    work = with_readings(scored, HABITS)
+    lines = ["Cat", b"The Cat", "CAT", "is", "tom", "SEE CAT"]
+    rows = [*work(Decoding(), lines, None)]
+    assert [x.source for x in rows] == ["Cat", "The Cat", "CAT", "is", "tom", "SEE CAT"]
+    assert [x.text for x in rows] == ["Cat", "the cat", "Cat", "is", "tom", "see cat"]
+    assert rows[0].tokens == ["Cat"]
+    assert [x.log_prob for x in rows] == [0, -1, 0, -2, 0, -1]
+    assert [x.source_tokens for x in rows[:2]] == [["Cat"], ["The", "Cat"]]
+    assert [x.alternatives[0].source for x in rows] == [x.source for x in rows]
+    assert rows[1].alternatives[0].text == "tHE CAT"  # both begin with a capital
+
+
+def test_each_form_has_the_prefix_of_its_line_and_attention_is_that_of_the_line(eager_search):
+    own = toy_translator(english(), french())
+    plain = own.translate("The Cat", attention={})
+    own.habits = Habits(vocabulary="a dog the cat", capitals="Dog")
+    texts = ["The Cat", "a dog", "the Cat Dog"]
+    rows = own.translate(texts, prefixes=["le", "", "un"])
+    assert [x.text.split()[0] for x in rows][::2] == ["le", "un"]
+    assert [x.source for x in rows] == texts
+    assert own.translate("The Cat", attention={}) == plain
