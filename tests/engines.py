@@ -172,8 +172,10 @@ for (const [i, text] of texts.entries()) {
   let pauses = 0;
   if (prefixes) options.prefix = translator.target.read(prefixes[i]).ids.slice(0, -1);
   const { ids, offsets } = translator.source.read(text);
-  const sentences = sentencesOf(text), forms = translator.capitals.readings(text);
-  results.push(read ? { ids, offsets, sentences, forms, written: translator.target.write(ids) }
+  const sentences = sentencesOf(text), pieces = piecesOf(text);
+  const forms = translator.capitals.readings(text);
+  const parts = { ids, offsets, sentences, pieces, forms };
+  results.push(read ? { ...parts, written: translator.target.write(ids) }
     : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
 }
 console.log(JSON.stringify(results));

@@ -34,6 +34,7 @@ def readings(text: str, habits: Habits) -> list[str]:
       are such, or if it ends with a mark, the first word has one, too;
     * in capitals: with the usual ones;
     * with a capital for each long word, as a title: both as it is and with the usual ones;
+    * with some words in capitals: with the usual ones, short words also as they are;
     * as a word alone that training has: also without a capital.
     """
     if habits.capitals is None or habits.vocabulary is None or habits.is_short:
@@ -73,10 +74,19 @@ def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) ->
             return [_begun(anew)]
         is_short = len(letters) <= SHORT  # perhaps an acronym
         return [*[sentence][:is_short], _begun(anew), anew]
-    if not all(word[0].isupper() for word in (words[0], *(x for x in words if len(x) > SHORT))):
-        return [sentence]
-    form = _changed(sentence, lambda word: _untitled(word, known, usual))
-    return [sentence, form if is_alone else _begun(form)]
+    if all(word[0].isupper() for word in (words[0], *(x for x in words if len(x) > SHORT))):
+        form = _changed(sentence, lambda word: _small(word, known, usual))
+        return [sentence, form if is_alone else _begun(form)]
+
+    def spoken(shortest: int) -> str:
+        """The sentence without capitals in the words in capitals that are longer."""
+        form = _changed(
+            sentence,
+            lambda x: _small(x, known, usual) if x == x.upper() and len(x) > shortest else x,
+        )
+        return _begun(form) if words[0][0].isupper() else form
+
+    return [spoken(SHORT), spoken(1)]  # short ones may be acronyms
 
 
 def _parts(word: str) -> list[str]:
@@ -89,7 +99,7 @@ def _usually(word: str, usual: Mapping[str, str]) -> str:
     return "".join(usual.get(part.lower(), part.lower()) for part in APOSTROPHE.split(word))
 
 
-def _untitled(word: str, known: frozenset[str], usual: Mapping[str, str]) -> str:
+def _small(word: str, known: frozenset[str], usual: Mapping[str, str]) -> str:
     """A word in lower case, if training knows it and mostly writes it so."""
     is_lower = all(part in known and part not in usual for part in _parts(word))
     return word.lower() if is_lower else word
@@ -117,12 +127,11 @@ def with_readings(work: Work, habits: Habits) -> Work:
         columns = strings("Translator.translate", columns_of(sentences, prefixes))
         lines = columns["sentences"]
         forms = [readings(decoded(line), habits) for line in lines]
-        if all(form == [line] for form, line in zip(forms, lines, strict=True)):
-            return work(decoding, sentences, prefixes)
+        starts = None
         if prefixes is not None:
             pairs = zip(columns["prefixes"], forms, strict=True)
-            prefixes = [prefix for prefix, row in pairs for _ in row]
-        found = iter(work(decoding, [x for row in forms for x in row], prefixes))
+            starts = [prefix for prefix, row in pairs for _ in row]
+        found = iter(work(decoding, [x for row in forms for x in row], starts))
         rows = ([(form, next(found)) for form in row] for row in forms)
         return (
             _as_typed(*max(row, key=lambda x: _likelihood(x[1])), decoded(line))

@@ -21,7 +21,7 @@ from bahdanau_tf.text.copied import CODE, numbers
 from bahdanau_tf.text.word_pairs import CALENDAR
 from bahdanau_tf.translation import doubts
 from bahdanau_tf.translation.result import Doubt, Translation
-from bahdanau_tf.translation.sentence_splitting import has_several
+from bahdanau_tf.translation.sentence_splitting import has_several, unframed
 
 QUANTILES = 21  # of the scores of translations of similar lengths
 SHARES = np.linspace(0, 1, QUANTILES)
@@ -73,8 +73,8 @@ class Habits:
             date becomes 2026-11-29.
         copies: Whether texts without letters, such as 12:30, are kept as they are: few pairs of the
             training have none, and nearly all of these keep them.
-        singly: Whether nearly all sources of the training are single sentences, so that a text of
-            several is to be split; False if it is unknown.
+        singly: Whether nearly all sources of the training are single sentences, not framed, so that
+            others are to be split; False if it is unknown.
         stops: Which of `CLAUSE` sources of the training end with; None if it is unknown.
         ends: Whether targets of the training end with a mark, such as a full stop, if their
             sources do.
@@ -223,7 +223,7 @@ class Habits:
             ),
             changed=_changed(pairs),
             copies=_copies(pairs),
-            singly=sum(has_several(source) for source, _ in pairs) < SEVERAL * len(pairs),
+            singly=sum(map(_has_more, (source for source, _ in pairs))) < SEVERAL * len(pairs),
             stops="".join(x for x, n in sorted(stops.items()) if n >= SEEN),
             ends=bool(ended) and sum(ended) >= ENDED * len(ended),
         )
@@ -379,6 +379,11 @@ def _capitals(sources: Sequence[Sequence[str]], names: Counter[str], read: Count
     for word, count in times.items():
         total[word.lower()] += count
     return " ".join(sorted(word for small, word in usual.items() if total[small] > read[small]))
+
+
+def _has_more(source: str) -> bool:
+    """Whether a source is not a single sentence, or one in quotation marks or brackets."""
+    return has_several(source) or unframed(source)[2] != ""
 
 
 def _copies(pairs: Sequence[tuple[str, str]]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, pairwise, repeat
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -28,32 +28,52 @@ def translate_lines(
 
     The translation of each line starts with its text in `prefixes`. Without weights, which are a
     matrix for each line, lines of many sentences take less memory. The score of a line is the sum
-    of its sentences' scores, or their mean. A string may have several lines. The mark of a list
-    before a sentence stays as it is. Lines of a memory are `remembered` as a whole.
+    of its sentences' scores, or their mean. A string may have several lines. Marks around a line or
+    a sentence, see `unframed`, stay as they are. Lines of a memory are `remembered` as a whole.
     """
     columns = strings("Translator.translate", columns_of(lines, prefixes))
+    texts = [decoded(line) for line in columns["sentences"]]
+    starts = columns.get("prefixes", [""] * len(texts))
     rows = [
-        [text]
+        [("", text, "")]
         if text.strip() in remembered
-        else [x for line in _lines(text) for x in split_sentences(line)] or [text]
-        for text in map(decoded, columns["sentences"])
+        else pieces_of(text, is_begun=bool(start))
+        or [("", text, "")]  # a prefix has the marks, too
+        for text, start in zip(texts, starts, strict=True)
     ]
-    if prefixes is not None:
-        pairs = zip(columns["prefixes"], rows, strict=True)
-        prefixes = [x for prefix, row in pairs for x in (prefix, *[""] * (len(row) - 1))]
-    sentences = [*chain(*rows)]
-    marks = [
-        "" if prefix or sentence.strip() in remembered else _mark(sentence)  # a prefix has it, too
-        for sentence, prefix in zip(sentences, prefixes or repeat(""), strict=False)
-    ]
-    bodies = [sentence[len(mark) :] for sentence, mark in zip(sentences, marks, strict=True)]
-    rest = translate(bodies, prefixes=prefixes)
-    done = (
-        joined([Translation(mark, mark), x], gap="") if mark else x
-        for mark, x in zip(marks, rest, strict=True)
-    )
+    pairs = [*zip(starts, rows, strict=True)]
+    begun = [start for first, row in pairs for start in (first, *[""] * (len(row) - 1))]
+    inside = [sentence for row in rows for _, sentence, _ in row]
+    rest = iter(translate(inside, prefixes=None if prefixes is None else begun))
     for row in rows:
-        yield joined([*islice(done, len(row))], with_weights, is_mean=is_mean)
+        done = [_framed(before, next(rest), after) for before, _, after in row]
+        yield joined(done, with_weights, is_mean=is_mean)
+
+
+def pieces_of(text: str, is_begun: bool = False) -> list[tuple[str, str, str]]:
+    """The sentences of a text, each with what stands before and after it; none if it is blank.
+
+    If the translation is begun, nothing stands around the first one.
+    """
+    pieces: list[tuple[str, str, str]] = []
+    for line in _lines(text):
+        before, inside, after = ("", line, "") if is_begun else unframed(line)
+        own = [
+            ("", sentence, "") if is_begun and not pieces and place == 0 else unframed(sentence)
+            for place, sentence in enumerate(split_sentences(inside))
+        ]
+        own[0] = (before + own[0][0], *own[0][1:])
+        own[-1] = (*own[-1][:2], own[-1][2] + after)
+        pieces += own
+    return pieces
+
+
+def _framed(before: str, x: Translation, after: str) -> Translation:
+    """A translation with what stands before and after its source."""
+    if not before + after:
+        return x
+    parts = [Translation(before, before), x, Translation(after, after.rstrip())]
+    return joined([part for part in parts if part.source], gap="")
 
 
 def joined(
@@ -157,12 +177,6 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     return weights
 
 
-def _mark(sentence: str) -> str:
-    """What a sentence of a list begins with, or ""."""
-    mark = LISTED.match(sentence)
-    return mark[0] if mark else ""
-
-
 def _lines(text: str) -> list[str]:
     """The lines of a text that have words, each with the empty ones behind it."""
     starts = [match.start() for match in _LINE.finditer(text)]
@@ -191,14 +205,29 @@ CANDIDATE = re.compile(
 _ADDRESS = re.compile("[./@_][A-Za-z0-9'-]*$")
 # What a sentence of a list, a dialogue or Markdown begins with; "- 5 km" may be less than nothing.
 LISTED = re.compile(
-    r"\s*(?:[-–—]\s+(?!\d+(?![\d.)]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|\(?[0-9]{1,2}[.)]|"
-    r"\(?[A-Za-z]\)|[QA]:)\s+|[・※①-⑳]\s*(?![・※①-⑳]))+(?=\S)"
+    r"\s*(?:[-–—](?:\s+(?!\d+(?![\d.)]))|(?=[A-ZÀ-Þ]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|"
+    r"\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[QA]:)\s+|[・※①-⑳]\s*(?![・※①-⑳]))+(?=\S)"
 )
+# What a text may stand between, a half on each side; of two that begin alike the longer is first.
+FRAMES = (
+    *('""', "''", "“”", "„“", "‘’", "«»", "「」", "『』", "()", "（）", "[]", "【】"),
+    *("****", "**", "____", "__", "~~~~"),
+)
+_HALVES = [(re.escape(x[: len(x) // 2]), re.escape(x[len(x) // 2 :])) for x in FRAMES]
+_FRAMED = [
+    re.compile(
+        rf"(?s)(\s*{first}\s*)((?:(?!{first}|{last}).|(?<=[^\W_])['’](?=[^\W_]))+)"
+        rf"({last}[.!?,;:…]?\s*)"
+    )
+    for first, last in _HALVES
+]
+# Who speaks, or what a line is about: "Tom: Hello." and "Step 2: Open it."
+LABEL = re.compile(r"\s*[A-ZÀ-Þ][^\s:,!?]*(?: [^\s:,!?]+){0,2}:[^\S\n]+(?=[\"'“«(]?[A-ZÀ-Þ])")
 _LOOK_BACK = 40  # characters before a mark that are examined
 
 
 def split_sentences(text: str) -> list[str]:
-    """Splits a text after each sentence.
+    """Splits a text after each sentence, and after a label of up to three words, such as "Tom: ".
 
     A sentence ends with a mark such as . ! ? … before a space, or with 。！？. It does not end
     before a lower-case letter, after an abbreviation or an initial, or within 「」. Between a word
@@ -208,6 +237,15 @@ def split_sentences(text: str) -> list[str]:
         >>> split_sentences("Mr. Li left. Did he?")
         ['Mr. Li left. ', 'Did he?']
     """
+    return [
+        part
+        for sentence in _sentences(text)
+        for label in [LABEL.match(sentence)]
+        for part in ([label[0], sentence[label.end() :]] if label else [sentence])
+    ]
+
+
+def _sentences(text: str) -> list[str]:
     sentences = []
     start = 0
     for match in CANDIDATE.finditer(text):
@@ -221,8 +259,32 @@ def split_sentences(text: str) -> list[str]:
 
 
 def has_several(line: str) -> bool:
-    """Whether more than one sentence has a letter or a digit."""
-    return sum(any(map(str.isalnum, x)) for x in split_sentences(line)) > 1
+    """Whether more than one sentence has a letter or a digit; a label is none."""
+    return sum(any(map(str.isalnum, x)) for x in _sentences(line)) > 1
+
+
+def unframed(text: str) -> tuple[str, str, str]:
+    """The marks before a text, the text, and those after it.
+
+    They are marks of lists, and pairs around all of it, such as quotation marks or brackets.
+
+    Example:
+        >>> unframed('- "Hello."')
+        ('- "', 'Hello.', '"')
+    """
+    before = after = ""
+    while True:
+        if mark := LISTED.match(text):
+            before, text = before + mark[0], text[mark.end() :]
+        frames = (pattern.fullmatch(text) for pattern in _FRAMED)
+        if not (frame := next((x for x in frames if x and _has_words(x[2])), None)):
+            return before, text, after
+        text = frame[2].rstrip()
+        before, after = before + frame[1], frame[2][len(text) :] + frame[3] + after
+
+
+def _has_words(text: str) -> bool:
+    return sum(map(str.isalnum, text)) > 1
 
 
 def _is_end(before: str, mark: str, after: str) -> bool:

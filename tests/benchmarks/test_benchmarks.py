@@ -45,6 +45,17 @@ def test_unknown_peers_are_named(peers, tmp_path):
     assert all((folder / f"{name}_job.py").exists() for name in peers.PEERS)
 
 
+def test_what_is_typed_around_a_line_is_taken_off_its_translation(module):
+    typed = module("typed")
+    line = "I can't see Tom."
+    for frame, around in typed.FRAMED.values():
+        assert around.sub("", frame.format("Il dort")) == "Il dort"
+    changed = [change(line) for change in typed.WAYS.values()][1:]
+    wanted = ["i can't see tom.", "i can't see tom", "I CAN'T SEE TOM.", "I Can't See Tom."]
+    assert changed == [*wanted, line]
+    assert typed.WAYS["one word in CAPITALS"]("a red cat sleeps") == "a red cat SLEEPS"
+
+
 def test_what_arrives_unchanged_is_counted_by_kind(module):
     """A French translation may write numbers differently; words of the sentence count apart."""
     copying = module("copying")

@@ -24,7 +24,13 @@ from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation, sentence_splitting
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import Doubt
-from bahdanau_tf.translation.sentence_splitting import has_several, split_sentences, translate_lines
+from bahdanau_tf.translation.sentence_splitting import (
+    has_several,
+    pieces_of,
+    split_sentences,
+    translate_lines,
+    unframed,
+)
 
 
 class Shouter:
@@ -630,6 +636,9 @@ def test_split_sentences_splits_known_examples():
         "I know.|Let's go!|I will.",
         "Really?|Yes, e-mail Tom.Smith@b.org or see www.Google.Com in St.Louis",
         "1. Introduction",
+        "Tom: | Where is it? | Mary: | At home.",
+        "Step 2: | (Open it.) | Mr. de Li: | Yes!",
+        "Note: it is 5:30, He said Tom said: Go.",
         "...",
         "no end at all",
     ):
@@ -660,6 +669,40 @@ def test_what_a_sentence_of_a_list_begins_with_stays():
     assert [*translated("1. a", remembered={"1. a"}), *read] == ["1. A", "1. a"]
     (row,) = translate_lines(translate, ["1. a. B"])
     assert row.source == "1. a. B"
+    assert translated("-Ab. -5. \u2014b") == ["-AB. -5. \u2014B"]
+    assert read == ["Ab. ", "-5. ", "\u2014b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ('"ab"', ['"', "ab", '"']),
+        (" ( ab c ). \n", [" ( ", "ab c", " ). \n"]),
+        ("\u00ab\u00a0ab\u00a0\u00bb", ["\u00ab\u00a0", "ab", "\u00a0\u00bb"]),
+        ("- **'Don't go.'**", ["- **'", "Don't go.", "'**"]),
+        ("[1. ab]", ["[1. ", "ab", "]"]),
+        ("\u2018It\u2019s ab\u2019!", ["\u2018", "It\u2019s ab", "\u2019!"]),
+        *((text, ["", text, ""]) for text in ('"a" or "b"', "(ab) (cd)", "(a)", '"ab', "ab (cd)")),
+        *((text, ["", text, ""]) for text in ('""', "'tis a boys' club", "[ab](cd)", "", "_a_b_")),
+    ],
+)
+def test_what_frames_a_text_is_no_part_of_it(text, pieces):
+    assert [*unframed(text)] == pieces
+    (row,) = translate_lines(lambda x, **_: [Translation(y, y.upper()) for y in x], [text])
+    before, inside, after = pieces
+    assert row.source == text
+    assert row.text == before + inside.upper() + after.rstrip()
+
+
+def test_frames_are_those_of_a_line_or_of_its_sentences():
+    text = '(A bc. "De." Fg: "Hi.")\n\u201cJk?\u201d lm'
+    (row,) = translate_lines(lambda x, **_: [Translation(y, y.strip().upper()) for y in x], [text])
+    wanted = ["(A BC.", '"DE."', "FG:", '"HI.")\n\u201cJK?\u201d LM']
+    assert row.text == " ".join(wanted)
+    assert row.source == text
+    assert [x for x in pieces_of(text) if x[0]] == [
+        *(("(", "A bc. ", ""), ('"', "De.", '" '), ('"', "Hi.", '")\n'))
+    ]
 
 
 @given(st.text(st.sampled_from("a \n\t.B"), max_size=20))

@@ -27,8 +27,10 @@ from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
     CANDIDATE,
+    FRAMES,
     LISTED,
     NUMBERING,
+    pieces_of,
     split_sentences,
 )
 
@@ -62,6 +64,7 @@ def odd_rows(count: int) -> list[str]:
     kinds = [[*map(chr, range(*codes))] for codes in ranges]
     kinds += [list(" \t\n\u3000\u00a0\u2028\u200b\u200d\ufeff\u2581\0\u00ad"), LINES]
     kinds += [["ABC", "THE BIG", "<0x41>", "[END]", "ﬁ", "Ⅷ", "İ", "ß", "Σ", "e\u0323\u0302"]]
+    kinds += [[*"\"'“”«»()[]*_-:", "Don't", "Tom: ", "A big b. ", "\n"]] * 3
     kinds += [[*'aA1 .!?…。！"»)「」', "Mr. ", "No. ", "U.S. ", "p.m. ", " J. ", "a? ", "é! B"]] * 3
     rows = ["", " ", "A BIG DOG.", "ÉTÉ À PARIS!", "THE İSTANBUL", "\0", "▁▁a", "x" * 999]
     rows.append("A" * 2500 + " 1" * 1250)  # slow for a pattern that tries every split
@@ -78,6 +81,7 @@ def test_the_page_splits_by_the_rules_of_the_package():
     assert f"String.raw`{ends}`" in script
     listed = LISTED.pattern.replace(r"\s", r"[^\S\ufeff]").replace(r"(?=\S)", r"(?=[\S\ufeff])")
     assert f"String.raw`^{listed}`" in script
+    assert json.dumps(" ".join(FRAMES), ensure_ascii=False) in script
     for words in (ABBREVIATIONS, NUMBERING):
         assert f'"{" ".join(sorted(words))}"' in script
 
@@ -97,6 +101,8 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     for row, result in enumerate(results):
         assert result["ids"] == ids[row], ascii(rows[row])
         assert result["sentences"] == split_sentences(rows[row]), ascii(rows[row])
+        if rows[row] == rows[row].strip() != "":
+            assert [*map(tuple, result["pieces"])] == pieces_of(rows[row]), ascii(rows[row])
         assert result["forms"] == readings(rows[row], READ), ascii(rows[row])
         places = [*map(list, zip(starts[row], ends[row], strict=True))]
         assert result["offsets"] == places, ascii(rows[row])
@@ -509,13 +515,14 @@ def submit(page, text: str) -> None:
 def test_marks_of_a_list_and_text_without_letters_stay(page, real):
     """Also what is copied, and what a screen reader says."""
     own, url = real
-    text = "# 12:30\n1. The cat sleeps.\n- (555) 123-4567"
+    text = '# 12:30\n1. "The cat sleeps."\n- (555) 123-4567'
     page.open(f"{url}#{quote(text)}")
     page.wait_for("document.querySelectorAll('.sentence').length == 3")
     wanted = own.translate(text)
     page.wait_for(f"document.querySelector('#spoken').textContent == {json.dumps(wanted.text)}")
-    marks = "[...document.querySelectorAll('.source')].map((x) => x.dataset.listed)"
-    assert page.evaluate(marks) == ["# ", "1. ", "- "]
+    marks = "[...document.querySelectorAll('.source')].map((x) => x.dataset.before)"
+    assert page.evaluate(marks) == ["# ", '1. "', "- "]
+    assert page.evaluate(marks.replace("before", "after")) == ["", '"', ""]
     click(page, "#open")  # what is not searched has no steps
     page.wait_for("document.querySelector('.best bdi')")
     assert texts_of(page, ".best bdi")[0] == own.translate("The cat sleeps.").text

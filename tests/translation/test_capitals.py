@@ -41,6 +41,10 @@ HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish TV Tom"
         ("May Tom See Zorblax?", ["May Tom See Zorblax?", "May Tom see Zorblax?"]),
         ("The Polish Cat sleeps", ["The Polish Cat sleeps"]),
         ("Don't See O'Brien", ["Don't See O'Brien", "Don't see O'Brien"]),
+        # Some words in capitals.
+        ("Tom sleeps, SLEEPS at NATO", ["Tom sleeps, sleeps at NATO"]),
+        ("SLEEPS the zorb", ["Sleeps the zorb"]),
+        ("see THE zorb, SLEEPS", ["see THE zorb, sleeps", "see the zorb, sleeps"]),
         # A word alone.
         ("Cat", ["Cat", "cat"]),
         (" Cat. ", [" Cat. ", " cat. "]),

@@ -231,7 +231,7 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     for name, told in (("Zofia", ["name"]), ("Anna", [])):
         assert kinds(habits, translation(f"I saw {name}", "見た"), f"{name}Iw") == told
     copies = [(word, word) for word in ("ab", "cd")]
-    wanted = Habits(kept=None, translated=None, copies=True, singly=True, stops="")
+    wanted = Habits(kept=None, translated=None, capitals="", copies=True, singly=True, stops="")
     assert Habits.of_pairs(copies) == wanted
 
 
@@ -425,9 +425,11 @@ def test_each_doubt_has_its_cause() -> None:
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
     members = [
-        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, "r", {"x": y, y: y}) for n, y in rows
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, y, "r", {"x": y, y: y})
+        for n, y in rows
     ]
-    joined = Habits(3, 5, (), (), None, "a ab abc b", "3 4 9 None", None, "r", {"x": "a b ab abc"})
+    words, rest = "a ab abc b", ("r", {"x": "a b ab abc"})
+    joined = Habits(3, 5, (), (), None, words, "3 4 9 None", None, words, *rest)
     assert Habits.joined(members) == joined
 
 

@@ -29,7 +29,7 @@ export class Capitals {
     const letters = words.join(""), small = letters.toLowerCase(), large = letters.toUpperCase();
     if (small === large) return [sentence];
     const change = (write) => sentence.replace(this.words, (x, ...rest) => rest.at(-1).word ? write(x) : x);
-    const anew = change((word) => piecesOf(word).map((x) => this.usual.get(x) ?? x).join(""));
+    const anew = change((word) => partsOfWord(word).map((x) => this.usual.get(x) ?? x).join(""));
     const isAlone = words.length === 1;
     if (isAlone && !this.areKnown(words[0])) return [sentence];
     if (letters === small) {
@@ -41,18 +41,23 @@ export class Capitals {
       return [...([...letters].length <= this.short ? [sentence] : []), begun(anew), anew];
     }
     const isTitled = (x, i) => /^\p{Uppercase}/u.test(x) || (i && [...x].length <= this.short);
-    if (!words.every(isTitled)) return [sentence];
-    const isLower = (word) => this.areKnown(word) && piecesOf(word).every((x) => !this.usual.has(x));
-    const form = change((word) => (isLower(word) ? word.toLowerCase() : word));
-    return [sentence, isAlone ? form : begun(form)];
+    const isLower = (word) => this.areKnown(word) && partsOfWord(word).every((x) => !this.usual.has(x));
+    const write = (word) => (isLower(word) ? word.toLowerCase() : word);
+    if (words.every(isTitled)) return [sentence, isAlone ? change(write) : begun(change(write))];
+    const isLarge = /^\p{Uppercase}/u.test(words[0]);
+    return [this.short, 1].map((shortest) => {
+      const isLoud = (word) => word === word.toUpperCase() && [...word].length > shortest;
+      const form = change((word) => (isLoud(word) ? write(word) : word));
+      return isLarge ? begun(form) : form;
+    });
   }
 
   areKnown(word) {
-    return piecesOf(word).every((x) => /['’]/.test(x) || this.known.has(x));
+    return partsOfWord(word).every((x) => /['’]/.test(x) || this.known.has(x));
   }
 }
 
-const piecesOf = (word) => word.split(/(['’])/).map((x) => x.toLowerCase());
+const partsOfWord = (word) => word.split(/(['’])/).map((x) => x.toLowerCase());
 const begun = (sentence) => sentence.replace(/[\p{L}\p{N}]/u, (x) => x.toUpperCase());
 
 // The reply for a form as that for a text: the best translation begins with a capital if the text does.

@@ -1,10 +1,23 @@
-// Splits a line into sentences, and the marks of lists off these, by the rules of
+// Splits a line into sentences, and the marks around them off, by the rules of
 // `bahdanau_tf.translation.sentence_splitting`; a test compares these constants with those there.
 
-export const LISTED = RegExp([
-  String.raw`^[^\S\ufeff]*(?:[-–—][^\S\ufeff]+(?!\d+(?![\d.)]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|\(?[0-9]{1,2}[.)]|`,
-  String.raw`\(?[A-Za-z]\)|[QA]:)[^\S\ufeff]+|[・※①-⑳][^\S\ufeff]*(?![・※①-⑳]))+(?=[\S\ufeff])`,
+const LISTED = RegExp([
+  String.raw`^[^\S\ufeff]*(?:[-–—](?:[^\S\ufeff]+(?!\d+(?![\d.)]))|(?=[A-ZÀ-Þ]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|`,
+  String.raw`\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[QA]:)[^\S\ufeff]+|[・※①-⑳][^\S\ufeff]*(?![・※①-⑳]))+(?=[\S\ufeff])`,
 ].join(""));
+const FRAMES = "\"\" '' “” „“ ‘’ «» 「」 『』 () （） [] 【】 **** ** ____ __ ~~~~".split(" ");
+const FRAMED = FRAMES.map((frame) => {
+  const { length } = frame, escaped = (x) => x.replace(/[[\]()*]/g, "\\$&");
+  const first = escaped(frame.slice(0, length / 2)), last = escaped(frame.slice(length / 2));
+  return RegExp([
+    String.raw`^([^\S\ufeff]*${first}[^\S\ufeff]*)`,
+    String.raw`((?:(?!${first}|${last}).|(?<=[\p{L}\p{N}])['’](?=[\p{L}\p{N}]))+)`,
+    String.raw`(${last}[.!?,;:…]?[^\S\ufeff]*)$`,
+  ].join(""), "su");
+});
+const LABELLED = RegExp(
+  String.raw`^[^\S\ufeff]*[A-ZÀ-Þ][^\s:,!?]*(?: [^\s:,!?]+){0,2}:[^\S\n\ufeff]+(?=[\"'“«(]?[A-ZÀ-Þ])`,
+);
 const ENDS = RegExp([
   String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,
   String.raw`(?<![\.!\?…‥؟।])(?<mark>[\.!\?…‥؟।]+)`,
@@ -21,7 +34,7 @@ const ABBREVIATIONS = (
 ).split(" ");
 const NUMBERING = "Art No Nos art fig p pp".split(" ");
 
-export function sentencesOf(line) {
+function unlabelled(line) {
   const isEnd = (before, mark, after) => {
     if (!/[\p{L}\p{N}]/u.test(before) || /^[\p{Lowercase}.!?…‥؟।]/u.test(after)) return false;
     if (mark !== ".") return true;
@@ -40,4 +53,39 @@ export function sentencesOf(line) {
     start = end;
   }
   return [...sentences, line.slice(start)].filter(Boolean); // joined, they are the line
+}
+
+export function sentencesOf(line) {
+  return unlabelled(line).flatMap((sentence) => {
+    const label = LABELLED.exec(sentence)?.[0];
+    return label ? [label, sentence.slice(label.length)] : [sentence];
+  });
+}
+
+// `[before, text, after]`: the marks of lists before a text, and pairs around it.
+export function unframed(text) {
+  let before = "", after = "";
+  for (;;) {
+    const mark = LISTED.exec(text)?.[0] ?? "";
+    before += mark;
+    text = text.slice(mark.length);
+    const hasWords = (x) => x && (x[2].match(/[\p{L}\p{N}]/gu) ?? []).length > 1;
+    const frame = FRAMED.map((x) => x.exec(text)).find(hasWords);
+    if (!frame) return [before, text, after];
+    text = frame[2].replace(/[^\S\ufeff]+$/, "");
+    before += frame[1];
+    after = frame[2].slice(text.length) + frame[3] + after;
+  }
+}
+
+// The sentences of a text, each as `unframed` has them.
+export function piecesOf(text) {
+  return text.split(/(?<=\n)(?=[^\S\n\ufeff]*[\S\ufeff])/).flatMap((line) => {
+    const [before, inside, after] = unframed(line), pieces = sentencesOf(inside).map(unframed);
+    if (pieces.length) {
+      pieces[0][0] = before + pieces[0][0];
+      pieces.at(-1)[2] += after;
+    }
+    return pieces;
+  });
 }

@@ -3,7 +3,7 @@
 // address may contain a text: index.html#the%20text.
 
 import { Panel } from "./panel.js";
-import { LISTED, sentencesOf } from "./sentences.js";
+import { piecesOf } from "./sentences.js";
 import { $, element, said, segmentsOf, setLanguage, told, WORDS } from "./words.js";
 
 const LEAST_SHARE = 0.05; // smaller shares are not shown
@@ -255,9 +255,9 @@ const shownNow = () => [...$("sentences").children].map((place) => place.sentenc
 // The whole translation as text.
 function whole() {
   const all = shownNow();
-  return all.map(({ chosen: { text }, listed, space }, i) => {
+  return all.map(({ chosen: { text }, before, after, space }, i) => {
     const isJoined = i + 1 === all.length || /[。！？｡]$/.test(text);
-    return listed + text + (space.includes("\n") ? space : isJoined ? "" : " ");
+    return before + text + after + (space.includes("\n") ? space : isJoined ? "" : " ");
   }).join("");
 }
 
@@ -292,8 +292,8 @@ async function run() {
   // Browsers refuse more than some changes a second.
   later(SILENCE, () => history.replaceState(null, "", `#${encodeURIComponent(text)}`));
   fail(value.length > LONGEST ? said("tooLong", { count: LONGEST.toLocaleString() }) : "");
-  const pieces = text.trim().split(/(?<=\n)(?=.*\S)/).flatMap(sentencesOf), all = pieces.length;
-  const keyOf = (piece) => `${search} ${piece.trimEnd()}`, keys = new Set(pieces.map(keyOf));
+  const pieces = piecesOf(text.trim()), all = pieces.length;
+  const keyOf = ([before, inside]) => `${search} ${before}${inside.trimEnd()}`, keys = new Set(pieces.map(keyOf));
   const list = $("sentences"), kept = shownNow().filter(({ key }) => keys.has(key));
   for (const { key, place } of shownNow()) place.classList.toggle("old", !keys.has(key));
   let progress = said("busy"), isLate = false;
@@ -308,8 +308,8 @@ async function run() {
     for (const [done, piece] of pieces.entries()) {
       if (all > 1) progress = `${said("busy")} ${said("progress", { done, all })}`;
       tell();
-      const listed = LISTED.exec(piece)?.[0] ?? "", source = piece.slice(listed.length).trimEnd();
-      const key = keyOf(piece), space = piece.slice(listed.length + source.length);
+      const [before, inside, behind] = piece, source = inside.trimEnd(), after = behind.trimEnd();
+      const key = keyOf(piece), space = (behind || inside).slice((after || source).length);
       const index = kept.findIndex((sentence) => sentence.key === key), isNew = index < 0;
       let sentence = kept[index];
       if (isNew) {
@@ -319,9 +319,9 @@ async function run() {
       const old = list.children[done];
       const isFree = old && old !== sentence.place && !kept.includes(old.sentence);
       if (old !== sentence.place) list.insertBefore(sentence.place, old ?? null);
-      Object.assign(sentence, { listed, space });
+      Object.assign(sentence, { before, after, space });
       const { translation, source: below } = sentence.places;
-      for (const { dataset } of [translation, below]) dataset.listed = listed;
+      for (const { dataset } of [translation, below]) Object.assign(dataset, { before, after });
       sentence.place.classList.toggle("paragraph", /\n/.test(list.children[done - 1]?.sentence.space));
       $("result").hidden = false;
       if (isNew) show(sentence);

@@ -1,0 +1,82 @@
+"""What is left of BLEU if the lines of a dev text are typed in other ways.
+
+    python benchmarks/typed.py --model_dir=tatoeba-en-fr --source=dev.en --reference=dev.fr
+
+Each line is written without capitals, as a title, in quotation marks and so on, and translated.
+What was put around a line is taken off its translation, so that each row would have the BLEU of the
+first one if the model were not disturbed. The last rows have words of `phrases.tsv` alone: the
+share whose translation is that of the file, whatever its capitals and the marks at its ends.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from absl import app, flags
+
+from bahdanau_tf import Translator
+from bahdanau_tf.evaluation import bleu
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model_dir", "tatoeba-en-fr", "a translator's folder, or a pretrained one")
+flags.DEFINE_string("source", None, "the dev text", required=True)
+flags.DEFINE_string("reference", None, "its translation", required=True)
+flags.DEFINE_integer("lines", 500, "of the dev text, from its start")
+flags.DEFINE_integer("words", 400, "words alone")
+
+Change = Callable[[str], str]
+WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+ENDS = re.compile(r"^[\s\"(*-]+|[\s\")*]+$")
+SPEAKER = re.compile(r"^[^:：。]{1,12}[:：。]\s*")
+WAYS: dict[str, Change] = {
+    "as it is": str,
+    "without capitals": str.lower,
+    "without these and the mark at the end": lambda x: x.lower().rstrip(".!?"),
+    "IN CAPITALS": str.upper,
+    "As A Title": lambda x: WORD.sub(lambda word: word[0][0].upper() + word[0][1:], x),
+    "one word in CAPITALS": lambda x: re.sub("[a-z]{4,}", lambda y: y[0].upper(), x, count=1),
+}
+FRAMED: dict[str, tuple[str, re.Pattern[str]]] = {
+    **{'"quoted"': ('"{}"', ENDS), "(in brackets)": ("({})", ENDS), "**bold**": ("**{}**", ENDS)},
+    **{"Anna: said by her": ("Anna: {}", SPEAKER), "-in a dialogue": ("-{}", ENDS)},
+}
+ALONE: dict[str, Change] = {
+    **{"word": str, "Word": str.capitalize, "WORD": str.upper},
+    **{"Word.": lambda x: f"{x.capitalize()}.", '"word"': lambda x: f'"{x}"'},
+}
+
+
+def main(_: list[str]) -> None:
+    """Prints a row for each way."""
+    translator = Translator.load(FLAGS.model_dir)
+    sources, references = (
+        Path(path).read_text("utf-8").split("\n")[: FLAGS.lines]
+        for path in (FLAGS.source, FLAGS.reference)
+    )
+    print("| typed | BLEU | doubted |\n|---|---|---|")
+    for name in [*WAYS, *FRAMED]:
+        change = WAYS.get(name) or FRAMED[name][0].format
+        rows = translator.translate([change(x) for x in sources])
+        texts = [FRAMED[name][1].sub("", x.text) if name in FRAMED else x.text for x in rows]
+        tokenize = "char" if translator.habits.languages[1] == "ja" else "13a"
+        score = bleu(texts, references, tokenize=tokenize).score
+        print(f"| {name} | {score:.2f} | {sum(bool(x.doubts) for x in rows)} |", flush=True)
+    phrases = files("bahdanau_tf").joinpath("pretrained", "phrases.tsv").read_text("utf-8")
+    column = {"fr": 1, "ja": 2}[translator.habits.languages[1]]
+    pairs = [row.split("\t") for row in phrases.split("\n")]
+    words = {x[0]: x[column] for x in pairs if x[0].isascii() and x[0].isalpha() and x[0].islower()}
+    chosen = random.Random(1).sample([*words], FLAGS.words)
+    print("\n| typed alone | right |\n|---|---|")
+    for name, change in ALONE.items():
+        rows = translator.translate([change(x) for x in chosen])
+        texts = [x.text.strip(' .。"').casefold() for x in rows]
+        right = sum(words[x].casefold() == text for x, text in zip(chosen, texts, strict=True))
+        print(f"| {name} | {right / len(chosen):.1%} |", flush=True)
+
+
+if __name__ == "__main__":
+    app.run(main)
