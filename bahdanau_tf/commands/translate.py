@@ -346,7 +346,8 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights, is_mean = flags.alignments or flags.markup, bool(flags.mbr)
-            return translate_lines(translate, lines, prefixes, weights, is_mean, translator.memory)
+            memory, colon = translator.memory, translator.habits.colon
+            return translate_lines(translate, lines, prefixes, weights, is_mean, memory, colon)
         return translate(lines, prefixes)
 
     whole = run if markup is None else partial(markup, run)

@@ -187,6 +187,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "matrices": matrices,
         "arrays": arrays.entries,
         "doubts": {**vars(habits), **RULES, "usual": usual, "short": SHORT},
+        "colon": habits.colon,
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

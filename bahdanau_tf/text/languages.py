@@ -1,4 +1,4 @@
-"""Rules of single languages for the word tokenizer, as data.
+"""Rules of single languages, most of them for the word tokenizer, as data.
 
 Patterns are RE2 and match a pair of words: the left one, a line break, the right one.
 """
@@ -45,6 +45,7 @@ class Language:
     scripts: bool = False  # whether a change of script ends a word
     quotes: str = '"'  # quotation marks that both open and close
     suffixes: str = ""  # words without a space after such a closing mark
+    colon: str = ":"  # behind a word
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
@@ -73,11 +74,15 @@ LANGUAGES = {
         numbering="art fig p pp",
         close=_close(r"[.,%)\]}”’…]|\.\.+", r"[(\[{“‘’$£€#]|.*\pL'"),
         no_break=r".*\n[!?:;»]|«\n.*",
+        colon=" :",
     ),
     "it": Language(apostrophe=Apostrophe.AFTER, close=_close(_CLOSING, _OPENING + r"|’|.*\pL'")),
     "ja": Language(
-        close=_close(f"{_CLOSING}|{_JAPANESE}.*", f"{_OPENING}|.*{_JAPANESE}"), scripts=True
+        close=_close(f"{_CLOSING}|{_JAPANESE}.*", f"{_OPENING}|.*{_JAPANESE}"),
+        scripts=True,
+        colon="：",
     ),
+    "zh": Language(colon="："),
     "ko": Language(
         close=_close(
             _CLOSING + "|~",

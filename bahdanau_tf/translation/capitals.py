@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
@@ -53,7 +54,7 @@ def _words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8)
 def _usual(text: str) -> Mapping[str, str]:
-    return {word.lower(): word for word in text.split()}
+    return {word.lower(): word for word in (x.replace("_", " ") for x in text.split())}
 
 
 def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) -> list[str]:
@@ -61,10 +62,21 @@ def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) ->
     letters = "".join(words)
     if letters.lower() == letters.upper():
         return [sentence]
-    anew = _changed(sentence, lambda word: _usually(word, usual))
+
+    def changed(write: Callable[[str], str], shortest: int = 0) -> str:
+        form = WORD.sub(
+            lambda x: write(x[0]) if len(x["word"] or "") > shortest else x[0], sentence
+        )
+        return _paired(form, usual)
+
+    def small(word: str) -> str:
+        is_lower = all(part in known and part not in usual for part in _parts(word))
+        return word.lower() if is_lower else word
+
     is_alone = len(words) == 1
-    if is_alone and not all(x in known for x in _parts(words[0])):
+    if is_alone and not all(part in known for part in _parts(words[0])):
         return [sentence]
+    anew = changed(lambda word: _usually(word, usual))
     if letters == letters.lower():
         if is_alone:
             return [sentence, anew]
@@ -75,18 +87,12 @@ def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) ->
         is_short = len(letters) <= SHORT  # perhaps an acronym
         return [*[sentence][:is_short], _begun(anew), anew]
     if all(word[0].isupper() for word in (words[0], *(x for x in words if len(x) > SHORT))):
-        form = _changed(sentence, lambda word: _small(word, known, usual))
-        return [sentence, form if is_alone else _begun(form)]
-
-    def spoken(shortest: int) -> str:
-        """The sentence without capitals in the words in capitals that are longer."""
-        form = _changed(
-            sentence,
-            lambda x: _small(x, known, usual) if x == x.upper() and len(x) > shortest else x,
-        )
-        return _begun(form) if words[0][0].isupper() else form
-
-    return [spoken(SHORT), spoken(1)]  # short ones may be acronyms
+        return [sentence, changed(small) if is_alone else _begun(changed(small))]
+    begun = _begun if words[0][0].isupper() else str
+    return [
+        begun(changed(lambda word: small(word) if word == word.upper() else word, shortest))
+        for shortest in (SHORT, 1)  # a short one may be an acronym
+    ]
 
 
 def _parts(word: str) -> list[str]:
@@ -99,14 +105,15 @@ def _usually(word: str, usual: Mapping[str, str]) -> str:
     return "".join(usual.get(part.lower(), part.lower()) for part in APOSTROPHE.split(word))
 
 
-def _small(word: str, known: frozenset[str], usual: Mapping[str, str]) -> str:
-    """A word in lower case, if training knows it and mostly writes it so."""
-    is_lower = all(part in known and part not in usual for part in _parts(word))
-    return word.lower() if is_lower else word
-
-
-def _changed(sentence: str, write: Callable[[str], str]) -> str:
-    return WORD.sub(lambda match: write(match[0]) if match["word"] else match[0], sentence)
+def _paired(sentence: str, usual: Mapping[str, str]) -> str:
+    """With capitals for two words that have them together."""
+    matches = (match for match in WORD.finditer(sentence) if match["word"])
+    for first, second in pairwise(matches):
+        start, end = first.start(), second.end()
+        two = usual.get(sentence[start:end].lower(), "")
+        if " " in two:
+            sentence = sentence[:start] + two + sentence[end:]
+    return sentence
 
 
 def _begun(sentence: str) -> str:

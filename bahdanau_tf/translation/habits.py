@@ -7,6 +7,7 @@ it depends on the length. So a training keeps the scores of the dev text's trans
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -18,6 +19,7 @@ from itertools import chain
 import numpy as np
 
 from bahdanau_tf.text.copied import CODE, numbers
+from bahdanau_tf.text.languages import language
 from bahdanau_tf.text.word_pairs import CALENDAR
 from bahdanau_tf.translation import doubts
 from bahdanau_tf.translation.result import Doubt, Translation
@@ -41,6 +43,7 @@ SEVERAL = 0.03  # of the sources of a training are several sentences: a model kn
 NEW = 0.1  # of the pairs of a training, at most, have a word that no other pair has
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 ENDED = 0.98  # of the pairs whose source ends with a mark: so do their targets
+TWO_WORDS = re.compile(r"(?<=[\w,] )([^\W\d_]+) (?=([^\W\d_]+))")  # behind the first one
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Habits:
             target. If this is the rule, all that the training has, or None if a model does not
             keep others. None also if it is unknown.
         capitals: The words that sources of the training mostly write with a capital, also behind
-            the first word, as they are written most; None if it is unknown.
+            the first word, as they are written most; and such pairs of words that are not, as
+            New_York. None if it is unknown.
         replaced: The words that at least `COMMON` sources of the training have in lower case, and
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
@@ -101,6 +105,11 @@ class Habits:
     ends: bool = False
     languages: Sequence[str] = ()
     is_short: bool = False
+
+    @property
+    def colon(self) -> str:
+        """What the target's language writes behind a label, such as "Tom"."""
+        return language((*self.languages, "", "")[1]).colon
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -214,7 +223,7 @@ class Habits:
             vocabulary=None if is_new else " ".join(sorted(known)),
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=translated,
-            capitals=_capitals(sources, names, read),
+            capitals=_capitals([source for source, _ in pairs], sources, names, read),
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),
@@ -367,18 +376,25 @@ def _changed(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(x for x, lost in rows.items() if sum(lost) > CHANGED * max(len(lost), SEEN))
 
 
-def _capitals(sources: Sequence[Sequence[str]], names: Counter[str], read: Counter[str]) -> str:
+def _capitals(
+    sources: Sequence[str], words: Sequence[Sequence[str]], names: Counter[str], read: Counter[str]
+) -> str:
     """The words with capitals, as `Habits` has them.
 
     So many sources have one behind the first word, more than have it in lower case, as `read` says.
     """
-    inner = chain.from_iterable({*words[1:]} for words in sources)
+    inner = chain.from_iterable({*row[1:]} for row in words)
     times = names + Counter(x for x in inner if x.isupper() or x[1:] != x[1:].lower())
     usual = {word.lower(): word for word, _ in reversed(times.most_common())}
     total = Counter[str]()
     for word, count in times.items():
         total[word.lower()] += count
-    return " ".join(sorted(word for small, word in usual.items() if total[small] > read[small]))
+    found = {small: word for small, word in usual.items() if total[small] > read[small]}
+    pairs = Counter(pair for source in sources for pair in TWO_WORDS.findall(source))
+    both = [x for x, n in pairs.items() if x[0].istitle() and x[1].istitle() and n >= TOGETHER]
+    both = [(a, b) for a, b in both if pairs[a, b] > pairs[a.lower(), b.lower()]]
+    more = {f"{a}_{b}" for a, b in both if not {a.lower(), b.lower()} <= found.keys()}
+    return " ".join(sorted({*found.values(), *more}))
 
 
 def _has_more(source: str) -> bool:

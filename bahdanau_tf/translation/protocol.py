@@ -261,7 +261,14 @@ class StringTranslator(ABC):
         def run_lines(sentences: Sentences, prefixes: Sentences | None) -> Iterable[Translation]:
             if not split_sentences:
                 return run(sentences, prefixes)
-            return translate_lines(run, sentences, prefixes, is_mean=is_mean, remembered=memory)
+            return translate_lines(
+                run,
+                sentences,
+                prefixes,
+                is_mean=is_mean,
+                remembered=memory,
+                colon=self.habits.colon,
+            )
 
         is_mean, translate = mbr is not None, run_lines
         if markup:

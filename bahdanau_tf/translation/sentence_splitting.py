@@ -23,13 +23,15 @@ def translate_lines(
     with_weights: bool = True,
     is_mean: bool = False,
     remembered: Container[str] = (),
+    colon: str = ":",
 ) -> Iterator[Translation]:
     """Translates lines sentence by sentence, by `translate` of a translator.
 
     The translation of each line starts with its text in `prefixes`. Without weights, which are a
     matrix for each line, lines of many sentences take less memory. The score of a line is the sum
     of its sentences' scores, or their mean. A string may have several lines. Marks around a line or
-    a sentence, see `unframed`, stay as they are. Lines of a memory are `remembered` as a whole.
+    a sentence, see `unframed`, stay as they are, but a label has the target's `colon`. Lines of a
+    memory are `remembered` as a whole.
     """
     columns = strings("Translator.translate", columns_of(lines, prefixes))
     texts = [decoded(line) for line in columns["sentences"]]
@@ -46,7 +48,7 @@ def translate_lines(
     inside = [sentence for row in rows for _, sentence, _ in row]
     rest = iter(translate(inside, prefixes=None if prefixes is None else begun))
     for row in rows:
-        done = [_framed(before, next(rest), after) for before, _, after in row]
+        done = [_framed(before, next(rest), after, colon) for before, _, after in row]
         yield joined(done, with_weights, is_mean=is_mean)
 
 
@@ -58,21 +60,27 @@ def pieces_of(text: str, is_begun: bool = False) -> list[tuple[str, str, str]]:
     pieces: list[tuple[str, str, str]] = []
     for line in _lines(text):
         before, inside, after = ("", line, "") if is_begun else unframed(line)
-        own = [
-            ("", sentence, "") if is_begun and not pieces and place == 0 else unframed(sentence)
-            for place, sentence in enumerate(split_sentences(inside))
-        ]
+        own: list[tuple[str, str, str]] = []
+        for sentence in split_sentences(inside):
+            if is_begun and not (pieces or own):
+                own.append(("", sentence, ""))
+            elif LABEL.match(f"{sentence}A"):
+                name = sentence.rstrip()[:-1]
+                own.append(("", name, sentence[len(name) :]))
+            else:
+                own.append(unframed(sentence))
         own[0] = (before + own[0][0], *own[0][1:])
         own[-1] = (*own[-1][:2], own[-1][2] + after)
         pieces += own
     return pieces
 
 
-def _framed(before: str, x: Translation, after: str) -> Translation:
+def _framed(before: str, x: Translation, after: str, colon: str) -> Translation:
     """A translation with what stands before and after its source."""
     if not before + after:
         return x
-    parts = [Translation(before, before), x, Translation(after, after.rstrip())]
+    end = colon + after[1:] if after.startswith(":") else after
+    parts = [Translation(before, before), x, Translation(after, end.rstrip())]
     return joined([part for part in parts if part.source], gap="")
 
 

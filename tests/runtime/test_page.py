@@ -52,7 +52,7 @@ TOKENIZERS = {
 }
 READ = Habits(
     vocabulary="a abc b big cat don ete i in is it my not of s sees t that the to tom was you été",
-    capitals="ABC B I Tom été",
+    capitals="ABC B Big_Cat I Tom été",
 )
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
@@ -93,6 +93,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     rows += [x for path in DEV for x in path.read_text("utf-8").split("\n")[:300]]
     rows += [case(x) for case in (str.title, str.lower, str.upper) for x in rows[-300:]]
     rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
+    rows += ["i see the big cat", "The BIG CAT is Big cat"]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
@@ -515,14 +516,16 @@ def submit(page, text: str) -> None:
 def test_marks_of_a_list_and_text_without_letters_stay(page, real):
     """Also what is copied, and what a screen reader says."""
     own, url = real
-    text = '# 12:30\n1. "The cat sleeps."\n- (555) 123-4567'
+    text = '# 12:30\n1. "The cat sleeps."\n- (555) 123-4567\nTom: Hello.'
     page.open(f"{url}#{quote(text)}")
-    page.wait_for("document.querySelectorAll('.sentence').length == 3")
+    page.wait_for("document.querySelectorAll('.sentence').length == 5")
     wanted = own.translate(text)
     page.wait_for(f"document.querySelector('#spoken').textContent == {json.dumps(wanted.text)}")
     marks = "[...document.querySelectorAll('.source')].map((x) => x.dataset.before)"
-    assert page.evaluate(marks) == ["# ", '1. "', "- "]
-    assert page.evaluate(marks.replace("before", "after")) == ["", '"', ""]
+    assert page.evaluate(marks) == ["# ", '1. "', "- ", "", ""]
+    behind = marks.replace("before", "after")
+    assert page.evaluate(behind) == ["", '"', "", ":", ""]
+    assert page.evaluate(behind.replace(".source", ".translation")) == ["", '"', "", " :", ""]
     click(page, "#open")  # what is not searched has no steps
     page.wait_for("document.querySelector('.best bdi')")
     assert texts_of(page, ".best bdi")[0] == own.translate("The cat sleeps.").text

@@ -10,7 +10,7 @@ from bahdanau_tf.translation.capitals import readings, with_readings
 from bahdanau_tf.translation.habits import Habits
 
 KNOWN = "a at b brien can cat do don i in is london may nato o polish s see sleeps t the to tom tv"
-HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish TV Tom")
+HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish See_Zorb TV Tom")
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish TV Tom"
         ("3 cats in london", ["3 cats in London"]),
         ("london", ["london", "London"]),
         ("i can't see o'brien", ["I can't see o'Brien"]),
+        ("i see zorb see", ["I See Zorb see"]),
         # In capitals.
         ("TOM IS AT NATO ZORB.", ["Tom is at NATO zorb."]),
         ("CAT", ["CAT", "Cat", "cat"]),
@@ -41,6 +42,7 @@ HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish TV Tom"
         ("May Tom See Zorblax?", ["May Tom See Zorblax?", "May Tom see Zorblax?"]),
         ("The Polish Cat sleeps", ["The Polish Cat sleeps"]),
         ("Don't See O'Brien", ["Don't See O'Brien", "Don't see O'Brien"]),
+        ("A Cat See Zorb", ["A Cat See Zorb", "A cat See Zorb"]),
         # Some words in capitals.
         ("Tom sleeps, SLEEPS at NATO", ["Tom sleeps, sleeps at NATO"]),
         ("SLEEPS the zorb", ["Sleeps the zorb"]),
@@ -79,6 +81,10 @@ def test_the_capitals_of_a_training_are_those_behind_first_words():
     assert more.capitals == "Tom"
     assert more.after(habits).capitals == Habits.joined([habits, more]).capitals == "I Tom iPod"
     assert more.after(Habits()).capitals is None
+    lines = ["I like New York.", "New shoes", "In the New York, I", "in New York Tom is", "york"]
+    pairs = [(x, "x") for x in [*lines, *["a new shoe"] * 4]]
+    assert Habits.of_pairs(pairs).capitals == "I New_York York"
+    assert Habits.of_pairs([*pairs, *[("new new york", "x")] * 3]).capitals == "I"
 
 
 def scored(decoding, sentences, prefixes):

@@ -10,7 +10,8 @@ export class Capitals {
     Object.assign(this, { short, end: RegExp(end, "u") });
     this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
     this.known = new Set(vocabulary?.split(" "));
-    this.usual = new Map((capitals ?? "").split(" ").map((word) => [word.toLowerCase(), word]));
+    const usual = (capitals ?? "").split(" ").map((word) => word.replace("_", " "));
+    this.usual = new Map(usual.map((word) => [word.toLowerCase(), word]));
     this.words = RegExp(`${spelled}|(?<word>${LETTERS}(?:['’]${LETTERS})*)`, "gu");
   }
 
@@ -28,7 +29,8 @@ export class Capitals {
     const words = [...sentence.matchAll(this.words)].flatMap(({ groups: { word } }) => word ?? []);
     const letters = words.join(""), small = letters.toLowerCase(), large = letters.toUpperCase();
     if (small === large) return [sentence];
-    const change = (write) => sentence.replace(this.words, (x, ...rest) => rest.at(-1).word ? write(x) : x);
+    const change = (write) => this.paired(
+      sentence.replace(this.words, (x, ...rest) => (rest.at(-1).word ? write(x) : x)));
     const anew = change((word) => partsOfWord(word).map((x) => this.usual.get(x) ?? x).join(""));
     const isAlone = words.length === 1;
     if (isAlone && !this.areKnown(words[0])) return [sentence];
@@ -50,6 +52,17 @@ export class Capitals {
       const form = change((word) => (isLoud(word) ? write(word) : word));
       return isLarge ? begun(form) : form;
     });
+  }
+
+  // With capitals for two words that have them together.
+  paired(sentence) {
+    const words = [...sentence.matchAll(this.words)].filter(({ groups }) => groups.word);
+    for (const [i, { 0: last, index }] of words.entries()) {
+      const start = words[i - 1]?.index, end = index + last.length;
+      const two = this.usual.get(sentence.slice(start ?? end, end).toLowerCase());
+      if (two?.includes(" ")) sentence = sentence.slice(0, start) + two + sentence.slice(end);
+    }
+    return sentence;
   }
 
   areKnown(word) {

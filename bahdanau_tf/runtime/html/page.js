@@ -34,10 +34,10 @@ const plain = (markdown) => markdown
   .replace(/^\|.*\|$/gm, (row) => `• ${row.slice(1, -1).trim().replace(/ *(?<!\\)\| */g, ": ")}`)
   .replace(/^#+ |`|\*\*|\\(?=\|)/gm, "");
 
-const { searches, card, texts, gates, tokenizers, doubts: { languages } } = contents.settings;
+const { searches, card, texts, gates, tokenizers, colon, doubts: { languages } } = contents.settings;
 const letters = ["source", "target"].map((side) => tokenizers[side].kind === "char");
 start((text, search, signal) => translator.translate(text, searches[search], pauses(signal)), {
-  searches: Object.keys(searches), card: plain(card), texts, gates, languages, letters,
+  searches: Object.keys(searches), card: plain(card), texts, gates, languages, letters, colon,
   inside: (text, search, edit, signal) => {
     const beam_size = edit.beam_size ?? searches[search].beam_size;
     const n_best = Math.min(beam_size, searches.beam.n_best);

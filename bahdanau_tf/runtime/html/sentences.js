@@ -78,10 +78,15 @@ export function unframed(text) {
   }
 }
 
-// The sentences of a text, each as `unframed` has them.
+// The sentences of a text, each as `unframed` has them; behind a label is a colon.
 export function piecesOf(text) {
   return text.split(/(?<=\n)(?=[^\S\n\ufeff]*[\S\ufeff])/).flatMap((line) => {
-    const [before, inside, after] = unframed(line), pieces = sentencesOf(inside).map(unframed);
+    const [before, inside, after] = unframed(line);
+    const pieces = sentencesOf(inside).map((sentence) => {
+      if (!LABELLED.test(`${sentence}A`)) return unframed(sentence);
+      const name = sentence.replace(/:[^:]*$/, "");
+      return ["", name, sentence.slice(name.length)];
+    });
     if (pieces.length) {
       pieces[0][0] = before + pieces[0][0];
       pieces.at(-1)[2] += after;

@@ -319,9 +319,11 @@ async function run() {
       const old = list.children[done];
       const isFree = old && old !== sentence.place && !kept.includes(old.sentence);
       if (old !== sentence.place) list.insertBefore(sentence.place, old ?? null);
-      Object.assign(sentence, { before, after, space });
+      const written = after.replace(/^:/, options.colon);
+      Object.assign(sentence, { before, after: written, space });
       const { translation, source: below } = sentence.places;
-      for (const { dataset } of [translation, below]) Object.assign(dataset, { before, after });
+      Object.assign(translation.dataset, { before, after: written });
+      Object.assign(below.dataset, { before, after });
       sentence.place.classList.toggle("paragraph", /\n/.test(list.children[done - 1]?.sentence.space));
       $("result").hidden = false;
       if (isNew) show(sentence);
@@ -395,10 +397,10 @@ function stored(value) {
 // offsets, weights}`, the last two for all or the first one or none. With `searches`, of which the
 // user chooses, a text is translated as it is written; `card` is a text; `texts` has, by language,
 // those of drawings and of a reply's `doubts`; `languages` are the codes of source and target, if
-// they are known; `letters` says of each whether its letters are pointed at, not its words; `inside`
-// is that of `Panel`.
+// they are known; `letters` says of each whether its letters are pointed at, not its words; `colon`
+// is what the target has behind a label; `inside` is that of `Panel`.
 export function start(translate, given = {}) {
-  const none = { searches: [], card: "", texts: {}, languages: [], letters: [] };
+  const none = { searches: [], card: "", texts: {}, languages: [], letters: [], colon: ":" };
   options = { translate, ...none, ...given };
   panel = new Panel({
     ...options,
