@@ -174,7 +174,8 @@ for (const [i, text] of texts.entries()) {
   const { ids, offsets } = translator.source.read(text);
   const sentences = sentencesOf(text), pieces = piecesOf(text);
   const forms = translator.capitals.readings(text);
-  const parts = { ids, offsets, sentences, pieces, forms };
+  const names = translator.capitals.namesAlone(text) ?? null;
+  const parts = { ids, offsets, sentences, pieces, forms, names };
   results.push(read ? { ...parts, written: translator.target.write(ids) }
     : { ...await translator.translate(text, options, () => { pauses += 1; }), pauses });
 }

@@ -47,6 +47,36 @@ def readings(text: str, habits: Habits) -> list[str]:
     return [x for x in dict.fromkeys(forms) if len(x.encode()) == len(text.encode())] or [text]
 
 
+def names_alone(text: str, habits: Habits) -> str | None:
+    """The translation of a text of names alone, which hardly a training has; None for others.
+
+    Names that are kept stay, as training writes them, and those of a word that always becomes the
+    same one, without case, become this. A word with a capital that training never had is a name.
+    """
+    if None in (habits.capitals, habits.vocabulary, habits.translated) or habits.is_short:
+        return None
+    known, usual = _words(habits.vocabulary or ""), _usual(habits.capitals or "")
+    words = [match["word"] for match in WORD.finditer(text)]
+    if not (words and all(words)) or WORD.sub("", text.strip().rstrip(".!?")).strip(" -"):
+        return None
+
+    def is_name(word: str) -> bool:
+        form = usual.get(word.lower())
+        if form:
+            return form.istitle() and len(form) > 1
+        return word[0].isupper() and not any(part in known for part in _parts(word))
+
+    forms = [usual.get(word.lower(), word) for word in words]
+    if not all(map(is_name, words)):
+        return None
+    other = habits.counterparts.get(forms[0], "") if len(words) == 1 else ""
+    if other and other.lower() == other.upper() and " " not in other:
+        return WORD.sub(other, text).strip()
+    if {*forms} <= _words(habits.translated or ""):
+        return None
+    return WORD.sub(lambda match: usual.get(match[0].lower(), match[0]), text).strip()
+
+
 @lru_cache(maxsize=8)
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

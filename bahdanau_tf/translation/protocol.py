@@ -13,7 +13,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import OptionError, Refusal
 from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_known
-from bahdanau_tf.translation.capitals import with_readings
+from bahdanau_tf.translation.capitals import names_alone, with_readings
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import is_wordless
 from bahdanau_tf.translation.habits import Habits
@@ -249,11 +249,8 @@ class StringTranslator(ABC):
         search = self._judged(work, decoding, terms)
         if attention is None:
             search = with_readings(search, self.habits)
-        copies = self.habits.copies and not self.habits.is_short and is_free
-        if memory or copies:
-            search = with_known(
-                search, lambda x: memory.get(x, x if copies and is_wordless(x) else None)
-            )
+        if memory or is_free:
+            search = with_known(search, lambda x: memory.get(x, self._kept(x) if is_free else None))
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -279,6 +276,12 @@ class StringTranslator(ABC):
             prefixes = [prefixes] if isinstance(prefixes, str) else prefixes
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
+
+    def _kept(self, text: str) -> str | None:
+        """What a text without words to translate stays."""
+        if self.habits.copies and not self.habits.is_short and is_wordless(text):
+            return text
+        return names_alone(text, self.habits)
 
     def _judged(self, work: Work, decoding: Decoding, terms: Mapping[str, str] | None) -> Work:
         """Work with terms and doubts."""

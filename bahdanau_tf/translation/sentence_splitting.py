@@ -214,7 +214,7 @@ _ADDRESS = re.compile("[./@_][A-Za-z0-9'-]*$")
 # What a sentence of a list, a dialogue or Markdown begins with; "- 5 km" may be less than nothing.
 LISTED = re.compile(
     r"\s*(?:[-–—](?:\s+(?!\d+(?![\d.)]))|(?=[A-ZÀ-Þ]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|"
-    r"\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[QA]:)\s+|[・※①-⑳]\s*(?![・※①-⑳]))+(?=\S)"
+    r"\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[A-Z]:)\s+|[・※①-⑳]\s*(?![・※①-⑳]))+(?=\S)"
 )
 # What a text may stand between, a half on each side; of two that begin alike the longer is first.
 FRAMES = (

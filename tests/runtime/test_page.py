@@ -22,7 +22,7 @@ from toys import english, french, toy_translator
 from bahdanau_tf import SubwordTokenizer, Translation, Translator, beam_tree, trace
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.runtime.page import ENGINE, HTML, joined, page_of, read
-from bahdanau_tf.translation.capitals import readings
+from bahdanau_tf.translation.capitals import names_alone, readings
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.sentence_splitting import (
     ABBREVIATIONS,
@@ -52,7 +52,9 @@ TOKENIZERS = {
 }
 READ = Habits(
     vocabulary="a abc b big cat don ete i in is it my not of s sees t that the to tom was you été",
-    capitals="ABC B Big_Cat I Tom été",
+    capitals="ABC Anna B Big_Cat I Oslo Tom été",
+    translated="Anna Tom",
+    counterparts={"Anna": "\u30a2", "Oslo": "oslo"},
 )
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
@@ -93,7 +95,8 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     rows += [x for path in DEV for x in path.read_text("utf-8").split("\n")[:300]]
     rows += [case(x) for case in (str.title, str.lower, str.upper) for x in rows[-300:]]
     rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
-    rows += ["i see the big cat", "The BIG CAT is Big cat"]
+    rows += ["i see the big cat", "The BIG CAT is Big cat", "anna", "Anna!", "Tom", "Tom Anna"]
+    rows += ["OSLO", "tom-oslo.", "Zorb", "zorb", "Zorb O'Brien", "Tom Big", "Tom 3", "TOM a@b.c"]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
@@ -105,6 +108,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
         if rows[row] == rows[row].strip() != "":
             assert [*map(tuple, result["pieces"])] == pieces_of(rows[row]), ascii(rows[row])
         assert result["forms"] == readings(rows[row], READ), ascii(rows[row])
+        assert result["names"] == names_alone(rows[row], READ), ascii(rows[row])
         places = [*map(list, zip(starts[row], ends[row], strict=True))]
         assert result["offsets"] == places, ascii(rows[row])
         assert result["written"]["text"] == written[row].decode(), ascii(rows[row])

@@ -1,12 +1,14 @@
 """Lines whose capitals say nothing, read with those that training mostly writes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Translation
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.translation.capitals import readings, with_readings
+from bahdanau_tf.translation.capitals import names_alone, readings, with_readings
 from bahdanau_tf.translation.habits import Habits
 
 KNOWN = "a at b brien can cat do don i in is london may nato o polish s see sleeps t the to tom tv"
@@ -70,6 +72,32 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
         Habits(vocabulary=KNOWN, capitals="Tom", is_short=True),
     ):
         assert readings("THE CAT SEES tom", habits) == ["THE CAT SEES tom"]
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        *(("Tom", "Tom"), ("TOM", "Tom"), (" tom-London! ", "Tom-London!"), ("Zorb", "Zorb")),
+        *(("Brien", "\u30d6"), ("Brien Zorb", "Brien Zorb"), ("O'Zorb", None), ("NASA", "NASA")),
+        *(("London", None), ("London Polish", None), ("Polish Tom", "Polish Tom"), ("I", None)),
+        *(("Cat", None), ("Tom cat", None), ("zorb", None), ("NATO", None), ("TV", None)),
+        *(
+            ("Tom & Zorb", None),
+            ("Mr. Zorb", None),
+            ("Tom 3", None),
+            ("Tom tom@a.org", None),
+            ("", None),
+            ("!", None),
+        ),
+    ],
+)
+def test_names_alone_stay_if_translations_keep_them(text, translation):
+    lost = "B London Polish"
+    table = {"Brien": "\u30d6", "Tom": "tom"}
+    habits = replace(HABITS, translated=lost, counterparts=table)
+    assert names_alone(text, habits) == translation
+    assert names_alone(text, HABITS) is None
+    assert names_alone(text, replace(habits, is_short=True)) is None
 
 
 def test_the_capitals_of_a_training_are_those_behind_first_words():

@@ -6,8 +6,9 @@ import { sentencesOf } from "./sentences.js";
 const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+";
 
 export class Capitals {
-  constructor({ vocabulary, capitals, is_short, spelled, end, short }) {
-    Object.assign(this, { short, end: RegExp(end, "u") });
+  constructor({ vocabulary, capitals, translated, counterparts, is_short, spelled, end, short }) {
+    Object.assign(this, { short, counterparts, end: RegExp(end, "u") });
+    this.translated = translated === null ? null : new Set(translated.split(" "));
     this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
     this.known = new Set(vocabulary?.split(" "));
     const usual = (capitals ?? "").split(" ").map((word) => word.replace("_", " "));
@@ -23,6 +24,26 @@ export class Capitals {
     const size = (x) => new TextEncoder().encode(x).length;
     const fit = [...new Set(forms)].filter((form) => size(form) === size(text));
     return fit.length ? fit : [text];
+  }
+
+  // The translation of a text of names alone, or undefined.
+  namesAlone(text) {
+    if (!this.knowsAny || this.translated === null) return undefined;
+    const words = [...text.matchAll(this.words)].map(({ groups: { word } }) => word);
+    const rest = text.trim().replace(/[.!?]+$/, "").replace(this.words, "").replace(/^[ -]+|[ -]+$/g, "");
+    if (!words.length || !words.every(Boolean) || rest) return undefined;
+    const formOf = (word) => this.usual.get(word.toLowerCase());
+    const isName = (word) => (formOf(word)
+      ? /^\p{Lu}\p{Ll}+$/u.test(formOf(word))
+      : /^\p{Uppercase}/u.test(word) && !partsOfWord(word).some((x) => this.known.has(x)));
+    if (!words.every(isName)) return undefined;
+    const forms = words.map((word) => formOf(word) ?? word), [form] = forms;
+    const other = words.length === 1 && Object.hasOwn(this.counterparts, form) && this.counterparts[form];
+    if (other && other.toLowerCase() === other.toUpperCase() && !other.includes(" ")) {
+      return text.replace(this.words, () => other).trim();
+    }
+    if (forms.every((x) => this.translated.has(x))) return undefined;
+    return text.replace(this.words, (word) => formOf(word) ?? word).trim();
   }
 
   ofSentence(sentence) {

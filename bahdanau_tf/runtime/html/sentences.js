@@ -3,7 +3,7 @@
 
 const LISTED = RegExp([
   String.raw`^[^\S\ufeff]*(?:[-–—](?:[^\S\ufeff]+(?!\d+(?![\d.)]))|(?=[A-ZÀ-Þ]))|(?:[*•‣◦▪●○■□☐☑✓✔✗→]|#{1,6}|>+|\[[ xX]?\]|`,
-  String.raw`\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[QA]:)[^\S\ufeff]+|[・※①-⑳][^\S\ufeff]*(?![・※①-⑳]))+(?=[\S\ufeff])`,
+  String.raw`\(?[0-9]{1,2}[.)]|\(?[A-Za-z]\)|[A-Z]:)[^\S\ufeff]+|[・※①-⑳][^\S\ufeff]*(?![・※①-⑳]))+(?=[\S\ufeff])`,
 ].join(""));
 const FRAMES = "\"\" '' “” „“ ‘’ «» 「」 『』 () （） [] 【】 **** ** ____ __ ~~~~".split(" ");
 const FRAMED = FRAMES.map((frame) => {

@@ -25,6 +25,7 @@ export class Translator {
   // it also has steps and a tree.
   async translate(text, options, pause = () => {}) {
     let forms = this.capitals.readings(text), best;
+    if (this.capitals.namesAlone(text) !== undefined) forms = [text];
     if (options?.inside || options?.attention) forms = [this.chosen.get(text) ?? forms[0]];
     for (const form of forms) {
       const reply = await this.read(form, options, pause);
@@ -45,13 +46,14 @@ export class Translator {
       attention[step] = new Float32Array(places.length);
       places.forEach((place, i) => (attention[step][place] = row[i]));
     }
-    const isKept = this.doubts.keeps(text), levels = options?.inside && !isKept && [];
+    const kept = this.doubts.keeps(text) ? text.trim() : this.capitals.namesAlone(text);
+    const isKept = kept !== undefined, levels = options?.inside && !isKept && [];
     const decoding = { ...this.decoding, ...options, attention, levels };
     const hypotheses = ids.length > 1 && !isKept // else there is nothing to translate
       ? await searched(this.model, ids, decoding, this.target, pause)
       : [{ score: 0, logProb: 0, finished: true }];
     const translations = hypotheses.map((x) => this.written(x, places));
-    if (isKept) translations[0].text = text.trim();
+    if (isKept) translations[0].text = kept;
     const truncated = isCut || !hypotheses[0].finished;
     const inside = levels && {
       steps: await stepsOf(this, ids, translations[0].ids, { attention, places }, pause),
