@@ -248,9 +248,7 @@ class StringTranslator(ABC):
         memory = {} if markup or terms or attention is not None else self.memory
         search = self._judged(work, decoding, terms)
         if attention is None:
-            search = with_readings(search, self.habits)
-        if memory or is_free:
-            search = with_known(search, lambda x: memory.get(x, self._kept(x) if is_free else None))
+            search = self._read(search, memory, is_free)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -277,11 +275,16 @@ class StringTranslator(ABC):
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
 
-    def _kept(self, text: str) -> str | None:
-        """What a text without words to translate stays."""
-        if self.habits.copies and not self.habits.is_short and is_wordless(text):
-            return text
-        return names_alone(text, self.habits)
+    def _read(self, work: Work, memory: Mapping[str, str], is_free: bool) -> Work:
+        """Work with lines as training writes them; not of a memory, nor, if `is_free`, copies."""
+        copies = self.habits.copies and not self.habits.is_short
+
+        def known(text: str) -> str | None:
+            if text in memory or not is_free:
+                return memory.get(text)
+            return text if copies and is_wordless(text) else names_alone(text, self.habits)
+
+        return with_known(with_readings(work, self.habits), known)
 
     def _judged(self, work: Work, decoding: Decoding, terms: Mapping[str, str] | None) -> Work:
         """Work with terms and doubts."""
