@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
@@ -22,8 +22,11 @@ from bahdanau_tf.translation.sentence_splitting import split_sentences
 
 SHORT = 3  # letters of words that a title may have without a capital, such as "and"
 APOSTROPHE = re.compile("(['’])")
-# A word, or what is none, such as an address.
-WORD = re.compile(rf"{SPELLED.pattern}|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)")
+# A word, or what is none, such as an address, AT&T or U.S.
+LETTERS = r"[^\W\d_]+"
+WORD = re.compile(
+    rf"{SPELLED.pattern}|{LETTERS}(?:[.&]{LETTERS})+|(?P<word>{LETTERS}(?:['’]{LETTERS})*)"
+)
 
 
 def readings(text: str, habits: Habits) -> list[str]:
@@ -34,14 +37,17 @@ def readings(text: str, habits: Habits) -> list[str]:
     * without any capital: with those of the words that training mostly writes with some; if there
       are such, or if it ends with a mark, the first word has one, too;
     * in capitals: with the usual ones;
+    * with long words in capitals: with the usual ones of these;
     * with a capital for each long word, as a title: both as it is and with the usual ones;
-    * with some words in capitals: with the usual ones, short words also as they are;
     * as a word alone that training has: also without a capital.
+
+    If most sources of the training do not begin with a capital, no sentence is given one.
     """
-    if habits.capitals is None or habits.vocabulary is None or habits.is_short:
+    if not habits.capitals or habits.vocabulary is None or habits.is_short:
         return [text]
     known, usual = _words(habits.vocabulary), _usual(habits.capitals)
-    rows = [_readings(sentence, known, usual) for sentence in split_sentences(text)]
+    begun = _begun if habits.begins else str
+    rows = [_readings(sentence, known, usual, begun) for sentence in split_sentences(text)]
     most = max(map(len, rows), default=0)
     forms = ["".join(row[min(place, len(row) - 1)] for row in rows) for place in range(most)]
     return [x for x in dict.fromkeys(forms) if len(x.encode()) == len(text.encode())] or [text]
@@ -87,7 +93,9 @@ def _usual(text: str) -> Mapping[str, str]:
     return {word.lower(): word for word in (x.replace("_", " ") for x in text.split())}
 
 
-def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) -> list[str]:
+def _readings(
+    sentence: str, known: frozenset[str], usual: Mapping[str, str], begun: Callable[[str], str]
+) -> list[str]:
     words = [match["word"] for match in WORD.finditer(sentence) if match["word"]]
     letters = "".join(words)
     if letters.lower() == letters.upper():
@@ -110,19 +118,16 @@ def _readings(sentence: str, known: frozenset[str], usual: Mapping[str, str]) ->
     if letters == letters.lower():
         if is_alone:
             return [sentence, anew]
-        return [_begun(anew) if anew != sentence or END.search(sentence) else sentence]
+        return [begun(anew) if anew != sentence or END.search(sentence) else sentence]
     if letters == letters.upper() and len(letters) > 1:
         if not is_alone:
-            return [_begun(anew)]
+            return [begun(anew)]
         is_short = len(letters) <= SHORT  # perhaps an acronym
-        return [*[sentence][:is_short], _begun(anew), anew]
+        return [*[sentence][:is_short], begun(anew), anew]
     if all(word[0].isupper() for word in (words[0], *(x for x in words if len(x) > SHORT))):
-        return [sentence, changed(small) if is_alone else _begun(changed(small))]
-    begun = _begun if words[0][0].isupper() else str
-    return [
-        begun(changed(lambda word: small(word) if word == word.upper() else word, shortest))
-        for shortest in (SHORT, 1)  # a short one may be an acronym
-    ]
+        return [sentence, changed(small) if is_alone else begun(changed(small))]
+    form = changed(lambda word: small(word) if word == word.upper() else word, SHORT)
+    return [begun(form) if words[0][0].isupper() else form]
 
 
 def _parts(word: str) -> list[str]:
@@ -147,7 +152,7 @@ def _paired(sentence: str, usual: Mapping[str, str]) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """With a capital, if a word is the first that it has."""
+    """With a capital at its start, unless a digit is there."""
     place = next((i for i, x in enumerate(sentence) if x.isalnum()), 0)
     return sentence[:place] + sentence[place : place + 1].upper() + sentence[place + 1 :]
 
@@ -155,7 +160,8 @@ def _begun(sentence: str) -> str:
 def with_readings(work: Work, habits: Habits) -> Work:
     """A function that translates the `readings` of each line, and takes the likeliest per token.
 
-    A translation has the line as its source, and begins with a capital if the line does.
+    A translation has the line as its source, and begins with a capital if the line does, but not in
+    its prefix.
     """
 
     def translate(
@@ -164,15 +170,14 @@ def with_readings(work: Work, habits: Habits) -> Work:
         columns = strings("Translator.translate", columns_of(sentences, prefixes))
         lines = columns["sentences"]
         forms = [readings(decoded(line), habits) for line in lines]
-        starts = None
+        prefixes, starts = columns.get("prefixes"), None
         if prefixes is not None:
-            pairs = zip(columns["prefixes"], forms, strict=True)
-            starts = [prefix for prefix, row in pairs for _ in row]
+            starts = [start for start, row in zip(prefixes, forms, strict=True) for _ in row]
         found = iter(work(decoding, [x for row in forms for x in row], starts))
         rows = ([(form, next(found)) for form in row] for row in forms)
         return (
-            _as_typed(*max(row, key=lambda x: _likelihood(x[1])), decoded(line))
-            for row, line in zip(rows, lines, strict=True)
+            _as_typed(*max(row, key=lambda x: _likelihood(x[1])), decoded(line), not start)
+            for row, line, start in zip(rows, lines, prefixes or repeat(""), strict=False)
         )
 
     return translate
@@ -182,23 +187,31 @@ def _likelihood(x: Translation) -> float:
     return x.log_prob / max(len(x.tokens) + x.finished, 1)
 
 
-def _as_typed(form: str, x: Translation, source: str) -> Translation:
-    """The translation of a form of a source as that of the source."""
+def _as_typed(form: str, x: Translation, source: str, is_free: bool) -> Translation:
+    """The translation of a form of a source as that of the source.
+
+    It may get a capital if it `is_free` of a prefix.
+    """
     if form == source:
         return x
     encoded = source.encode()
     text, tokens = x.text, x.tokens
-    capital = text[:1].upper()
-    has_capital = source.lstrip()[:1].isupper() and not form.lstrip()[:1].isupper()
-    if has_capital and tokens and len(capital.encode()) == len(text[:1].encode()):
-        text = capital + text[1:]
-        first = text.encode()[slice(*x.target_offsets[0])].decode("utf-8", "replace")
-        tokens = [first, *tokens[1:]]
+    place = next((i for i, letter in enumerate(form) if letter.isalpha()), 0)
+    first = next((i for i, letter in enumerate(text) if letter.isalpha()), 0)
+    letter = text[first : first + 1].upper()
+    has_capital = source[place].isupper() and form[place : place + 2].islower()
+    if is_free and has_capital and len(letter.encode()) == len(text[first : first + 1].encode()):
+        text = text[:first] + letter + text[first + 1 :]
+        written, at = text.encode(), len(text[:first].encode())
+        tokens = [
+            written[a:b].decode("utf-8", "replace") if a <= at < b else token
+            for token, (a, b) in zip(tokens, x.target_offsets, strict=True)
+        ]
     return replace(
         x,
         source=source,
         text=text,
         tokens=tokens,
         source_tokens=[encoded[a:b].decode("utf-8", "replace") for a, b in x.source_offsets],
-        alternatives=[_as_typed(form, other, source) for other in x.alternatives],
+        alternatives=[_as_typed(form, other, source, is_free) for other in x.alternatives],
     )

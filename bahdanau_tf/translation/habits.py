@@ -69,6 +69,7 @@ class Habits:
         capitals: The words that sources of the training mostly write with a capital, also behind
             the first word, as they are written most; and such pairs of words that are not, as
             New_York. None if it is unknown.
+        begins: Whether most sources of the training begin with a capital.
         replaced: The words that at least `COMMON` sources of the training have in lower case, and
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
@@ -96,6 +97,7 @@ class Habits:
     kept: str | None = None
     translated: str | None = None
     capitals: str | None = None
+    begins: bool = False
     replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
     changed: Sequence[str] = ()
@@ -146,6 +148,7 @@ class Habits:
             kept=kept,
             translated=translated,
             capitals=capitals,
+            begins=all(x.begins for x in members),
             replaced=first.replaced,
             counterparts=counterparts,
             changed=first.changed,
@@ -176,6 +179,7 @@ class Habits:
             kept=kept,
             translated=_together(earlier.translated, self.translated),
             capitals=_together(earlier.capitals, self.capitals),
+            begins=self.begins and earlier.begins,
             replaced=" ".join(sorted(replaced)),
             counterparts={**earlier.counterparts, **self.counterparts},
             copies=self.copies and earlier.copies,
@@ -224,6 +228,7 @@ class Habits:
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=translated,
             capitals=_capitals([source for source, _ in pairs], sources, names, read),
+            begins=2 * sum(source[:1].isupper() for source, _ in pairs) > len(pairs),
             replaced=" ".join(
                 sorted(x for x, n in read.items() if n >= COMMON and x.islower() and x not in stay)
             ),

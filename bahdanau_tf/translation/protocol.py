@@ -220,7 +220,8 @@ class StringTranslator(ABC):
             if not isinstance(switch, bool | None):
                 raise OptionError("Translator.translate", name, switch, "True or False")
         if split_sentences is None:
-            is_whole = prefixes is not None or attention is not None or constraints
+            has_start = prefixes is not None and any(map(bool, prefixes))
+            is_whole = has_start or attention is not None or constraints
             split_sentences = self.habits.singly and not is_whole
         if attention is not None and (split_sentences or terms or not is_one):
             raise Refusal(
@@ -246,9 +247,9 @@ class StringTranslator(ABC):
         check_memory(self.memory)
         is_free = attention is None and not (constraints or terms)
         memory = {} if markup or terms or attention is not None else self.memory
-        search = self._judged(work, decoding, terms)
+        search = self._read(work, decoding, terms, attention is not None)
         if attention is None:
-            search = self._read(search, memory, is_free)
+            search = with_known(search, partial(self._known, memory, is_free))
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -275,19 +276,17 @@ class StringTranslator(ABC):
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
 
-    def _read(self, work: Work, memory: Mapping[str, str], is_free: bool) -> Work:
-        """Work with lines as training writes them; not of a memory, nor, if `is_free`, copies."""
+    def _known(self, memory: Mapping[str, str], is_free: bool, text: str) -> str | None:
+        """The translation of what need not be searched: of a memory, or if `is_free` a copy."""
+        if text in memory or not is_free:
+            return memory.get(text)
         copies = self.habits.copies and not self.habits.is_short
+        return text if copies and is_wordless(text) else names_alone(text, self.habits)
 
-        def known(text: str) -> str | None:
-            if text in memory or not is_free:
-                return memory.get(text)
-            return text if copies and is_wordless(text) else names_alone(text, self.habits)
-
-        return with_known(with_readings(work, self.habits), known)
-
-    def _judged(self, work: Work, decoding: Decoding, terms: Mapping[str, str] | None) -> Work:
-        """Work with terms and doubts."""
+    def _read(
+        self, work: Work, decoding: Decoding, terms: Mapping[str, str] | None, as_written: bool
+    ) -> Work:
+        """Work with doubts, usual capitals and terms."""
 
         def judged(
             decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
@@ -295,8 +294,8 @@ class StringTranslator(ABC):
             usual = self.source_texts[0].characters
             return (self.habits.judged(x, usual) for x in work(decoding, sentences, prefixes))
 
-        search: Work = judged
+        search: Work = judged if as_written else with_readings(judged, self.habits)
         if terms:
             check_terms(terms, decoding, self.target_text.reverse)
-            search = with_terms(judged, terms)
+            search = with_terms(search, terms)
         return search

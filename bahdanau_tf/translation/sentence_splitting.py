@@ -37,10 +37,8 @@ def translate_lines(
     texts = [decoded(line) for line in columns["sentences"]]
     starts = columns.get("prefixes", [""] * len(texts))
     rows = [
-        [("", text, "")]
-        if text.strip() in remembered
-        else pieces_of(text, is_begun=bool(start))
-        or [("", text, "")]  # a prefix has the marks, too
+        (text.strip() not in remembered and pieces_of(text, bool(start), remembered))
+        or [("", text, "")]
         for text, start in zip(texts, starts, strict=True)
     ]
     pairs = [*zip(starts, rows, strict=True)]
@@ -52,21 +50,23 @@ def translate_lines(
         yield joined(done, with_weights, is_mean=is_mean)
 
 
-def pieces_of(text: str, is_begun: bool = False) -> list[tuple[str, str, str]]:
+def pieces_of(
+    text: str, is_begun: bool = False, remembered: Container[str] = ()
+) -> list[tuple[str, str, str]]:
     """The sentences of a text, each with what stands before and after it; none if it is blank.
 
-    If the translation is begun, nothing stands around the first one.
+    If the translation is begun by a prefix, which has the marks, nothing stands around the first.
     """
     pieces: list[tuple[str, str, str]] = []
     for line in _lines(text):
-        before, inside, after = ("", line, "") if is_begun else unframed(line)
+        is_whole = line.strip() in remembered
+        before, inside, after = ("", line, "") if is_begun or is_whole else unframed(line)
         own: list[tuple[str, str, str]] = []
-        for sentence in split_sentences(inside):
-            if is_begun and not (pieces or own):
+        for sentence in [line] if is_whole else split_sentences(inside):
+            if (is_begun and not (pieces or own)) or sentence.strip() in remembered:
                 own.append(("", sentence, ""))
-            elif LABEL.match(f"{sentence}A"):
-                name = sentence.rstrip()[:-1]
-                own.append(("", name, sentence[len(name) :]))
+            elif label := LABEL.match(f"{sentence}A"):
+                own.append((label[1], label[2], label[3]))
             else:
                 own.append(unframed(sentence))
         own[0] = (before + own[0][0], *own[0][1:])
@@ -79,7 +79,9 @@ def _framed(before: str, x: Translation, after: str, colon: str) -> Translation:
     """A translation with what stands before and after its source."""
     if not before + after:
         return x
-    end = colon + after[1:] if after.startswith(":") else after
+    end = after.replace(":", colon, 1) if after.startswith(":") else after
+    if MARKS.search(x.text):  # "(I know)." has one mark, and so has its translation
+        end = MARKS.sub("", end)
     parts = [Translation(before, before), x, Translation(after, end.rstrip())]
     return joined([part for part in parts if part.source], gap="")
 
@@ -230,7 +232,11 @@ _FRAMED = [
     for first, last in _HALVES
 ]
 # Who speaks, or what a line is about: "Tom: Hello." and "Step 2: Open it."
-LABEL = re.compile(r"\s*[A-ZÀ-Þ][^\s:,!?]*(?: [^\s:,!?]+){0,2}:[^\S\n]+(?=[\"'“«(]?[A-ZÀ-Þ])")
+LABEL = re.compile(
+    r"(\s*(?:\*\*|__)?)([A-ZÀ-Þ][^\s:,!?\d*_]+(?: [^\s:,!?\d*_]+){0,2})"
+    r"(:(?:\*\*|__)?[^\S\n]+)(?=[\"'“«(*_]*[A-ZÀ-Þ])"
+)
+MARKS = re.compile(r"[.!?…。！？]+\s*$")
 _LOOK_BACK = 40  # characters before a mark that are examined
 
 

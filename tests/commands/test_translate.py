@@ -637,8 +637,9 @@ def test_split_sentences_splits_known_examples():
         "Really?|Yes, e-mail Tom.Smith@b.org or see www.Google.Com in St.Louis",
         "1. Introduction",
         "Tom: | Where is it? | Mary: | At home.",
-        "Step 2: | (Open it.) | Mr. de Li: | Yes!",
+        "Step 2: (Open it.) | Mr. de Li: | Yes! | A: No.",
         "Note: it is 5:30, He said Tom said: Go.",
+        "**My note:** | **Ab** is here. | __No:__ | _Yes_.",
         "...",
         "no end at all",
     ):
@@ -677,7 +678,7 @@ def test_what_a_sentence_of_a_list_begins_with_stays():
     ("text", "pieces"),
     [
         ('"ab"', ['"', "ab", '"']),
-        (" ( ab c ). \n", [" ( ", "ab c", " ). \n"]),
+        (" ( ab c ) \n", [" ( ", "ab c", " ) \n"]),
         ("\u00ab\u00a0ab\u00a0\u00bb", ["\u00ab\u00a0", "ab", "\u00a0\u00bb"]),
         ("- **'Don't go.'**", ["- **'", "Don't go.", "'**"]),
         ("[1. ab]", ["[1. ", "ab", "]"]),
@@ -694,15 +695,37 @@ def test_what_frames_a_text_is_no_part_of_it(text, pieces):
     assert row.text == before + inside.upper() + after.rstrip()
 
 
+def shouted(text: str, **options: object) -> Translation:
+    (row,) = translate_lines(
+        lambda lines, **_: [Translation(x, x.strip().upper()) for x in lines], [text], **options
+    )
+    return row
+
+
 def test_frames_are_those_of_a_line_or_of_its_sentences():
     text = '(A bc. "De." Fg: "Hi.")\n\u201cJk?\u201d lm'
-    (row,) = translate_lines(lambda x, **_: [Translation(y, y.strip().upper()) for y in x], [text])
     wanted = ["(A BC.", '"DE."', "FG:", '"HI.")\n\u201cJK?\u201d LM']
-    assert row.text == " ".join(wanted)
-    assert row.source == text
-    assert [x for x in pieces_of(text) if x[0]] == [
-        *(("(", "A bc. ", ""), ('"', "De.", '" '), ('"', "Hi.", '")\n'))
-    ]
+    assert shouted(text).text == " ".join(wanted)
+    assert shouted(text).source == text
+    pieces = [("(", "A bc. ", ""), ('"', "De.", '" '), ("", "Fg", ": "), ('"', "Hi.", '")\n')]
+    assert pieces_of(text)[:4] == pieces
+    for source, wanted in (("(Ab).", "(AB)."), ("(Ab!).", "(AB!)"), ("**Ab:** Cd", "**AB:** CD")):
+        assert (shouted(source).text, shouted(source).source) == (wanted, source)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [("fr", "TOM : AB"), ("ja", "TOM\uff1aAB"), ("ko", "TOM: AB"), ("", "TOM: AB")],
+)
+def test_a_label_has_the_colon_of_the_target(code, text):
+    habits = Habits(languages=("en", code) if code else ())
+    assert shouted("Tom: Ab", colon=habits.colon).text == text
+
+
+def test_lines_and_sentences_of_a_memory_are_whole():
+    assert pieces_of("- Ab\n- Cd", remembered={"- Ab"}) == [("", "- Ab\n", ""), ("- ", "Cd", "")]
+    assert pieces_of('Ab. "Cd."', remembered={'"Cd."'}) == [("", "Ab. ", ""), ("", '"Cd."', "")]
+    assert pieces_of("Ab. Cd.", remembered={"Ab. Cd."}) == [("", "Ab. Cd.", "")]
 
 
 @given(st.text(st.sampled_from("a \n\t.B"), max_size=20))

@@ -53,6 +53,7 @@ TOKENIZERS = {
 READ = Habits(
     vocabulary="a abc b big cat don ete i in is it my not of s sees t that the to tom was you été",
     capitals="ABC Anna B Big_Cat I Oslo Tom été",
+    begins=True,
     translated="Anna Tom",
     counterparts={"Anna": "\u30a2", "Oslo": "oslo"},
 )

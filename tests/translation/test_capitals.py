@@ -12,7 +12,8 @@ from bahdanau_tf.translation.capitals import names_alone, readings, with_reading
 from bahdanau_tf.translation.habits import Habits
 
 KNOWN = "a at b brien can cat do don i in is london may nato o polish s see sleeps t the to tom tv"
-HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish See_Zorb TV Tom")
+NAMES = "B Brien I London NATO Polish See_Zorb TV Tom"
+HABITS = Habits(vocabulary=KNOWN, capitals=NAMES, begins=True)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +49,14 @@ HABITS = Habits(vocabulary=KNOWN, capitals="B Brien I London NATO Polish See_Zor
         # Some words in capitals.
         ("Tom sleeps, SLEEPS at NATO", ["Tom sleeps, sleeps at NATO"]),
         ("SLEEPS the zorb", ["Sleeps the zorb"]),
-        ("see THE zorb, SLEEPS", ["see THE zorb, sleeps", "see the zorb, sleeps"]),
+        ("see THE zorb, SLEEPS", ["see THE zorb, sleeps"]),  # short ones may be acronyms
         # A word alone.
         ("Cat", ["Cat", "cat"]),
         (" Cat. ", [" Cat. ", " cat. "]),
         ("Tom", ["Tom"]),
         # What is no word stays.
         ("The Cat IS-20 {IN} Is", ["The Cat IS-20 {IN} Is", "The cat IS-20 {IN} is"]),
+        ("AT&T IS U.S. TV.", ["AT&T is U.S. TV."]),
         # Sentences of a text that is not split.
         ("Cat. The Cat. See tom.", ["Cat. The Cat. See tom.", "cat. The cat. See tom."]),
         # The small letter has another number of bytes.
@@ -69,9 +71,14 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
     for habits in (
         Habits(vocabulary=KNOWN),
         Habits(capitals="Tom"),
+        Habits(vocabulary=KNOWN, capitals=""),
         Habits(vocabulary=KNOWN, capitals="Tom", is_short=True),
     ):
         assert readings("THE CAT SEES tom", habits) == ["THE CAT SEES tom"]
+    truecased = replace(HABITS, begins=False)
+    assert readings("the cat sees tom.", truecased) == ["the cat sees Tom."]
+    assert readings("THE CAT SEES", truecased) == ["the cat sees"]
+    assert readings("The Cat Sleeps", truecased)[1:] == ["the cat sleeps"]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +111,8 @@ def test_the_capitals_of_a_training_are_those_behind_first_words():
     lines = ["A cat sees Tom.", "tom sleeps", "Tom sees TV.", "The tv is iPod's.", "I see an iPod"]
     pairs = [(line, line) for line in [*lines, "Cats? No, I do", "THE tv", "Am I an ipod?"] * 2]
     habits = Habits.of_pairs(pairs)
+    assert habits.begins
+    assert not Habits.of_pairs([("a cat", "x"), ("A cat", "x")]).begins
     assert habits.capitals == "I iPod"  # Tom and TV are as often without one behind a first word
     more = Habits.of_pairs([("He saw Tom.", "x"), ("I am here.", "x")] * 3)
     assert more.capitals == "Tom"
@@ -141,6 +150,8 @@ def test_the_likeliest_form_is_translated_and_the_line_is_its_source():
     assert rows[0].tokens == ["Cat"]
     assert [x.log_prob for x in rows] == [0, -1, 0, -2, 0, -1]
     assert [x.source_tokens for x in rows[:2]] == [["Cat"], ["The", "Cat"]]
+    (row,) = work(Decoding(), ["Cat"], ["x"])
+    assert row.text == "cat"  # its prefix says how it begins
     assert [x.alternatives[0].source for x in rows] == [x.source for x in rows]
     assert rows[1].alternatives[0].text == "tHE CAT"  # both begin with a capital
 

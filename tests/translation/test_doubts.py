@@ -425,10 +425,10 @@ def test_each_doubt_has_its_cause() -> None:
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
     members = [
-        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, y, "r", {"x": y, y: y})
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, y, True, "r", {"x": y, y: y})
         for n, y in rows
     ]
-    words, rest = "a ab abc b", ("r", {"x": "a b ab abc"})
+    words, rest = "a ab abc b", (True, "r", {"x": "a b ab abc"})
     joined = Habits(3, 5, (), (), None, words, "3 4 9 None", None, words, *rest)
     assert Habits.joined(members) == joined
 

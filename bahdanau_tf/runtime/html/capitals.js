@@ -3,21 +3,22 @@
 
 import { sentencesOf } from "./sentences.js";
 
-const LETTERS = "[\\p{L}\\p{Nl}\\p{No}]+";
+const WORD = "[\\p{L}\\p{Nl}\\p{No}]+";
 
 export class Capitals {
-  constructor({ vocabulary, capitals, translated, counterparts, is_short, spelled, end, short }) {
-    Object.assign(this, { short, counterparts, end: RegExp(end, "u") });
+  constructor(rules) {
+    const { vocabulary, capitals, translated, counterparts, begins, is_short, spelled, end, short } = rules;
+    Object.assign(this, { short, counterparts, begins, end: RegExp(end, "u") });
     this.translated = translated === null ? null : new Set(translated.split(" "));
     this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
     this.known = new Set(vocabulary?.split(" "));
-    const usual = (capitals ?? "").split(" ").map((word) => word.replace("_", " "));
+    const usual = (capitals ?? "").split(" ").filter(Boolean).map((word) => word.replace("_", " "));
     this.usual = new Map(usual.map((word) => [word.toLowerCase(), word]));
-    this.words = RegExp(`${spelled}|(?<word>${LETTERS}(?:['’]${LETTERS})*)`, "gu");
+    this.words = RegExp(`${spelled}|${WORD}(?:[.&]${WORD})+|(?<word>${WORD}(?:['’]${WORD})*)`, "gu");
   }
 
   readings(text) {
-    if (!this.knowsAny) return [text];
+    if (!this.knowsAny || !this.usual.size) return [text];
     const rows = sentencesOf(text).map((sentence) => this.ofSentence(sentence));
     const forms = Array.from({ length: Math.max(...rows.map((row) => row.length), 0) }, (_, place) =>
       rows.map((row) => row.at(place) ?? row.at(-1)).join(""));
@@ -50,6 +51,7 @@ export class Capitals {
     const words = [...sentence.matchAll(this.words)].flatMap(({ groups: { word } }) => word ?? []);
     const letters = words.join(""), small = letters.toLowerCase(), large = letters.toUpperCase();
     if (small === large) return [sentence];
+    const begun = this.begins ? withCapital : (x) => x;
     const change = (write) => this.paired(
       sentence.replace(this.words, (x, ...rest) => (rest.at(-1).word ? write(x) : x)));
     const anew = change((word) => partsOfWord(word).map((x) => this.usual.get(x) ?? x).join(""));
@@ -67,12 +69,9 @@ export class Capitals {
     const isLower = (word) => this.areKnown(word) && partsOfWord(word).every((x) => !this.usual.has(x));
     const write = (word) => (isLower(word) ? word.toLowerCase() : word);
     if (words.every(isTitled)) return [sentence, isAlone ? change(write) : begun(change(write))];
-    const isLarge = /^\p{Uppercase}/u.test(words[0]);
-    return [this.short, 1].map((shortest) => {
-      const isLoud = (word) => word === word.toUpperCase() && [...word].length > shortest;
-      const form = change((word) => (isLoud(word) ? write(word) : word));
-      return isLarge ? begun(form) : form;
-    });
+    const isLoud = (word) => word === word.toUpperCase() && [...word].length > this.short;
+    const form = change((word) => (isLoud(word) ? write(word) : word));
+    return [/^\p{Uppercase}/u.test(words[0]) ? begun(form) : form];
   }
 
   // With capitals for two words that have them together.
@@ -92,11 +91,12 @@ export class Capitals {
 }
 
 const partsOfWord = (word) => word.split(/(['’])/).map((x) => x.toLowerCase());
-const begun = (sentence) => sentence.replace(/[\p{L}\p{N}]/u, (x) => x.toUpperCase());
+const withCapital = (sentence) => sentence.replace(/[\p{L}\p{N}]/u, (x) => x.toUpperCase());
 
-// The reply for a form as that for a text: the best translation begins with a capital if the text does.
+// The reply for a form as that for a text: its translations begin with a capital if the text does.
 export function asTyped(reply, form, text) {
-  const isLarge = (x) => /^\s*\p{Uppercase}/u.test(x);
-  const capital = (x) => (isLarge(text) && !isLarge(form) ? x.replace(/^\p{L}/u, (y) => y.toUpperCase()) : x);
+  const place = form.search(/\p{L}/u), isLarge = /^\p{Uppercase}/u.test(text.slice(place));
+  const capital = (x) => (isLarge && /^\p{Lowercase}(?!\p{Uppercase})/u.test(form.slice(place))
+    ? x.replace(/\p{L}/u, (letter) => letter.toUpperCase()) : x);
   return { ...reply, translations: reply.translations.map((x) => ({ ...x, text: capital(x.text) })) };
 }

@@ -15,9 +15,10 @@ const FRAMED = FRAMES.map((frame) => {
     String.raw`(${last}[.!?,;:…]?[^\S\ufeff]*)$`,
   ].join(""), "su");
 });
-const LABELLED = RegExp(
-  String.raw`^[^\S\ufeff]*[A-ZÀ-Þ][^\s:,!?]*(?: [^\s:,!?]+){0,2}:[^\S\n\ufeff]+(?=[\"'“«(]?[A-ZÀ-Þ])`,
-);
+const LABELLED = RegExp([
+  String.raw`^([^\S\ufeff]*(?:\*\*|__)?)([A-ZÀ-Þ](?:[^\s:,!?\d*_]|\ufeff)+(?: (?:[^\s:,!?\d*_]|\ufeff)+){0,2})`,
+  String.raw`(:(?:\*\*|__)?[^\S\n\ufeff]+)(?=["'“«(*_]*[A-ZÀ-Þ])`,
+].join(""), "u");
 const ENDS = RegExp([
   String.raw`「[^「」]{0,200}」|『[^『』]{0,200}』|（[^（）]{0,200}）|`,
   String.raw`(?<![\.!\?…‥؟।])(?<mark>[\.!\?…‥؟।]+)`,
@@ -83,9 +84,8 @@ export function piecesOf(text) {
   return text.split(/(?<=\n)(?=[^\S\n\ufeff]*[\S\ufeff])/).flatMap((line) => {
     const [before, inside, after] = unframed(line);
     const pieces = sentencesOf(inside).map((sentence) => {
-      if (!LABELLED.test(`${sentence}A`)) return unframed(sentence);
-      const name = sentence.replace(/:[^:]*$/, "");
-      return ["", name, sentence.slice(name.length)];
+      const label = LABELLED.exec(`${sentence}A`);
+      return label ? label.slice(1) : unframed(sentence);
     });
     if (pieces.length) {
       pieces[0][0] = before + pieces[0][0];
