@@ -82,8 +82,27 @@ def _framed(before: str, x: Translation, after: str, colon: str) -> Translation:
     end = after.replace(":", colon, 1) if after.startswith(":") else after
     if MARKS.search(x.text):  # "(I know)." has one mark, and so has its translation
         end = MARKS.sub("", end)
-    parts = [Translation(before, before), x, Translation(after, end.rstrip())]
-    return joined([part for part in parts if part.source], gap="")
+    first, last = _stays(before, before, x), _stays(after, end.rstrip(), x)
+    return joined([part for part in (first, x, last) if part.source], gap="")
+
+
+def _stays(source: str, text: str, beside: Translation) -> Translation:
+    """Marks that stay, as a token on each side, aligned if the translation beside them is."""
+    if not (source.strip() and text.strip()):
+        return Translation(source, text)
+    offsets = []
+    for side in (source, text):
+        start = len(side[: len(side) - len(side.lstrip())].encode())
+        offsets.append([(start, start + len(side.strip().encode()))])
+    return Translation(
+        source,
+        text,
+        [text.strip()],
+        source_tokens=[source.strip()],
+        source_offsets=offsets[0],
+        target_offsets=offsets[1],
+        weights=None if beside.tokens and beside.weights is None else np.eye(2, dtype=np.float32),
+    )
 
 
 def joined(
@@ -169,7 +188,7 @@ def _stacked(parts: Sequence[Translation], finished: bool) -> np.ndarray | None:
     finished. There are at most `MOST` weights, or none.
     """
     blocks = [(x.weights[: len(x.tokens)], x.weights[-1]) for x in parts if x.weights is not None]
-    if not blocks:
+    if not blocks or any(x.tokens and x.weights is None for x in parts):
         return None
     heights, widths = zip(*((len(rows), len(end) - 1) for rows, end in blocks), strict=True)
     shape = sum(heights) + finished, sum(widths) + 1

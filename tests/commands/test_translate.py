@@ -713,6 +713,25 @@ def test_frames_are_those_of_a_line_or_of_its_sentences():
         assert (shouted(source).text, shouted(source).source) == (wanted, source)
 
 
+def test_marks_that_stay_are_tokens_which_are_aligned():
+    inner = Translation(
+        **{"source": "ab c", "text": "d", "tokens": ["d"], "source_tokens": ["ab", " c"]},
+        **{"source_offsets": [(0, 2), (2, 4)], "target_offsets": [(0, 1)]},
+        weights=np.array([[0.7, 0.2, 0.1], [0, 0, 1]], np.float32),
+    )
+    (row,) = translate_lines(lambda lines, **_: [inner], [" \u00ab\u00a0ab c\u00a0\u00bb. "])
+    assert row.text == " \u00ab\u00a0d\u00a0\u00bb."
+    assert [row.source[a:b] for a, b in row.source_spans] == row.source_tokens
+    assert [row.text[a:b] for a, b in row.target_spans] == row.tokens == ["\u00ab", "d", "\u00bb."]
+    wanted = np.zeros([4, 5])
+    wanted[[0, 2, 3], [0, 3, 4]] = 1
+    wanted[1, [1, 2, 4]] = 0.7, 0.2, 0.1
+    np.testing.assert_allclose(row.weights, wanted, rtol=1e-6)
+    lines = ["(ab c)", "(ab c) d"]
+    (alone, both) = translate_lines(lambda x, **_: [replace(inner, weights=None)] * len(x), lines)
+    assert alone.weights is both.weights is None
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [("fr", "TOM : AB"), ("ja", "TOM\uff1aAB"), ("ko", "TOM: AB"), ("", "TOM: AB")],
