@@ -41,7 +41,8 @@ def readings(text: str, habits: Habits) -> list[str]:
     * with a capital for each long word, as a title: both as it is and with the usual ones;
     * as a word alone that training has: also without a capital.
 
-    If most sources of the training do not begin with a capital, no sentence is given one.
+    If most sources of the training do not begin with a capital, no sentence is given one; if they
+    have no names with capitals, all is read as it is.
     """
     if not habits.capitals or habits.vocabulary is None or habits.is_short:
         return [text]
