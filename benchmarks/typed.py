@@ -1,6 +1,6 @@
 """What is left of BLEU if the lines of a dev text are typed in other ways.
 
-    python benchmarks/typed.py --model_dir=tatoeba-en-fr --source=dev.en --reference=dev.fr
+    python benchmarks/typed.py --translator=tatoeba-en-fr --dev=tatoeba-en-fr/dev
 
 Each line is written without capitals, as a title, in quotation marks and so on, and translated.
 What was put around a line is taken off its translation, so that each row would have the BLEU of the
@@ -22,11 +22,10 @@ from bahdanau_tf import Translator
 from bahdanau_tf.evaluation import bleu
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model_dir", "tatoeba-en-fr", "a translator's folder, or a pretrained one")
-flags.DEFINE_string("source", None, "the dev text", required=True)
-flags.DEFINE_string("reference", None, "its translation", required=True)
-flags.DEFINE_integer("lines", 500, "of the dev text, from its start")
-flags.DEFINE_integer("words", 400, "words alone")
+flags.DEFINE_string("translator", "tatoeba-en-fr", "a translator's folder, or a pretrained one")
+flags.DEFINE_string("dev", "dev", "the dev text: this path, with .en, and with .fr or .ja")
+flags.DEFINE_integer("dev_lines", 500, "of the dev text, from its start")
+flags.DEFINE_integer("words_alone", 400, "words alone")
 
 Change = Callable[[str], str]
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -52,10 +51,10 @@ ALONE: dict[str, Change] = {
 
 def main(_: list[str]) -> None:
     """Prints a row for each way."""
-    translator = Translator.load(FLAGS.model_dir)
+    translator = Translator.load(FLAGS.translator)
     sources, references = (
-        Path(path).read_text("utf-8").split("\n")[: FLAGS.lines]
-        for path in (FLAGS.source, FLAGS.reference)
+        Path(f"{FLAGS.dev}.{language}").read_text("utf-8").split("\n")[: FLAGS.dev_lines]
+        for language in translator.habits.languages
     )
     print("| typed | BLEU | doubted |\n|---|---|---|")
     for name in [*WAYS, *FRAMED]:
@@ -69,7 +68,7 @@ def main(_: list[str]) -> None:
     column = {"fr": 1, "ja": 2}[translator.habits.languages[1]]
     pairs = [row.split("\t") for row in phrases.split("\n")]
     words = {x[0]: x[column] for x in pairs if x[0].isascii() and x[0].isalpha() and x[0].islower()}
-    chosen = random.Random(1).sample([*words], FLAGS.words)
+    chosen = random.Random(1).sample([*words], FLAGS.words_alone)
     print("\n| typed alone | right |\n|---|---|")
     for name, change in ALONE.items():
         rows = translator.translate([change(x) for x in chosen])

@@ -231,7 +231,8 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
     for name, told in (("Zofia", ["name"]), ("Anna", [])):
         assert kinds(habits, translation(f"I saw {name}", "見た"), f"{name}Iw") == told
     copies = [(word, word) for word in ("ab", "cd")]
-    wanted = Habits(kept=None, translated=None, capitals="", copies=True, singly=True, stops="")
+    same = {"kept": None, "translated": None, "copies": True, "singly": True, "stops": ""}
+    wanted = Habits(vocabulary="ab cd", new_are_rare=False, capitals="", **same)
     assert Habits.of_pairs(copies) == wanted
 
 
@@ -258,8 +259,10 @@ def test_words_that_the_training_never_had() -> None:
     ):
         assert details(habits, source, text, "words") == [told] * bool(told)
     rare = [(f"cat {x}{y}", "a") for x in "abcdefgh" for y in "xyz"]
-    assert Habits.of_pairs([*pairs, *rare]).vocabulary is None
-    assert Habits.of_pairs([*pairs, *rare[:4]]).vocabulary
+    many, few = Habits.of_pairs([*pairs, *rare]), Habits.of_pairs([*pairs, *rare[:4]])
+    assert (many.new_are_rare, few.new_are_rare) == (False, True)
+    for own in (many, few):
+        assert kinds(own, translation("the zebra", "a"), "zb") == ["words"] * own.new_are_rare
 
 
 def test_a_source_that_ends_as_no_sentence_of_the_training() -> None:
@@ -425,11 +428,11 @@ def test_each_doubt_has_its_cause() -> None:
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
     members = [
-        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, str(n), None, y, True, "r", {"x": y, y: y})
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, True, str(n), None, y, True, "r", {"x": y, y: y})
         for n, y in rows
     ]
     words, rest = "a ab abc b", (True, "r", {"x": "a b ab abc"})
-    joined = Habits(3, 5, (), (), None, words, "3 4 9 None", None, words, *rest)
+    joined = Habits(3, 5, (), (), None, words, True, "3 4 9 None", None, words, *rest)
     assert Habits.joined(members) == joined
 
 
