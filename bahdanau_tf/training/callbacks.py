@@ -167,7 +167,7 @@ class Selection(RunCallback):
             is_short=self._run.is_short,
         )
         earlier = self._run.translator.habits
-        return own if earlier == Habits() else own.after(earlier)
+        return own.after(earlier) if any(vars(earlier).values()) else own
 
     def _evaluate(self, dev: ParallelCorpus) -> None:
         run = self._run

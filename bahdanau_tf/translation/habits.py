@@ -61,8 +61,8 @@ class Habits:
             several tokens.
         vocabulary: The words of the training's sources in lower case, also without apostrophes,
             with spaces between them; None if it is unknown.
-        new_are_rare: Whether few pairs of the training have a word that no other has, so that one
-            that `vocabulary` lacks is a doubt.
+        often_new: Whether many pairs of the training have a word that no other has, so that one
+            that `vocabulary` lacks is no doubt.
         kept: The words in lower case that some pair of the training has on both sides, with spaces
             between them; None if new ones are frequent, or if it is unknown.
         translated: The names that are in the source of some pair of the training and not in its
@@ -96,7 +96,7 @@ class Habits:
     scores: Sequence[Sequence[float]] = ()
     split: float | None = None
     vocabulary: str | None = None
-    new_are_rare: bool = True
+    often_new: bool = False
     kept: str | None = None
     translated: str | None = None
     capitals: str | None = None
@@ -148,7 +148,7 @@ class Habits:
             longest,
             words,
             vocabulary=vocabulary,
-            new_are_rare=all(x.new_are_rare for x in members),
+            often_new=any(x.often_new for x in members),
             kept=kept,
             translated=translated,
             capitals=capitals,
@@ -180,7 +180,7 @@ class Habits:
             scores=earlier.scores,
             split=earlier.split,
             vocabulary=_together(earlier.vocabulary, self.vocabulary),
-            new_are_rare=self.new_are_rare and earlier.new_are_rare,
+            often_new=self.often_new or earlier.often_new,
             kept=kept,
             translated=_together(earlier.translated, self.translated),
             capitals=_together(earlier.capitals, self.capitals),
@@ -229,7 +229,7 @@ class Habits:
             translated = " ".join(sorted(every.union(names))) if is_known else None
         return cls(
             vocabulary=" ".join(sorted(known)),
-            new_are_rare=[*known.values()].count(1) <= NEW * len(pairs),
+            often_new=[*known.values()].count(1) > NEW * len(pairs),
             kept=" ".join(sorted(kept)) if [*kept.values()].count(1) <= RARE * len(pairs) else None,
             translated=translated,
             capitals=_capitals([source for source, _ in pairs], sources, names, read),
@@ -350,7 +350,7 @@ class Habits:
         """The words of a source that the training never had and the translation does not have."""
         own, kept = (*map(str.lower, before[:1]), *before[1:]), {*map(str.lower, after)}
         words = [x for x in own if x == x.lower() and len(x) > 1 and x not in kept]
-        return doubts.new_in(words, self.vocabulary) if self.new_are_rare else []
+        return [] if self.often_new else doubts.new_in(words, self.vocabulary)
 
     def _lost(self, words: Iterable[str], text: str) -> list[str]:
         """The words of a source that have counterparts, none of which is in its translation."""

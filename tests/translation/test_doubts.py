@@ -232,7 +232,7 @@ def test_words_and_names_that_the_training_never_had_so() -> None:
         assert kinds(habits, translation(f"I saw {name}", "見た"), f"{name}Iw") == told
     copies = [(word, word) for word in ("ab", "cd")]
     same = {"kept": None, "translated": None, "copies": True, "singly": True, "stops": ""}
-    wanted = Habits(vocabulary="ab cd", new_are_rare=False, capitals="", **same)
+    wanted = Habits(vocabulary="ab cd", often_new=True, capitals="", **same)
     assert Habits.of_pairs(copies) == wanted
 
 
@@ -260,9 +260,9 @@ def test_words_that_the_training_never_had() -> None:
         assert details(habits, source, text, "words") == [told] * bool(told)
     rare = [(f"cat {x}{y}", "a") for x in "abcdefgh" for y in "xyz"]
     many, few = Habits.of_pairs([*pairs, *rare]), Habits.of_pairs([*pairs, *rare[:4]])
-    assert (many.new_are_rare, few.new_are_rare) == (False, True)
+    assert (many.often_new, few.often_new) == (True, False)
     for own in (many, few):
-        assert kinds(own, translation("the zebra", "a"), "zb") == ["words"] * own.new_are_rare
+        assert kinds(own, translation("the zebra", "a"), "zb") == ["words"] * (not own.often_new)
 
 
 def test_a_source_that_ends_as_no_sentence_of_the_training() -> None:
@@ -428,11 +428,11 @@ def test_each_doubt_has_its_cause() -> None:
 def test_an_ensemble_knows_the_lengths_that_all_its_members_know() -> None:
     rows = [(None, "a"), (4, "b"), (3, "ab"), (9, "abc")]
     members = [
-        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, True, str(n), None, y, True, "r", {"x": y, y: y})
+        Habits(n, 5, [2], [[0.0] * 21], 0.5, y, False, str(n), None, y, True, "r", {"x": y, y: y})
         for n, y in rows
     ]
     words, rest = "a ab abc b", (True, "r", {"x": "a b ab abc"})
-    joined = Habits(3, 5, (), (), None, words, True, "3 4 9 None", None, words, *rest)
+    joined = Habits(3, 5, (), (), None, words, False, "3 4 9 None", None, words, *rest)
     assert Habits.joined(members) == joined
 
 

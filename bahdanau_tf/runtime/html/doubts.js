@@ -130,7 +130,7 @@ export class Doubts {
     const own = before.map((x, i) => (i ? x : x.toLowerCase()));
     const words = own.filter((x) => x === x.toLowerCase() && [...x].length > 1);
     const isThere = new Set(after.map((x) => x.toLowerCase()));
-    return this.new_are_rare ? this.newIn(words, this.vocabulary).filter((x) => !isThere.has(x)) : [];
+    return this.often_new ? [] : this.newIn(words, this.vocabulary).filter((x) => !isThere.has(x));
   }
 
   missingNumbers(source, text) {
