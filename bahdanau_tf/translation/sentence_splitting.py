@@ -250,7 +250,7 @@ _FRAMED = [
     )
     for first, last in _HALVES
 ]
-# Who speaks, or what a line is about: "Tom: Hello." and "Step 2: Open it."
+# Who speaks, or what a line is about, as in "Tom: Hello."; "Step 2: " is better read with its line.
 LABEL = re.compile(
     r"(\s*(?:\*\*|__)?)([A-ZÀ-Þ][^\s:,!?\d*_]+(?: [^\s:,!?\d*_]+){0,2})"
     r"(:(?:\*\*|__)?[^\S\n]+)(?=[\"'“«(*_]*[A-ZÀ-Þ])"
@@ -279,6 +279,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
+    """Those of `split_sentences`, with the labels before them."""
     sentences = []
     start = 0
     for match in CANDIDATE.finditer(text):

@@ -320,7 +320,8 @@ async function run() {
       const isFree = old && old !== sentence.place && !kept.includes(old.sentence);
       if (old !== sentence.place) list.insertBefore(sentence.place, old ?? null);
       const marks = /[.!?…。！？]+$/, { text: best } = sentence.chosen; // "(I know)." has one mark
-      const written = marks.test(best) ? after.replace(marks, "") : after.replace(/^:/, options.colon);
+      const own = after.replace(/^:/, options.colon);
+      const written = marks.test(best) ? own.replace(marks, "") : own;
       Object.assign(sentence, { before, after: written, space });
       const { translation, source: below } = sentence.places;
       Object.assign(translation.dataset, { before, after: written });
