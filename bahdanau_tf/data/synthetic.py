@@ -50,8 +50,9 @@ from bahdanau_tf.text.word_pairs import (
 
 LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly spread
 _APOSTROPHE, _TITLED = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
-CARELESS = (1, 2, 3, 4, 5, 6, 7, 10, 14)  # ways to be `careless`
+CARELESS = (1, 2, 3, 4, 5, 6, 7, 10, 14, 16)  # ways to be `careless`
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
+_COMMA = re.compile(r"(?<=\w), (?=\w)")
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")
@@ -264,8 +265,8 @@ class SyntheticPairs:
 def careless(source: bytes, target: bytes, how: int) -> bytes:
     """A source without its capitals (1), its last mark (2), its apostrophes (4), or several.
 
-    Or as a title, In Which Each Word Has A Capital (8). Words that the target has, too, such as
-    names and file names, stay as they are.
+    Or as a title, In Which Each Word Has A Capital (8), or without spaces behind its commas (16).
+    Words that the target has, too, such as names and file names, stay as they are.
 
     Args:
         source, target: A pair.
@@ -279,6 +280,8 @@ def careless(source: bytes, target: bytes, how: int) -> bytes:
         text = _LAST_MARK.sub("", text)
     if how & 1:
         text = _WORD.sub(lambda x: x[0] if x[0] in stay else x[0].lower(), text)
+    if how & 16:
+        text = _COMMA.sub(",", text)
     if how & 8:
         text = _TITLED.sub(lambda x: x[0] if x[0] in stay else x[0][0].upper() + x[0][1:], text)
     return text.encode()

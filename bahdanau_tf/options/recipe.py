@@ -158,8 +158,9 @@ class Recipe(OptionGroup):
             Some get an emoji on both, too, or more sentences. With "char" on both sides they are
             a number or signs alone. So a model learns to copy what the text lacks.
         careless_sources: Share of the pairs of each epoch whose source loses its capitals, the mark
-            at its end, its apostrophes, or several of these, or gets a capital for each word, drawn
-            anew. So a model translates "i dont know" as "I don't know.".
+            at its end, its apostrophes, the spaces behind its commas, or several of these, or
+            gets a capital for each word, drawn anew. So a model translates "i dont know" as
+            "I don't know.".
         epochs: Number of passes over the corpus; the last update has whole batches, even if some
             belong to the next pass. Without a token budget dropped pairs also count, so there are
             more passes if many are dropped.

@@ -15,7 +15,7 @@ from itertools import pairwise, repeat
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
-from bahdanau_tf.translation.doubts import END, SPELLED
+from bahdanau_tf.translation.doubts import END, SPELLED, plain_words
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translation.sentence_splitting import split_sentences
@@ -161,9 +161,17 @@ def _begun(sentence: str) -> str:
 def with_readings(work: Work, habits: Habits) -> Work:
     """A function that translates the `readings` of each line, and takes the likeliest per token.
 
+    One that keeps words that the training always replaces, as a model may with capitals, is taken
+    only if none keeps fewer.
     A translation has the line as its source, and begins with a capital if the line does, but not in
     its prefix.
     """
+
+    def rank(row: tuple[str, Translation]) -> tuple[int, float]:
+        form, x = row
+        after, replaced = {*plain_words(x.text)}, _words(habits.replaced)
+        kept = sum(word in after and word.lower() in replaced for word in plain_words(form))
+        return -kept, x.log_prob / max(len(x.tokens) + x.finished, 1)
 
     def translate(
         decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
@@ -177,15 +185,11 @@ def with_readings(work: Work, habits: Habits) -> Work:
         found = iter(work(decoding, [x for row in forms for x in row], starts))
         rows = ([(form, next(found)) for form in row] for row in forms)
         return (
-            _as_typed(*max(row, key=lambda x: _likelihood(x[1])), decoded(line), not start)
+            _as_typed(*max(row, key=rank), decoded(line), not start)
             for row, line, start in zip(rows, lines, prefixes or repeat(""), strict=False)
         )
 
     return translate
-
-
-def _likelihood(x: Translation) -> float:
-    return x.log_prob / max(len(x.tokens) + x.finished, 1)
 
 
 def _as_typed(form: str, x: Translation, source: str, is_free: bool) -> Translation:

@@ -156,6 +156,22 @@ def test_the_likeliest_form_is_translated_and_the_line_is_its_source():
     assert rows[1].alternatives[0].text == "tHE CAT"  # both begin with a capital
 
 
+def copied(decoding, sentences, prefixes):
+    """Words with a capital are kept, which is likelier."""
+    for x in sentences:
+        words = [word if word.istitle() else "mot" for word in x.split()]
+        yield Translation(x, " ".join(words), log_prob=-len(x.split()) + x.count("T"))
+
+
+def test_a_form_that_keeps_what_training_replaces_is_taken_only_if_all_do():
+    lines = ["Tom See TV", "The Cat Sees"]
+    rows = [*with_readings(copied, HABITS)(Decoding(), lines, None)]
+    assert [x.text for x in rows] == ["Tom See mot", "The Cat Sees"]
+    habits = replace(HABITS, replaced="cat the see")
+    rows = [*with_readings(copied, habits)(Decoding(), lines, None)]
+    assert [x.text for x in rows] == ["Tom mot mot", "The mot Sees"]
+
+
 def test_each_form_has_the_prefix_of_its_line_and_attention_is_that_of_the_line(eager_search):
     own = toy_translator(english(), french())
     plain = own.translate("The Cat", attention={})

@@ -179,8 +179,11 @@ export class Doubts {
 
   // A first word that training translates.
   firstKept(before, after) {
-    const isReplaced = (x) => this.replaced.has(x.toLowerCase());
-    return before.slice(0, 1).filter((x) => after.includes(x) && x !== x.toLowerCase() && isReplaced(x));
+    return this.keptWords(before.slice(0, 1), after).filter((x) => x !== x.toLowerCase());
+  }
+
+  keptWords(before, after) {
+    return before.filter((x) => after.includes(x) && this.replaced.has(x.toLowerCase()));
   }
 
   missingNames(source, text) {

@@ -31,7 +31,9 @@ export class Translator {
       const reply = await this.read(form, options, pause);
       const { logProb, offsets, finished } = reply.translations[0];
       const likelihood = logProb / Math.max(offsets.length + finished, 1);
-      if (!(best?.likelihood >= likelihood)) best = { form, reply, likelihood };
+      const [before, after] = [form, reply.translations[0].text].map((x) => this.doubts.plainWords(x));
+      const kept = this.doubts.keptWords(before, after).length;
+      if (!best || (kept - best.kept || best.likelihood - likelihood) < 0) best = { form, reply, likelihood, kept };
     }
     if (forms.length > 1) this.chosen.set(text, best.form);
     return best.form === text ? best.reply : asTyped(best.reply, best.form, text);
