@@ -300,7 +300,8 @@ def _dropout(facts: Facts, options: Options) -> Choice:
     names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
     values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
     *dropouts, smoothing = (f"{options.get(n, r):g}" for n, r in values.items())
-    return Choice(values, f"dropout {', '.join(dropouts)}, {why}; label smoothing {smoothing}")
+    given = "" if {*names} <= options.keys() else f"dropout {', '.join(dropouts)}, {why}; "
+    return Choice(values, f"{given}label smoothing {smoothing}")
 
 
 FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
@@ -456,24 +457,27 @@ TYPICAL_MODEL: dict[str, Any] = {
 
 def _low_rate(_: Facts, options: Options) -> Choice:
     """A low learning rate, which keeps what the model has learned; not for another language."""
-    values: dict[str, Any] = {"label_smoothing": 0.1}
-    reasons = [f"label smoothing {options.get('label_smoothing', 0.1):g}"]
-    share = SHARE
+    reasons, share = [], SHARE
     if options.get("risk_samples"):
-        values, reasons, share = {}, ["minimum risk"], RISK_SHARE
+        reasons, share = ["minimum risk"], RISK_SHARE
     elif options.get("is_other_language"):
         share = 1.0
     optimizer = options.get("optimizer", "adam")
     rate = _rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
-    values["learning_rate"] = share * rate
-    if "learning_rate" not in options:
-        times = f"{share:g} times " if share < 1 else ""
-        reasons.append(f"{times}the learning rate of a new model")
-    return Choice(values, ", ".join(reasons))
+    times = f"{share:g} times " if share < 1 else ""
+    reasons.append(f"{times}the learning rate of a new model")
+    return Choice({"learning_rate": share * rate}, ", ".join(reasons))
+
+
+def _new_dropout(facts: Facts, options: Options) -> Choice:
+    """That of a new model; minimum risk has no label smoothing, and the model keeps its dropout."""
+    return Choice({}, "") if options.get("risk_samples") else _dropout(facts, options)
 
 
 RULES: tuple[Rule, ...] = (
     *(_tokens, _vocabulary, _model, _copying),
     *(_updates, _time, _dropout, _length, _dev_text),
 )
-RULES_OF_TRAINED: tuple[Rule, ...] = (_low_rate, _updates, _time, _length, _dev_text)
+RULES_OF_TRAINED: tuple[Rule, ...] = (
+    *(_low_rate, _updates, _time, _new_dropout, _length, _dev_text),
+)

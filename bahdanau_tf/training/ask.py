@@ -91,9 +91,9 @@ class Training:
             left_out = {*unused, *of_dev}
         else:
             where = f"with {init_from}, whose model has its own"
-            options.refuse(self.user_options, options.OF_MODEL, where)
+            options.refuse(self.user_options, options.OF_TRAINED, where)
             unused = self._unused(Recipe)
-            left_out = {*unused, *of_dev, *options.OF_MODEL}
+            left_out = {*unused, *of_dev, *options.OF_TRAINED}
         for name, where in unused.items():
             options.refuse(self.user_options, [name], f"with {where}")
         # Those without effect, of a recipe, have their defaults.
@@ -123,10 +123,16 @@ class Training:
         if self.start.init_from is None:
             values = vars(self.text) | vars(self.model) | values
             unused |= self.text.unused().keys() | self.model.unused().keys() | {"added_words"}
+        values = values | self.dropout
         if not self.has_dev:
             unused |= {*options.OF_DEV_TEXT}
         values = values | vars(self.start) | {"learning_rate": self.recipe.rate}
         return {n: v for n, v in values.items() if n not in unused and v is not None}
+
+    @property
+    def dropout(self) -> dict[str, float]:
+        """The rates that are given or chosen; the model of `init_from` has its own ones besides."""
+        return {name: self._values[name] for name in options.DROPOUT if name in self._values}
 
     @property
     def has_dev(self) -> bool:

@@ -242,7 +242,7 @@ def load(training: Training) -> Translator:
         )
     keras.utils.set_random_seed(training.recipe.seed)
     if training.start.init_from is not None:
-        return Translator.load(model_dir / start.START)
+        return start.of_folder(training)
     source, target = (load_text(model_dir / side) for side in SIDES)
     model = make_model(training.model, source.vocabulary_size, target.vocabulary_size)
     start.learn_copies(model, source, target)

@@ -18,7 +18,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import vocabulary_sizes
 from bahdanau_tf.options.facts import Facts
 from bahdanau_tf.options.model import SUBWORDS
-from bahdanau_tf.options.training import StartOptions
+from bahdanau_tf.options.training import DROPOUT, StartOptions, refuse
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
@@ -67,15 +67,17 @@ def new_vocabularies(trained: Translator, corpus: ParallelCorpus, facts: Facts) 
 def options_of(trained: Translator, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The sizes and the tokenizers of a trained model, as options, on which others depend.
 
-    `sizes` are those of its new vocabularies.
+    `sizes` are those of its new vocabularies. Dropout that it cannot have is 0.
     """
     source, target = trained.source_text, trained.target_text
     actual = {"source": source.vocabulary_size, "target": target.vocabulary_size, **sizes}
     options: dict[str, Any] = {f"{side}_vocabulary_size": size for side, size in actual.items()}
     options |= {"tokenizer": source.kind, "target_tokenizer": target.kind}
     model: keras.Model = trained.model
-    if isinstance(units := model.get_config().get("units"), int):
+    config = model.get_config()
+    if isinstance(units := config.get("units"), int):
         options["units"] = units
+    options |= {name: 0.0 for name in DROPOUT if name not in config}
     return options | {"is_other_language": bool(sizes)}
 
 
@@ -94,6 +96,9 @@ def copy_start(
     these `sizes`, it has no dictionary and no habits, either.
     """
     start = training.start
+    model: keras.Model = trained.model
+    others = [name for name in DROPOUT if name not in model.get_config()]
+    refuse(training.user_options, others, f"with {start.init_from}, whose model has none")
     sources, _ = first_lines(corpus, LINES)
     if doubt := swapped_sides(sources, trained.habits.languages):
         StatusLine().note(doubt)
@@ -115,6 +120,18 @@ def copy_start(
     fitted.save(training.model_dir / START)
     write_settings(training.model_dir / TEXT, settings_of(start))
     note_sizes(parts[1:], corpus)
+
+
+def of_folder(training: Training) -> Translator:
+    """The copy that the folder of a training has, with the dropout of this training."""
+    translator = Translator.load(training.model_dir / START)
+    model: keras.Model = translator.model
+    config = model.get_config()
+    if rates := {name: rate for name, rate in training.dropout.items() if name in config}:
+        renewed = model.from_config(config | rates)
+        renewed.set_weights(model.get_weights())
+        translator.model = renewed
+    return translator
 
 
 def check_start(training: Training) -> None:

@@ -164,6 +164,19 @@ def test_pairs_that_are_repeated_make_no_larger_model():
     assert [values[0][n] for n in names] == [values[1][n] for n in names]
 
 
+def test_a_trained_model_gets_the_dropout_of_a_new_one():
+    """But not for minimum risk."""
+    for options in ({"epochs": 2.0}, {"epochs": 40.0}):
+        new, trained = of(TYPICAL, options), of_trained(options)
+        for name in ("embedding_dropout", "readout_dropout", "label_smoothing"):
+            assert new[name] == trained[name]
+    risk = of_trained({"epochs": 2.0, "risk_samples": 5})
+    assert not {"embedding_dropout", "label_smoothing"} & risk.keys()
+    given = {"embedding_dropout": 0.1, "annotation_dropout": 0.0, "readout_dropout": 0.0}
+    choices = choose(TYPICAL, {"init_from": "trained", "units": 256, **given})
+    assert not [choice for choice in choices if "dropout" in choice.reason]
+
+
 def test_dropout_follows_what_fits_into_the_time():
     """Each pair is seen rarely in a short time, whatever --epochs allows."""
     rates = [

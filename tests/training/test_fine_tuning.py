@@ -156,7 +156,7 @@ def test_a_text_of_other_letters_gets_a_vocabulary_of_its_own(files, trained, tm
     assert main([*words, start, "--updates=3"]) == 0
     err = capsys.readouterr().err
     assert "cannot read the letters of the target" in err
-    assert "smoothing 0.1, the learning rate of a new model" in err
+    assert "\n  the learning rate of a new model" in err
     assert "learning rate 0.002" in err
     old, new = Translator.load(trained), Translator.load(folder / "start")
     assert new.source_text.vocabulary.tokens == old.source_text.vocabulary.tokens
@@ -213,6 +213,20 @@ def test_a_training_begins_with_a_trained_model_and_resumes_without_it(files, tr
         refused(lambda own=other: prepared(plan_of(files, folder, *own)), name)
 
 
+def test_dropout_is_that_of_the_new_training(files, trained, tmp_path):
+    """Given, or chosen for the text; for minimum risk it is the model's own."""
+
+    def rates(folder: str, **user_options: object) -> tuple[float, float]:
+        translator = prepared(plan_of(files, tmp_path / folder, trained, **user_options))
+        all_equal(weights(translator), weights(Translator.load(trained)))
+        model = translator.model
+        return model.embedding_dropout.rate, model.readout_dropout.rate
+
+    assert rates("given", embedding_dropout=0.25) == (0.25, 0.0)
+    options = {"embedding_dropout": 0.5, "risk_samples": 2}
+    assert rates("risk", **options) == (0.5, 0.0)
+
+
 def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, capsys):
     old = Translator.load(trained)
     words = old.source_text.vocabulary_size
@@ -249,7 +263,7 @@ def test_the_command_adds_words_and_resumes_without_the_first_folder(
     folder = tmp_path / "model"
     words = command(folder, text, text, "--dev_pairs=0")
     first = [f"--init_from={trained.name}", "--added_words=2", "--updates=3"]
-    assert main([*words, *first]) == 0
+    assert main([*words, *first, "--readout_dropout=0.35"]) == 0
     err = capsys.readouterr().err
     assert "learning rate 0.0002" in err
     assert "sub-words" not in err
@@ -262,6 +276,8 @@ def test_the_command_adds_words_and_resumes_without_the_first_folder(
     first[0] = f"--init_from={os.path.relpath(trained)}"
     assert main([*words, "--updates=4"]) == 0
     assert "resuming from update 3" in capsys.readouterr().err
+    assert Translator.load(folder).model.readout_dropout.rate == 0.35
+    fails(capsys, [*words, "--readout_dropout=0.3", "--updates=5"], "readout_dropout")
     assert main([*words, *first[:2], "--updates=5"]) == 0
     fails(capsys, [*words, "--units=5"], "--units is not used with --init_from")
     fails(capsys, [*words, "--init_from=x"], "--init_from is '")
