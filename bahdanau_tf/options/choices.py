@@ -469,9 +469,13 @@ def _low_rate(_: Facts, options: Options) -> Choice:
     return Choice({"learning_rate": share * rate}, ", ".join(reasons))
 
 
-def _new_dropout(facts: Facts, options: Options) -> Choice:
-    """That of a new model; minimum risk has no label smoothing, and the model keeps its dropout."""
-    return Choice({}, "") if options.get("risk_samples") else _dropout(facts, options)
+def _other_dropout(facts: Facts, options: Options) -> Choice:
+    """For another language that of a new model; with a low rate a model learns less with more."""
+    if options.get("is_other_language"):
+        return _dropout(facts, options)
+    smoothing = options.get("label_smoothing", 0.1)
+    values = {} if options.get("risk_samples") else {"label_smoothing": 0.1}  # its loss is another
+    return Choice(values, f"label smoothing {smoothing:g}")
 
 
 RULES: tuple[Rule, ...] = (
@@ -479,5 +483,5 @@ RULES: tuple[Rule, ...] = (
     *(_updates, _time, _dropout, _length, _dev_text),
 )
 RULES_OF_TRAINED: tuple[Rule, ...] = (
-    *(_low_rate, _updates, _time, _new_dropout, _length, _dev_text),
+    *(_low_rate, _updates, _time, _other_dropout, _length, _dev_text),
 )

@@ -38,8 +38,8 @@ class StartOptions(OptionGroup):
     Attributes:
         init_from: a trained model whose weights and tokenizers a new training starts from: the
             folder of an earlier training or of a saved translator, or the name of a translator that
-            comes with the package; a copy is kept in --model_dir; its dropout is that of the new
-            training, and a side whose letters the model cannot read gets a new vocabulary
+            comes with the package; a copy is kept in --model_dir; a side whose letters the model
+            cannot read gets a new vocabulary, and the model another dropout
         dev_pairs: number of training pairs to hold out as dev text; 0 for none
         added_words: number of words to add to each side's vocabulary with --init_from, the most
             frequent unknown ones in the training text (not for sub-words, which can write any word)

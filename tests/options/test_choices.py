@@ -164,15 +164,15 @@ def test_pairs_that_are_repeated_make_no_larger_model():
     assert [values[0][n] for n in names] == [values[1][n] for n in names]
 
 
-def test_a_trained_model_gets_the_dropout_of_a_new_one():
-    """But not for minimum risk."""
+def test_a_trained_model_gets_the_dropout_of_a_new_one_for_another_language():
+    names = {"embedding_dropout", "annotation_dropout", "readout_dropout"}
     for options in ({"epochs": 2.0}, {"epochs": 40.0}):
-        new, trained = of(TYPICAL, options), of_trained(options)
-        for name in ("embedding_dropout", "readout_dropout", "label_smoothing"):
-            assert new[name] == trained[name]
-    risk = of_trained({"epochs": 2.0, "risk_samples": 5})
-    assert not {"embedding_dropout", "label_smoothing"} & risk.keys()
-    given = {"embedding_dropout": 0.1, "annotation_dropout": 0.0, "readout_dropout": 0.0}
+        new, trained = of(TYPICAL, options), of_trained({"is_other_language": True, **options})
+        assert {name: trained[name] for name in names} == {name: new[name] for name in names}
+        assert not names & of_trained(options).keys()
+    assert of_trained({})["label_smoothing"] == of(TYPICAL, {})["label_smoothing"]
+    assert "label_smoothing" not in of_trained({"risk_samples": 5})
+    given = {"is_other_language": True, **dict.fromkeys(names, 0.1)}
     choices = choose(TYPICAL, {"init_from": "trained", "units": 256, **given})
     assert not [choice for choice in choices if "dropout" in choice.reason]
 

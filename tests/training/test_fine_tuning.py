@@ -214,7 +214,7 @@ def test_a_training_begins_with_a_trained_model_and_resumes_without_it(files, tr
 
 
 def test_dropout_is_that_of_the_new_training(files, trained, tmp_path):
-    """Given, or chosen for the text; for minimum risk it is the model's own."""
+    """If it is given; the other rates are the model's own."""
 
     def rates(folder: str, **user_options: object) -> tuple[float, float]:
         translator = prepared(plan_of(files, tmp_path / folder, trained, **user_options))
