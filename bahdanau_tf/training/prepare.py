@@ -82,8 +82,11 @@ def _begin(asked: Training) -> Prepared:
     options.write_options(file, training.choices, training.user_options, values)
     options.write_texts(model_dir / options.TEXTS_FILE, asked.paths)
     StatusLine().note(f"all flags of this training: {file}")
-    for doubt in texts.few_pairs(keys) if trained is None and not facts.is_short else ():
-        StatusLine().note(doubt)
+    if trained is None and not facts.is_short:
+        few = [*texts.few_pairs(keys)]
+        is_own = bool(few) and asked.recipe_name is None
+        for remark in (*few, *(texts.known_start(corpus) if is_own else ())):
+            StatusLine().note(remark)
     return replace(asked, recalled=values), corpus, dev  # as a later run reads it
 
 

@@ -21,7 +21,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import UNITS
 from bahdanau_tf.options.facts import Facts, Side
 from bahdanau_tf.options.model import SUBWORDS
-from bahdanau_tf.options.training import TEXTS
+from bahdanau_tf.options.training import TEXTS, pretrained_names
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -189,6 +189,17 @@ def few_pairs(keys: np.ndarray) -> Iterator[str]:
             "at best fair translations of sentences much like these, and bad ones of others; "
             "everyday language needs tens of thousands"
         )
+
+
+def known_start(corpus: ParallelCorpus) -> Iterator[str]:
+    """Names the translator of the package that knows both languages of a text, or its source's."""
+    source, target = map(guess_language, first_lines(corpus, LINES))
+    known = {name: name.split("-")[1:] for name in pretrained_names()}
+    names = [name for name, languages in known.items() if languages[0] == source]
+    best = next((name for name in names if known[name][1] == target), next(iter(names), None))
+    if best is not None and source != target:
+        what = "both languages" if known[best][1] == target else "the source's language"
+        yield f"{named('init_from', best)} starts with a model that knows {what}"
 
 
 FEWEST_MATCHED, MOST_MATCHED = 500, 1000  # pairs of a sample

@@ -23,7 +23,7 @@ from bahdanau_tf.options.facts import TYPICAL
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.training import Training, TrainingResult
 from bahdanau_tf.training.keywords import _asked
-from bahdanau_tf.training.text import doubts, few_pairs, measure
+from bahdanau_tf.training.text import doubts, few_pairs, known_start, measure
 from bahdanau_tf.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -437,6 +437,30 @@ def test_few_pairs_are_called_few(tmp_path, lines, count):
     said = [*few_pairs(measure(ParallelCorpus(path, path))[1])]
     assert len(said) == (count is not None)
     assert all(line.startswith(f"only {count}") for line in said)
+
+
+ENGLISH, FRENCH = (
+    "The cat is in the house and they see it.",
+    "Le chat est dans la maison, et il dort.",
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name", "what"),
+    [
+        (ENGLISH, FRENCH, "tatoeba-en-fr", "both languages"),
+        (ENGLISH, "猫は家の中にいる。", "tatoeba-en-ja", "both languages"),
+        (ENGLISH, "나는 집에 있다.", "tatoeba-en-fr", "the source's language"),
+        (FRENCH, ENGLISH, None, None),
+        (ENGLISH, ENGLISH, None, None),
+    ],
+)
+def test_a_translator_of_the_package_knows_some_languages(tmp_path, source, target, name, what):
+    paths = tmp_path / "source", tmp_path / "target"
+    for path, line in zip(paths, (source, target), strict=True):
+        path.write_text(f"{line}\n" * 9, "utf-8")
+    said = [f'init_from="{name}" starts with a model that knows {what}'] if name else []
+    assert [*known_start(ParallelCorpus(*map(str, paths)))] == said
 
 
 PAIRS = [(f"line {n}", f"Zeile {n} é") for n in range(40)]
