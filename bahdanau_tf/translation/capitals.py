@@ -22,6 +22,7 @@ from bahdanau_tf.translation.sentence_splitting import split_sentences
 
 SHORT = 3  # letters of words that a title may have without a capital, such as "and"
 APOSTROPHE = re.compile("(['’])")
+PART = re.compile(r"[\d々〇㐀-鿿豈-﫿]")  # of counterparts of which each character is a word
 # A word, or what is none, such as an address, AT&T or U.S.
 LETTERS = r"[^\W\d_]+"
 WORD = re.compile(
@@ -57,8 +58,9 @@ def readings(text: str, habits: Habits) -> list[str]:
 def names_alone(text: str, habits: Habits) -> str | None:
     """The translation of a text of names alone, which hardly a training has; None for others.
 
-    Names that are kept stay, as training writes them, and those of a word that always becomes the
-    same one, without case, become this. A word with a capital that training never had is a name.
+    Names that are kept stay, as training writes them. One that is kept or becomes the same word,
+    spelled in letters without case, becomes this. A word with a capital that training never had is
+    a name.
     """
     if None in (habits.capitals, habits.vocabulary, habits.translated) or habits.is_short:
         return None
@@ -76,9 +78,10 @@ def names_alone(text: str, habits: Habits) -> str | None:
     forms = [usual.get(word.lower(), word) for word in words]
     if not all(map(is_name, words)):
         return None
-    other = habits.counterparts.get(forms[0], "") if len(words) == 1 else ""
-    if other and other.lower() == other.upper() and " " not in other:
-        return WORD.sub(other, text).strip()
+    others = habits.counterparts.get(forms[0], "").split() if len(words) == 1 else []
+    new = [x for x in others if x != forms[0].lower()]
+    if len(new) == 1 and new[0].lower() == new[0].upper() and not PART.search(new[0]):
+        return WORD.sub(new[0], text).strip()
     if {*forms} <= _words(habits.translated or ""):
         return None
     return WORD.sub(lambda match: usual.get(match[0].lower(), match[0]), text).strip()

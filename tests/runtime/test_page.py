@@ -55,7 +55,7 @@ READ = Habits(
     capitals="ABC Anna B Big_Cat I Oslo Tom été",
     begins=True,
     translated="Anna Tom",
-    counterparts={"Anna": "\u30a2", "Oslo": "oslo"},
+    counterparts={"Anna": "\u30a2", "Oslo": "oslo", "Zorb": "zorb \u30a2", "Lee": "\u4eac"},
 )
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
@@ -98,6 +98,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
     rows += ["i see the big cat", "The BIG CAT is Big cat", "anna", "Anna!", "Tom", "Tom Anna"]
     rows += ["OSLO", "tom-oslo.", "Zorb", "zorb", "Zorb O'Brien", "Tom Big", "Tom 3", "TOM a@b.c"]
+    rows += ["Lee", "Lee."]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])

@@ -85,6 +85,7 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
     ("text", "translation"),
     [
         *(("Tom", "Tom"), ("TOM", "Tom"), (" tom-London! ", "Tom-London!"), ("Zorb", "Zorb")),
+        *(("Mia", "\u30d6"), ("Zorbs", "Zorbs"), ("Joe", "Joe"), ("Lee", "Lee"), ("Ray", "Ray")),
         *(("Brien", "\u30d6"), ("Brien Zorb", "Brien Zorb"), ("O'Zorb", None), ("NASA", "NASA")),
         *(("London", None), ("London Polish", None), ("Polish Tom", "Polish Tom"), ("I", None)),
         *(("Cat", None), ("Tom cat", None), ("zorb", None), ("NATO", None), ("TV", None)),
@@ -100,7 +101,8 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
 )
 def test_names_alone_stay_if_translations_keep_them(text, translation):
     lost = "B London Polish"
-    table = {"Brien": "\u30d6", "Tom": "tom"}
+    table = {"Brien": "\u30d6", "Tom": "tom", "Zorbs": "\u4eac", "Mia": "mia \u30d6"}
+    table |= {"Lee": "\u30d6 \u30df", "Ray": "lee \u30d6", "Joe": "4"}
     habits = replace(HABITS, translated=lost, counterparts=table)
     assert names_alone(text, habits) == translation
     assert names_alone(text, HABITS) is None

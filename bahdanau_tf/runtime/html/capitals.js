@@ -39,10 +39,10 @@ export class Capitals {
       : /^\p{Uppercase}/u.test(word) && !partsOfWord(word).some((x) => this.known.has(x)));
     if (!words.every(isName)) return undefined;
     const forms = words.map((word) => formOf(word) ?? word), [form] = forms;
-    const other = words.length === 1 && Object.hasOwn(this.counterparts, form) && this.counterparts[form];
-    if (other && other.toLowerCase() === other.toUpperCase() && !other.includes(" ")) {
-      return text.replace(this.words, () => other).trim();
-    }
+    const others = words.length === 1 && Object.hasOwn(this.counterparts, form) ? this.counterparts[form] : "";
+    const [spelled, ...more] = others.split(" ").filter((x) => x && x !== form.toLowerCase());
+    const isSpelled = (x) => x.toLowerCase() === x.toUpperCase() && !/[\d々〇㐀-鿿豈-﫿]/.test(x);
+    if (spelled && !more.length && isSpelled(spelled)) return text.replace(this.words, () => spelled).trim();
     if (forms.every((x) => this.translated.has(x))) return undefined;
     return text.replace(this.words, (word) => formOf(word) ?? word).trim();
   }
