@@ -52,7 +52,7 @@ LOOKED_AT = 200_000  # pairs of a larger text that are looked through, evenly sp
 _APOSTROPHE, _TITLED = re.compile(r"(\w+)['’](\w+)"), re.compile(r"[^\W\d_][\w'’]*")
 CARELESS = (1, 2, 3, 4, 5, 6, 7, 10, 14, 16)  # ways to be `careless`
 _WORD, _LAST_MARK = re.compile(r"\w+"), re.compile(r"(?<=\w)\s*[.!?。！？]+$")
-_COMMA = re.compile(r"(?<=\w), (?=\w)")
+_COMMA = re.compile(r"(?<=[^\W\d_]), (?=[^\W\d_])")  # not between numbers
 DIGITS, CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HALF_WIDTH = str.maketrans("０１２３４５６７８９", DIGITS)  # a Japanese text has both
 ENDINGS = ("com", "org", "net", "fr", "co.kr", "jp", "edu", "io")

@@ -28,7 +28,7 @@ from bahdanau_tf.options.facts import (
     tokenizers_of,
     updates_per_epoch,
 )
-from bahdanau_tf.options.model import ModelOptions, TextOptions
+from bahdanau_tf.options.model import DROPOUT, ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.ranges import named
 from bahdanau_tf.system.terminal import amount
@@ -297,10 +297,9 @@ def _dropout(facts: Facts, options: Options) -> Choice:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
     elif epochs <= 24:
         rates, why = (0.2, 0.3, 0.3), "since each pair is seen several times"
-    names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
-    values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
+    values = {**dict(zip(DROPOUT, rates, strict=True)), "label_smoothing": 0.1}
     *dropouts, smoothing = (f"{options.get(n, r):g}" for n, r in values.items())
-    given = "" if {*names} <= options.keys() else f"dropout {', '.join(dropouts)}, {why}; "
+    given = "" if {*DROPOUT} <= options.keys() else f"dropout {', '.join(dropouts)}, {why}; "
     return Choice(values, f"{given}label smoothing {smoothing}")
 
 
@@ -471,11 +470,12 @@ def _low_rate(_: Facts, options: Options) -> Choice:
 
 def _other_dropout(facts: Facts, options: Options) -> Choice:
     """For another language that of a new model; with a low rate a model learns less with more."""
+    if options.get("risk_samples"):  # its loss has no label smoothing
+        return Choice({}, "")
     if options.get("is_other_language"):
         return _dropout(facts, options)
     smoothing = options.get("label_smoothing", 0.1)
-    values = {} if options.get("risk_samples") else {"label_smoothing": 0.1}  # its loss is another
-    return Choice(values, f"label smoothing {smoothing:g}")
+    return Choice({"label_smoothing": 0.1}, f"label smoothing {smoothing:g}")
 
 
 RULES: tuple[Rule, ...] = (

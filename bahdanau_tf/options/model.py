@@ -22,6 +22,8 @@ _TWO_LETTERS = (
 _IDS = Range(4, 10_000_000)  # at least three special symbols and a word
 SUBWORDS = ("bpe", "unigram")
 _JOINT = {"tokenizer": SUBWORDS, "target_tokenizer": ["same"]}
+# Rates that a model may change after training, as each is that of a layer of its own.
+DROPOUT = ("embedding_dropout", "annotation_dropout", "readout_dropout")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bahdanau_tf.options.choices import Choice
 from bahdanau_tf.options.fields import OptionGroup, setting
-from bahdanau_tf.options.model import ModelOptions, TextOptions
+from bahdanau_tf.options.model import DROPOUT, ModelOptions, TextOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.ranges import Range, Refusal, as_flag, named
@@ -26,7 +26,6 @@ TEXTS_FILE = "texts.flags"
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
 OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 OF_MODEL = tuple(field.name for owner in (TextOptions, ModelOptions) for field in fields(owner))
-DROPOUT = tuple(name for name in OF_MODEL if name.endswith("_dropout"))
 OF_TRAINED = tuple(name for name in OF_MODEL if name not in DROPOUT)  # those a model keeps
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -39,7 +38,7 @@ class StartOptions(OptionGroup):
         init_from: a trained model whose weights and tokenizers a new training starts from: the
             folder of an earlier training or of a saved translator, or the name of a translator that
             comes with the package; a copy is kept in --model_dir; a side whose letters the model
-            cannot read gets a new vocabulary, and the model another dropout
+            cannot read gets a new vocabulary, and then dropout is chosen anew
         dev_pairs: number of training pairs to hold out as dev text; 0 for none
         added_words: number of words to add to each side's vocabulary with --init_from, the most
             frequent unknown ones in the training text (not for sub-words, which can write any word)

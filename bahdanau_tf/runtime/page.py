@@ -27,7 +27,7 @@ from bahdanau_tf.system.language import in_all_languages
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model, context_terms, halves, values_of, word_terms
-from bahdanau_tf.translation.capitals import SHORT
+from bahdanau_tf.translation.capitals import PART, SHORT
 from bahdanau_tf.translation.doubts import RULES
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.result import REASONS
@@ -186,7 +186,7 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
-        "doubts": {**vars(habits), **RULES, "usual": usual, "short": SHORT},
+        "doubts": {**vars(habits), **RULES, "usual": usual, "short": SHORT, "part": PART.pattern},
         "colon": habits.colon,
     }
     header = json.dumps(settings, ensure_ascii=False).encode()

@@ -17,6 +17,7 @@ from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, training as o
 from bahdanau_tf.options.choices import Choice, choose
 from bahdanau_tf.options.facts import TYPICAL, Facts
 from bahdanau_tf.options.fields import OptionGroup
+from bahdanau_tf.options.model import DROPOUT
 from bahdanau_tf.options.training import StartOptions
 from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.ranges import OptionError, Refusal, named
@@ -131,8 +132,12 @@ class Training:
 
     @property
     def dropout(self) -> dict[str, float]:
-        """The rates that are given or chosen; the model of `init_from` has its own ones besides."""
-        return {name: self._values[name] for name in options.DROPOUT if name in self._values}
+        """The rates that are given or chosen; the model of `init_from` has its own ones besides.
+
+        Those of a recipe are for new models.
+        """
+        values = {**self.user_options, **self.recalled, **self._chosen}
+        return {name: values[name] for name in DROPOUT if name in values}
 
     @property
     def has_dev(self) -> bool:

@@ -59,6 +59,8 @@ def _begin(asked: Training) -> Prepared:
     unused = _try_parts(typical)
     Schedule(typical.recipe, 1.0)  # raises if there is none
     trained = start.load_start(init_from) if init_from else None
+    if trained is not None:
+        start.dropout_of(asked, trained.model)  # raises if it has no such dropout
     for name, table in asked.tables.items():
         write_columns(table, model_dir, name)
     corpus, dev = _index(asked.paths)
@@ -84,8 +86,8 @@ def _begin(asked: Training) -> Prepared:
     StatusLine().note(f"all flags of this training: {file}")
     if trained is None and not facts.is_short:
         few = [*texts.few_pairs(keys)]
-        is_own = bool(few) and asked.recipe_name is None
-        for remark in (*few, *(texts.known_start(corpus) if is_own else ())):
+        is_free = asked.recipe_name is None and not {*options.OF_TRAINED} & {*asked.user_options}
+        for remark in (*few, *(texts.known_start(corpus) if few and is_free else ())):
             StatusLine().note(remark)
     return replace(asked, recalled=values), corpus, dev  # as a later run reads it
 

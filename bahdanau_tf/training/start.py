@@ -17,8 +17,8 @@ from bahdanau_tf.models.scoring import with_added_rows, with_new_vocabularies
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.choices import vocabulary_sizes
 from bahdanau_tf.options.facts import Facts
-from bahdanau_tf.options.model import SUBWORDS
-from bahdanau_tf.options.training import DROPOUT, StartOptions, refuse
+from bahdanau_tf.options.model import DROPOUT, SUBWORDS
+from bahdanau_tf.options.training import StartOptions, refuse
 from bahdanau_tf.system.ranges import Refusal, named
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
@@ -67,7 +67,7 @@ def new_vocabularies(trained: Translator, corpus: ParallelCorpus, facts: Facts) 
 def options_of(trained: Translator, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The sizes and the tokenizers of a trained model, as options, on which others depend.
 
-    `sizes` are those of its new vocabularies. Dropout that it cannot have is 0.
+    `sizes` are those of its new vocabularies. Rates of dropout that its config lacks are 0.
     """
     source, target = trained.source_text, trained.target_text
     actual = {"source": source.vocabulary_size, "target": target.vocabulary_size, **sizes}
@@ -96,9 +96,6 @@ def copy_start(
     these `sizes`, it has no dictionary and no habits, either.
     """
     start = training.start
-    model: keras.Model = trained.model
-    others = [name for name in DROPOUT if name not in model.get_config()]
-    refuse(training.user_options, others, f"with {start.init_from}, whose model has none")
     sources, _ = first_lines(corpus, LINES)
     if doubt := swapped_sides(sources, trained.habits.languages):
         StatusLine().note(doubt)
@@ -126,12 +123,19 @@ def of_folder(training: Training) -> Translator:
     """The copy that the folder of a training has, with the dropout of this training."""
     translator = Translator.load(training.model_dir / START)
     model: keras.Model = translator.model
-    config = model.get_config()
-    if rates := {name: rate for name, rate in training.dropout.items() if name in config}:
-        renewed = model.from_config(config | rates)
+    if rates := dropout_of(training, model):
+        renewed = model.from_config(model.get_config() | rates)
         renewed.set_weights(model.get_weights())
         translator.model = renewed
     return translator
+
+
+def dropout_of(training: Training, model: keras.Model) -> dict[str, float]:
+    """The new dropout of a trained model; raises ValueError if the user gave one that it lacks."""
+    config = model.get_config()
+    others = [name for name in DROPOUT if name not in config]
+    refuse(training.user_options, others, f"with {training.start.init_from}, whose model has none")
+    return {name: rate for name, rate in training.dropout.items() if name in config}
 
 
 def check_start(training: Training) -> None:

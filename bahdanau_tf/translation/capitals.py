@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise, repeat
 
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.text.script import HAN
 from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, strings
 from bahdanau_tf.translation.doubts import END, SPELLED, plain_words
 from bahdanau_tf.translation.habits import Habits
@@ -22,7 +23,7 @@ from bahdanau_tf.translation.sentence_splitting import split_sentences
 
 SHORT = 3  # letters of words that a title may have without a capital, such as "and"
 APOSTROPHE = re.compile("(['’])")
-PART = re.compile(r"[\d々〇㐀-鿿豈-﫿]")  # of counterparts of which each character is a word
+PART = re.compile(f"[0-9０-９{HAN}]")  # of counterparts of which each character is a word
 # A word, or what is none, such as an address, AT&T or U.S.
 LETTERS = r"[^\W\d_]+"
 WORD = re.compile(
@@ -59,8 +60,8 @@ def names_alone(text: str, habits: Habits) -> str | None:
     """The translation of a text of names alone, which hardly a training has; None for others.
 
     Names that are kept stay, as training writes them. One that is kept or becomes the same word,
-    spelled in letters without case, becomes this. A word with a capital that training never had is
-    a name.
+    spelled in letters without case, becomes this, unless another word does, too, as Spanish is
+    スペイン語. A word with a capital that training never had is a name.
     """
     if None in (habits.capitals, habits.vocabulary, habits.translated) or habits.is_short:
         return None
@@ -79,9 +80,10 @@ def names_alone(text: str, habits: Habits) -> str | None:
     if not all(map(is_name, words)):
         return None
     others = habits.counterparts.get(forms[0], "").split() if len(words) == 1 else []
-    new = [x for x in others if x != forms[0].lower()]
-    if len(new) == 1 and new[0].lower() == new[0].upper() and not PART.search(new[0]):
-        return WORD.sub(new[0], text).strip()
+    match [x for x in others if x != forms[0].lower()]:
+        case [new] if new.lower() == new.upper() and not PART.search(new):
+            if sum(new in x.split() for x in habits.counterparts.values()) == 1:
+                return WORD.sub(new, text).strip()
     if {*forms} <= _words(habits.translated or ""):
         return None
     return WORD.sub(lambda match: usual.get(match[0].lower(), match[0]), text).strip()
@@ -164,10 +166,9 @@ def _begun(sentence: str) -> str:
 def with_readings(work: Work, habits: Habits) -> Work:
     """A function that translates the `readings` of each line, and takes the likeliest per token.
 
-    One that keeps words that the training always replaces, as a model may with capitals, is taken
-    only if none keeps fewer.
-    A translation has the line as its source, and begins with a capital if the line does, but not in
-    its prefix.
+    But capitals make a model keep words, so only those are compared that keep the fewest words that
+    training always replaces. A translation has the line as its source, and begins with a capital if
+    the line does, but not in its prefix.
     """
 
     def rank(row: tuple[str, Translation]) -> tuple[int, float]:

@@ -65,9 +65,9 @@ class Habits:
             that `vocabulary` lacks is no doubt.
         kept: The words in lower case that some pair of the training has on both sides, with spaces
             between them; None if new ones are frequent, or if it is unknown.
-        translated: The names that are in the source of some pair of the training and not in its
-            target. If this is the rule, all that the training has, or None if a model does not
-            keep others. None also if it is unknown.
+        translated: The names that are in the source of some pair of the training, also alone, and
+            not in its target. If this is the rule, all that the training has, or None if a model
+            does not keep others. None also if it is unknown.
         capitals: The words that sources of the training mostly write with a capital, also behind
             the first word, as they are written most; and such pairs of words that are not, as
             New_York. None if it is unknown.
@@ -140,7 +140,7 @@ class Habits:
         )
         first = members[0]
         counterparts = {
-            word: " ".join(x.counterparts[word] for x in members)
+            word: " ".join({y: y for x in members for y in x.counterparts[word].split()})
             for word in first.counterparts
             if all(word in x.counterparts for x in members)
         }
@@ -201,7 +201,7 @@ class Habits:
         targets spell all others in another script.
         """
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
-        read, stay = Counter[str](), set[str]()
+        read, stay, alone = Counter[str](), set[str](), set[str]()
         sources = [doubts.plain_words(source) for source, _ in pairs]
         for words, (source, target) in zip(sources, pairs, strict=True):
             after = doubts.plain_words(target)
@@ -211,6 +211,8 @@ class Habits:
             if own := {*doubts.names_of(source)}:
                 names.update(own)
                 lost.update(doubts.missing_names(source, target))
+            if all(map(str.istitle, words)):  # perhaps names, as Tom is トム
+                alone.update({*words}.difference(after))
         known = Counter(x.lower() for words in sources for x in words)
         known.update(
             x.lower() for x, _ in pairs if "'" in x for x in doubts.plain_words(x.replace("'", ""))
@@ -221,6 +223,7 @@ class Habits:
             bool(doubts.END.search(target)) for source, target in pairs if doubts.END.search(source)
         ]
         if sum(word not in lost for word in new) >= KEPT * max(len(new), 1):
+            lost.update(x for x in alone if x.lower() not in read)
             translated: str | None = " ".join(sorted(lost))
         else:
             latin = sum(any(map(str.isascii, doubts.words_of(target))) for _, target in pairs)

@@ -55,7 +55,8 @@ READ = Habits(
     capitals="ABC Anna B Big_Cat I Oslo Tom été",
     begins=True,
     translated="Anna Tom",
-    counterparts={"Anna": "\u30a2", "Oslo": "oslo", "Zorb": "zorb \u30a2", "Lee": "\u4eac"},
+    counterparts={"Anna": "\u30a2", "Oslo": "oslo", "Zorb": "zorb \u30a3", "Lee": "\u4eac"}
+    | {"Kim": "\uae40", "Spain": "\u30b9", "Spanish": "\u30b9", "Joe": "4"},
 )
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
@@ -98,7 +99,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
     rows += ["i see the big cat", "The BIG CAT is Big cat", "anna", "Anna!", "Tom", "Tom Anna"]
     rows += ["OSLO", "tom-oslo.", "Zorb", "zorb", "Zorb O'Brien", "Tom Big", "Tom 3", "TOM a@b.c"]
-    rows += ["Lee", "Lee."]
+    rows += ["Lee", "Lee.", "Kim", "Spain", "Spanish!", "Joe"]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])
@@ -309,6 +310,22 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     assert {"end", "number"} < kinds - check_doubts(own, DOUBTED, options, tmp_path)
     every = "characters words number code cut long unlikely untranslated dropped end sentences"
     assert kinds >= {*every.split()}
+
+
+def test_a_page_takes_the_reading_that_python_takes(tmp_path):
+    """It depends on what training replaces."""
+    own = Translator.from_preset("tatoeba-en-fr")
+    texts = ["Ten Tips for Better Sleep", "Hi Bill", "UMBRELLA", "Umbrella", "The Little Cat"]
+    options = {"beam_size": 2, "n_best": 1, "max_length": 20}
+    seen = []
+    for replaced in (own.habits.replaced, "", "little"):
+        own.habits = replace(own.habits, replaced=replaced)
+        html = page_of(own.graph, int8=False, habits=own.habits)
+        rows = in_node(html, tmp_path, texts=texts, options=options)
+        translations = own.translate(texts, **options, split_sentences=False)
+        assert [row["translations"][0]["text"] for row in rows] == [x.text for x in translations]
+        seen.append([x.text for x in translations])
+    assert seen[0] != seen[1]
 
 
 def test_a_source_that_is_read_in_part_is_doubted(tmp_path):

@@ -223,8 +223,21 @@ def test_dropout_is_that_of_the_new_training(files, trained, tmp_path):
         return model.embedding_dropout.rate, model.readout_dropout.rate
 
     assert rates("given", embedding_dropout=0.25) == (0.25, 0.0)
-    options = {"embedding_dropout": 0.5, "risk_samples": 2}
-    assert rates("risk", **options) == (0.5, 0.0)
+    recipe = replace(
+        plan_of(files, tmp_path / "recipe", trained), defaults={"readout_dropout": 0.5}
+    )
+    assert prepared(recipe).model.readout_dropout.rate == 0.0
+
+
+def test_dropout_that_a_model_lacks_is_refused(files, tmp_path, capsys):
+    text = english()
+    size = text.vocabulary_size
+    Translator(Seq2SeqLSTM(size, size, 4, 4), text, text).save(tmp_path / "lstm")
+    words = command(tmp_path / "model", files.train_source, files.train_target)
+    start = f"--init_from={tmp_path / 'lstm'}"
+    fails(capsys, [*words, start, "--annotation_dropout=0.1"], "--annotation_dropout is not used")
+    fails(capsys, [*words, start, "--state_dropout=0.1"], "--state_dropout is not used")
+    assert not (tmp_path / "model").exists()
 
 
 def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, capsys):

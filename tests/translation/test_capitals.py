@@ -85,7 +85,8 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
     ("text", "translation"),
     [
         *(("Tom", "Tom"), ("TOM", "Tom"), (" tom-London! ", "Tom-London!"), ("Zorb", "Zorb")),
-        *(("Mia", "\u30d6"), ("Zorbs", "Zorbs"), ("Joe", "Joe"), ("Lee", "Lee"), ("Ray", "Ray")),
+        *(("Kim", "\uae40"), ("Spain", "Spain"), ("Spanish", "Spanish"), ("Ona", "Ona")),
+        *(("Mia", "\u30df"), ("Zorbs", "Zorbs"), ("Joe", "Joe"), ("Lee", "Lee"), ("Ray", "Ray")),
         *(("Brien", "\u30d6"), ("Brien Zorb", "Brien Zorb"), ("O'Zorb", None), ("NASA", "NASA")),
         *(("London", None), ("London Polish", None), ("Polish Tom", "Polish Tom"), ("I", None)),
         *(("Cat", None), ("Tom cat", None), ("zorb", None), ("NATO", None), ("TV", None)),
@@ -101,12 +102,22 @@ def test_nothing_is_read_otherwise_if_the_words_of_training_are_unknown():
 )
 def test_names_alone_stay_if_translations_keep_them(text, translation):
     lost = "B London Polish"
-    table = {"Brien": "\u30d6", "Tom": "tom", "Zorbs": "\u4eac", "Mia": "mia \u30d6"}
-    table |= {"Lee": "\u30d6 \u30df", "Ray": "lee \u30d6", "Joe": "4"}
+    table = {"Brien": "\u30d6", "Tom": "tom", "Zorbs": "\u4eac", "Mia": "mia \u30df", "Joe": "4"}
+    table |= {"Lee": "\u30ab \u30ad", "Ray": "lee \u30af", "Kim": "\uae40", "Ona": "\uf900"}
+    table |= {"Spain": "\u30b9", "Spanish": "\u30b9"}
     habits = replace(HABITS, translated=lost, counterparts=table)
     assert names_alone(text, habits) == translation
     assert names_alone(text, HABITS) is None
     assert names_alone(text, replace(habits, is_short=True)) is None
+
+
+def test_names_alone_that_training_spells_are_searched():
+    spelled = [("Lia", "リア"), ("Mia Lee", "ミア・リー"), ("Umbrella", "傘"), ("umbrella", "傘")]
+    pairs = [("I saw Tom", "Tomを見た"), ("I saw Ann", "Annを見た"), *spelled]
+    habits = Habits.of_pairs(pairs)
+    assert habits.translated == "Lee Lia Mia"
+    assert names_alone("Lia", habits) is None
+    assert names_alone("Zorb", habits) == "Zorb"
 
 
 def test_the_capitals_of_a_training_are_those_behind_first_words():

@@ -7,8 +7,8 @@ const WORD = "[\\p{L}\\p{Nl}\\p{No}]+";
 
 export class Capitals {
   constructor(rules) {
-    const { vocabulary, capitals, translated, counterparts, begins, is_short, spelled, end, short } = rules;
-    Object.assign(this, { short, counterparts, begins, end: RegExp(end, "u") });
+    const { vocabulary, capitals, translated, counterparts, begins, is_short, spelled, end, short, part } = rules;
+    Object.assign(this, { short, counterparts, begins, end: RegExp(end, "u"), part: RegExp(part, "u") });
     this.translated = translated === null ? null : new Set(translated.split(" "));
     this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
     this.known = new Set(vocabulary?.split(" "));
@@ -41,8 +41,11 @@ export class Capitals {
     const forms = words.map((word) => formOf(word) ?? word), [form] = forms;
     const others = words.length === 1 && Object.hasOwn(this.counterparts, form) ? this.counterparts[form] : "";
     const [spelled, ...more] = others.split(" ").filter((x) => x && x !== form.toLowerCase());
-    const isSpelled = (x) => x.toLowerCase() === x.toUpperCase() && !/[\d々〇㐀-鿿豈-﫿]/.test(x);
-    if (spelled && !more.length && isSpelled(spelled)) return text.replace(this.words, () => spelled).trim();
+    const isSpelled = (x) => x.toLowerCase() === x.toUpperCase() && !this.part.test(x);
+    if (spelled && !more.length && isSpelled(spelled)) {
+      const rows = Object.values(this.counterparts).filter((x) => x.split(" ").includes(spelled));
+      if (rows.length === 1) return text.replace(this.words, () => spelled).trim();
+    }
     if (forms.every((x) => this.translated.has(x))) return undefined;
     return text.replace(this.words, (word) => formOf(word) ?? word).trim();
   }
