@@ -120,8 +120,9 @@ def phrases() -> list[list[str]]:
 
 
 def test_a_phrase_is_in_three_languages_and_keeps_its_numbers():
-    """But hours with p.m., and the short forms of a chat."""
+    """But hours with p.m., and the short forms of a chat. In order the file is compressed best."""
     rows = phrases()
+    assert rows == sorted(rows, key="\t".join)
     assert len({english.lower() for english, _, _ in rows}) == len(rows) > 4000
     for row in rows:
         assert all(x and x == " ".join(unicodedata.normalize("NFKC", x).split()) for x in row[:2])
@@ -152,6 +153,11 @@ TYPED = {
         "i live in new york": ["\u00e0 New York"],
         "It is REALLY cold today.": ["vraiment", "froid"],
         "Daniel": ["Daniel"],
+        "Happy Birthday, Mark!": ["anniversaire, Mark"],
+        "The WHO is in Geneva.": ["OMS"],
+        "USA": ["\u00c9tats-Unis"],
+        "John Black": ["John Black"],
+        "Ten Tips for Better Sleep": ["Dix conseils"],
         "AT&T": ["AT&T"],
         'She said: "I am tired."': ["fatigu\u00e9"],
         '"I am tired."': ['"Je suis fatigu\u00e9."'],
@@ -221,7 +227,13 @@ TYPED = {
         "EXIT": ["出口"],
         "Terms And Conditions": ["利用規約"],
         "i live in new york": ["ニューヨークに住んで"],
-        "Daniel": ["Daniel"],
+        "Daniel": ["ダニエル"],
+        "emily": ["エミリー"],
+        "John Smith": ["ジョン・スミス"],
+        "Tokyo": ["東京"],
+        "UK": ["イギリス"],
+        "PS: I love you.": ["追伸："],
+        "Happy Birthday, Mark!": ["Markさん"],
         '"I am tired."': ['"疲れた。"'],
         "(I am tired.)": ["(疲れた。)"],
         "Anna: Where are you?": ["アンナ："],

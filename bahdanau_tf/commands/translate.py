@@ -346,7 +346,7 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights, is_mean = flags.alignments or flags.markup, bool(flags.mbr)
-            memory, colon = translator.memory, translator.habits.colon
+            memory, colon = translator.memory, translator.habits.target.colon
             return translate_lines(translate, lines, prefixes, weights, is_mean, memory, colon)
         return translate(lines, prefixes)
 

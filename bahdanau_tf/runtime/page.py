@@ -186,8 +186,11 @@ def _packed(graph: TranslationGraph, card: str, int8: bool, habits: Habits) -> b
         "lexicon": lexicon and {"first": lexicon.first, "width": lexicon.words.shape[1]},
         "matrices": matrices,
         "arrays": arrays.entries,
-        "doubts": {**vars(habits), **RULES, "usual": usual, "short": SHORT, "part": PART.pattern},
-        "colon": habits.colon,
+        "doubts": {
+            **{**vars(habits), **RULES, "usual": usual, "short": SHORT, "part": PART.pattern},
+            "between": habits.target.between_names,
+        },
+        "colon": habits.target.colon,
     }
     header = json.dumps(settings, ensure_ascii=False).encode()
     start = len(header).to_bytes(4, "little")

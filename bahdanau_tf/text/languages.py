@@ -46,6 +46,7 @@ class Language:
     quotes: str = '"'  # quotation marks that both open and close
     suffixes: str = ""  # words without a space after such a closing mark
     colon: str = ":"  # behind a word
+    between_names: str = " "  # of a person
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
@@ -81,6 +82,7 @@ LANGUAGES = {
         close=_close(f"{_CLOSING}|{_JAPANESE}.*", f"{_OPENING}|.*{_JAPANESE}"),
         scripts=True,
         colon="：",
+        between_names="・",
     ),
     "zh": Language(colon="："),
     "ko": Language(

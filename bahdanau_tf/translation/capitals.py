@@ -59,9 +59,10 @@ def readings(text: str, habits: Habits) -> list[str]:
 def names_alone(text: str, habits: Habits) -> str | None:
     """The translation of a text of names alone, which hardly a training has; None for others.
 
-    Names that are kept stay, as training writes them. One that is kept or becomes the same word,
-    spelled in letters without case, becomes this, unless another word does, too, as Spanish is
-    スペイン語. A word with a capital that training never had is a name.
+    Names that training has alone are spelled as there. Others that are kept stay, as training
+    writes them. One that is kept or becomes the same word, in letters without case, becomes this,
+    unless another word does, too, as Spanish is スペイン語. A word with a capital that training
+    never had is a name.
     """
     if None in (habits.capitals, habits.vocabulary, habits.translated) or habits.is_short:
         return None
@@ -69,12 +70,15 @@ def names_alone(text: str, habits: Habits) -> str | None:
     words = [match["word"] for match in WORD.finditer(text)]
     if not (words and all(words)) or WORD.sub("", text.strip().rstrip(".!?")).strip(" -"):
         return None
+    if all(word.lower() in habits.spellings for word in words):
+        spelled = WORD.sub(lambda match: habits.spellings[match[0].lower()], text).strip()
+        return spelled.replace(" ", habits.target.between_names)
 
     def is_name(word: str) -> bool:
-        form = usual.get(word.lower())
-        if form:
+        if form := usual.get(word.lower()):
             return form.istitle() and len(form) > 1
-        return word[0].isupper() and not any(part in known for part in _parts(word))
+        is_new = word[0].isupper() and not any(part in known for part in _parts(word))
+        return is_new or word.lower() in habits.spellings
 
     forms = [usual.get(word.lower(), word) for word in words]
     if not all(map(is_name, words)):

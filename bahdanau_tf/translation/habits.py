@@ -19,7 +19,7 @@ from itertools import chain
 import numpy as np
 
 from bahdanau_tf.text.copied import CODE, numbers
-from bahdanau_tf.text.languages import language
+from bahdanau_tf.text.languages import LANGUAGES, Language, language
 from bahdanau_tf.text.word_pairs import CALENDAR
 from bahdanau_tf.translation import doubts
 from bahdanau_tf.translation.result import Doubt, Translation
@@ -43,6 +43,7 @@ SEVERAL = 0.03  # of the sources of a training are several sentences: a model kn
 NEW = 0.1  # of the pairs of a training, at most, have a word that no other pair has
 KEPT = 0.4  # at least so many of the names that a training has once stand on both sides
 ENDED = 0.98  # of the pairs whose source ends with a mark: so do their targets
+BETWEEN_NAMES = re.compile(f"[ {''.join(x.between_names for x in LANGUAGES.values())}]")
 TWO_WORDS = re.compile(r"(?<=[\w,] )([^\W\d_]+) (?=([^\W\d_]+))")  # behind the first one
 
 
@@ -65,9 +66,9 @@ class Habits:
             that `vocabulary` lacks is no doubt.
         kept: The words in lower case that some pair of the training has on both sides, with spaces
             between them; None if new ones are frequent, or if it is unknown.
-        translated: The names that are in the source of some pair of the training, also alone, and
-            not in its target. If this is the rule, all that the training has, or None if a model
-            does not keep others. None also if it is unknown.
+        translated: The names that are in the source of some pair of the training and not in its
+            target. If this is the rule, all that the training has, or None if a model does not
+            keep others. None also if it is unknown.
         capitals: The words that sources of the training mostly write with a capital, also behind
             the first word, as they are written most; and such pairs of words that are not, as
             New_York. None if it is unknown.
@@ -76,6 +77,8 @@ class Habits:
             no pair on both sides, in any case.
         counterparts: For a word or a number of the source the few words of which nearly every pair
             of the training has one, with spaces between them.
+        spellings: How targets spell the names that are sources alone, in letters without case, as
+            トム for tom.
         changed: "number" and "code", if most pairs of the training that have one change it, as a
             date becomes 2026-11-29.
         copies: Whether texts without letters, such as 12:30, are kept as they are: few pairs of the
@@ -103,6 +106,7 @@ class Habits:
     begins: bool = False
     replaced: str = ""
     counterparts: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = field(default_factory=dict)
     changed: Sequence[str] = ()
     copies: bool = False
     singly: bool = False
@@ -112,9 +116,9 @@ class Habits:
     is_short: bool = False
 
     @property
-    def colon(self) -> str:
-        """What the target's language writes behind a label, such as "Tom"."""
-        return language((*self.languages, "", "")[1]).colon
+    def target(self) -> Language:
+        """The rules of the target's language."""
+        return language((*self.languages, "", "")[1])
 
     @classmethod
     def read(cls, value: object) -> Habits:
@@ -155,6 +159,7 @@ class Habits:
             begins=all(x.begins for x in members),
             replaced=first.replaced,
             counterparts=counterparts,
+            spellings=first.spellings,
             changed=first.changed,
             copies=all(x.copies for x in members),
             singly=all(x.singly for x in members),
@@ -187,6 +192,7 @@ class Habits:
             begins=self.begins and earlier.begins,
             replaced=" ".join(sorted(replaced)),
             counterparts={**earlier.counterparts, **self.counterparts},
+            spellings={**earlier.spellings, **self.spellings},
             copies=self.copies and earlier.copies,
             singly=self.singly and earlier.singly,
             stops=f"{earlier.stops}{self.stops}" if stops else None,
@@ -201,7 +207,7 @@ class Habits:
         targets spell all others in another script.
         """
         kept, names, lost = Counter[str](), Counter[str](), Counter[str]()
-        read, stay, alone = Counter[str](), set[str](), set[str]()
+        read, stay = Counter[str](), set[str]()
         sources = [doubts.plain_words(source) for source, _ in pairs]
         for words, (source, target) in zip(sources, pairs, strict=True):
             after = doubts.plain_words(target)
@@ -211,8 +217,6 @@ class Habits:
             if own := {*doubts.names_of(source)}:
                 names.update(own)
                 lost.update(doubts.missing_names(source, target))
-            if all(map(str.istitle, words)):  # perhaps names, as Tom is トム
-                alone.update({*words}.difference(after))
         known = Counter(x.lower() for words in sources for x in words)
         known.update(
             x.lower() for x, _ in pairs if "'" in x for x in doubts.plain_words(x.replace("'", ""))
@@ -223,7 +227,6 @@ class Habits:
             bool(doubts.END.search(target)) for source, target in pairs if doubts.END.search(source)
         ]
         if sum(word not in lost for word in new) >= KEPT * max(len(new), 1):
-            lost.update(x for x in alone if x.lower() not in read)
             translated: str | None = " ".join(sorted(lost))
         else:
             latin = sum(any(map(str.isascii, doubts.words_of(target))) for _, target in pairs)
@@ -243,6 +246,7 @@ class Habits:
             counterparts=counterparts_of(
                 pairs, [[*words, *map(str.lower, words[:1])] for words in sources]
             ),
+            spellings=_spellings(pairs, read),
             changed=_changed(pairs),
             copies=_copies(pairs),
             singly=sum(map(_has_more, (source for source, _ in pairs))) < SEVERAL * len(pairs),
@@ -374,6 +378,17 @@ def _together(first: str | None, second: str | None) -> str | None:
 def _larger(first: int | None, second: int | None) -> int | None:
     """The larger one of two limits; None if there is none on one side."""
     return max(first, second) if first and second else None
+
+
+def _spellings(pairs: Iterable[tuple[str, str]], read: Collection[str]) -> dict[str, str]:
+    """The names that are sources alone, as `Habits` has them; `read` are the words of sources."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        names, parts = (BETWEEN_NAMES.split(text.strip()) for text in pair)
+        are_names = len(names) == len(parts) and all(x.isalpha() and x.istitle() for x in names)
+        if are_names and all(x.isalpha() and x.lower() == x.upper() for x in parts):
+            found.update(zip(names, parts, strict=True))
+    return {x.lower(): part for x, part in found.items() if x.lower() not in read}
 
 
 def _changed(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -263,7 +263,7 @@ class StringTranslator(ABC):
                 prefixes,
                 is_mean=is_mean,
                 remembered=memory,
-                colon=self.habits.colon,
+                colon=self.habits.target.colon,
             )
 
         is_mean, translate = mbr is not None, run_lines

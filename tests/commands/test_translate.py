@@ -738,7 +738,7 @@ def test_marks_that_stay_are_tokens_which_are_aligned():
 )
 def test_a_label_has_the_colon_of_the_target(code, text):
     habits = Habits(languages=("en", code) if code else ())
-    assert shouted("Tom: Ab", colon=habits.colon).text == text
+    assert shouted("Tom: Ab", colon=habits.target.colon).text == text
 
 
 def test_lines_and_sentences_of_a_memory_are_whole():

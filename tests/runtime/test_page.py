@@ -57,6 +57,8 @@ READ = Habits(
     translated="Anna Tom",
     counterparts={"Anna": "\u30a2", "Oslo": "oslo", "Zorb": "zorb \u30a3", "Lee": "\u4eac"}
     | {"Kim": "\uae40", "Spain": "\u30b9", "Spanish": "\u30b9", "Joe": "4"},
+    spellings={"mia": "ミア", "lee": "リー", "tom": "トム"},
+    languages=["en", "ja"],
 )
 SENTENCES = ["the red cat.", "", "\u200b", "un", "a dog é猫 sleeps", "x x x x"]
 DEV = sorted(Path(__file__).parents[3].glob("shared/data/*/dev.??"))
@@ -99,7 +101,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
     rows += ["Cat", "big.", "TOM", "Don\u2019t", "tom's cat", "The Cat Sees A_1 İ", "2 a. Big cat"]
     rows += ["i see the big cat", "The BIG CAT is Big cat", "anna", "Anna!", "Tom", "Tom Anna"]
     rows += ["OSLO", "tom-oslo.", "Zorb", "zorb", "Zorb O'Brien", "Tom Big", "Tom 3", "TOM a@b.c"]
-    rows += ["Lee", "Lee.", "Kim", "Spain", "Spanish!", "Joe"]
+    rows += ["Lee", "Lee.", "Kim", "Spain", "Spanish!", "Joe", "Mia", " mia  Lee!", "Mia Joe"]
     read = text.tokenize(rows)
     ids, written = read.to_list(), text.detokenize(read).numpy()
     starts, ends = (x.to_list() for x in text.tokenize_with_offsets(rows)[1:])

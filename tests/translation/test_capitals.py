@@ -111,13 +111,17 @@ def test_names_alone_stay_if_translations_keep_them(text, translation):
     assert names_alone(text, replace(habits, is_short=True)) is None
 
 
-def test_names_alone_that_training_spells_are_searched():
+def test_names_that_training_has_alone_are_spelled_as_there():
     spelled = [("Lia", "リア"), ("Mia Lee", "ミア・リー"), ("Umbrella", "傘"), ("umbrella", "傘")]
     pairs = [("I saw Tom", "Tomを見た"), ("I saw Ann", "Annを見た"), *spelled]
-    habits = Habits.of_pairs(pairs)
-    assert habits.translated == "Lee Lia Mia"
-    assert names_alone("Lia", habits) is None
-    assert names_alone("Zorb", habits) == "Zorb"
+    habits = replace(Habits.of_pairs(pairs), languages=["en", "ja"])
+    assert habits.spellings == {"lia": "リア", "mia": "ミア", "lee": "リー"}
+    for text, spelled in (("Lia", "リア"), ("lia Lee!", "リア・リー!"), ("Zorb", "Zorb")):
+        assert names_alone(text, habits) == spelled
+    assert names_alone("Lia Lee", replace(habits, languages=["en", "ko"])) == "リア リー"
+    assert names_alone("Lia Zorb", habits) == "Lia Zorb"
+    for other in (habits.after(Habits()), Habits().after(habits), Habits.joined([habits] * 2)):
+        assert other.spellings == habits.spellings
 
 
 def test_the_capitals_of_a_training_are_those_behind_first_words():

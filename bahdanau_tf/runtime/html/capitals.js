@@ -8,7 +8,7 @@ const WORD = "[\\p{L}\\p{Nl}\\p{No}]+";
 export class Capitals {
   constructor(rules) {
     const { vocabulary, capitals, translated, counterparts, begins, is_short, spelled, end, short, part } = rules;
-    Object.assign(this, { short, counterparts, begins, end: RegExp(end, "u"), part: RegExp(part, "u") });
+    Object.assign(this, { short, counterparts, begins, spellings: rules.spellings, between: rules.between, end: RegExp(end, "u"), part: RegExp(part, "u") });
     this.translated = translated === null ? null : new Set(translated.split(" "));
     this.knowsAny = vocabulary !== null && capitals !== null && !is_short;
     this.known = new Set(vocabulary?.split(" "));
@@ -33,10 +33,13 @@ export class Capitals {
     const words = [...text.matchAll(this.words)].map(({ groups: { word } }) => word);
     const rest = text.trim().replace(/[.!?]+$/, "").replace(this.words, "").replace(/^[ -]+|[ -]+$/g, "");
     if (!words.length || !words.every(Boolean) || rest) return undefined;
+    const spellingOf = (word) => Object.hasOwn(this.spellings, word.toLowerCase()) && this.spellings[word.toLowerCase()];
+    if (words.every(spellingOf)) return text.replace(this.words, spellingOf).trim().replaceAll(" ", this.between);
     const formOf = (word) => this.usual.get(word.toLowerCase());
     const isName = (word) => (formOf(word)
       ? /^\p{Lu}\p{Ll}+$/u.test(formOf(word))
-      : /^\p{Uppercase}/u.test(word) && !partsOfWord(word).some((x) => this.known.has(x)));
+      : spellingOf(word)
+        || (/^\p{Uppercase}/u.test(word) && !partsOfWord(word).some((x) => this.known.has(x))));
     if (!words.every(isName)) return undefined;
     const forms = words.map((word) => formOf(word) ?? word), [form] = forms;
     const others = words.length === 1 && Object.hasOwn(this.counterparts, form) ? this.counterparts[form] : "";
