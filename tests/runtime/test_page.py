@@ -320,7 +320,7 @@ def test_a_page_takes_the_reading_that_python_takes(tmp_path):
     texts = ["Ten Tips for Better Sleep", "Hi Bill", "UMBRELLA", "Umbrella", "The Little Cat"]
     options = {"beam_size": 2, "n_best": 1, "max_length": 20}
     seen = []
-    for replaced in (own.habits.replaced, "", "little"):
+    for replaced in (own.habits.replaced, "bill"):
         own.habits = replace(own.habits, replaced=replaced)
         html = page_of(own.graph, int8=False, habits=own.habits)
         rows = in_node(html, tmp_path, texts=texts, options=options)
