@@ -51,7 +51,7 @@ setup(
         "bahdanau_tf": [
             *("py.typed", "__init__.pyi", "recipes/*.flags", "*/*.css", "*/*.svg", "**/*.tsv"),
             *("*/*/*.json", "options/*.pyi", "runtime/html/*"),
-            *("pretrained/*/*", "pretrained/*/*/*"),
+            *("pretrained/phrases.*", "pretrained/*/*", "pretrained/*/*/*"),
         ]
     },
     zip_safe=False,

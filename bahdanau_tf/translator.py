@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.graph import TranslationGraph, joined_texts, part
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.protocol import StringTranslator
-from bahdanau_tf.translation.result import Scored, Translations
+from bahdanau_tf.translation.result import Scored, Translation, Translations
 from bahdanau_tf.translation.running import align, score, translate
 
 
@@ -203,6 +203,10 @@ class Translator(StringTranslator):
         """
         return align(self.graph, sources, targets, batch_size)
 
+    def _given(self, sources: Sequence[str], targets: Sequence[str]) -> Iterable[Translation]:
+        """As the base class, but aligned if the model has attention."""
+        return (self.align if self.has_alignment else super()._given)(sources, targets)
+
     def export(
         self,
         path: str | os.PathLike[str],
@@ -281,7 +285,8 @@ class Translator(StringTranslator):
             OSError: The folder cannot be written to.
         """
         saved.check_not_best(directory)
-        saved.write_translator(directory, self.graph, self.habits, self.card, int8)
+        parts = self.graph, self.habits, self.card, self.memory
+        saved.write_translator(directory, *parts, int8=int8)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -299,9 +304,9 @@ class Translator(StringTranslator):
                 this package, or a file is missing or damaged.
             OSError: A file cannot be read.
         """
-        arguments, habits, card = saved.read_translator(directory)
+        arguments, habits, card, memory = saved.read_translator(directory)
         translator = cls(*arguments)
-        translator.habits, translator.card = habits, card
+        translator.habits, translator.card, translator.memory = habits, card, memory
         return translator
 
     @classmethod

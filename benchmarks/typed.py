@@ -4,8 +4,9 @@
 
 Each line is written without capitals, as a title, in quotation marks and so on, and translated.
 What was put around a line is taken off its translation, so that each row would have the BLEU of the
-first one if the model were not disturbed. The last rows have words of `phrases.tsv` alone: the
-share whose translation is that of the file, whatever its capitals and the marks at its ends.
+first one if the model were not disturbed. The last rows have words of the translator's memory
+alone: the share that the model translates alike, but for capitals and marks at the ends, without
+that memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 
 from absl import app, flags
@@ -52,6 +52,7 @@ ALONE: dict[str, Change] = {
 def main(_: list[str]) -> None:
     """Prints a row for each way."""
     translator = Translator.load(FLAGS.translator)
+    known, translator.memory = dict(translator.memory), {}
     sources, references = (
         Path(f"{FLAGS.dev}.{language}").read_text("utf-8").split("\n")[: FLAGS.dev_lines]
         for language in translator.habits.languages
@@ -64,10 +65,7 @@ def main(_: list[str]) -> None:
         tokenize = "char" if translator.habits.languages[1] == "ja" else "13a"
         score = bleu(texts, references, tokenize=tokenize).score
         print(f"| {name} | {score:.2f} | {sum(bool(x.doubts) for x in rows)} |", flush=True)
-    phrases = files("bahdanau_tf").joinpath("pretrained", "phrases.tsv").read_text("utf-8")
-    column = {"fr": 1, "ja": 2}[translator.habits.languages[1]]
-    pairs = [row.split("\t") for row in phrases.split("\n")]
-    words = {x[0]: x[column] for x in pairs if x[0].isascii() and x[0].isalpha() and x[0].islower()}
+    words = {x: y for x, y in known.items() if x.isascii() and x.isalpha() and x.islower()}
     chosen = random.Random(1).sample([*words], FLAGS.words_alone)
     print("\n| typed alone | right |\n|---|---|")
     for name, change in ALONE.items():

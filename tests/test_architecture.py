@@ -39,7 +39,7 @@ FLOORS = (
 ROOMS = 23  # folders and modules of the package, with __init__ and __main__
 IMPORTS = 74  # of one room by another
 FILES_AT_MOST = 168
-LINES = 42_500
+LINES = 42_700
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 PRIVATE_MODULES = (

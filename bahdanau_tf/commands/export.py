@@ -92,7 +92,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         raise ValueError(f"--compare: {flags.compare} has no line with words, wanted some")
     translator = load_translator(flags)
     if flags.format == "onnx":
-        about = translator.card, translator.habits, flags.max_source_length
+        about = translator.card, translator.habits, flags.max_source_length, translator.memory
         with workplace(Path(flags.export_dir)) as place:
             folder = place / "model"
             for fact in export_runtime(translator.graph, folder, flags.int8, *about):

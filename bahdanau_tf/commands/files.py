@@ -112,7 +112,8 @@ def load_either(flags: absl_flags.FlagValues) -> StringTranslator:
         translator.decoding = _decoding(flags, translator.decoding)
     if flags.memory:
         pairs = read_table(flags.memory, "memory")
-        translator.memory = most_frequent(pair for pair in pairs if all(map(str.strip, pair)))
+        own = most_frequent(pair for pair in pairs if all(map(str.strip, pair)))
+        translator.memory = {**translator.memory, **own}
     return translator
 
 

@@ -302,7 +302,7 @@ class Memory(OptionGroup):
 
     memory: str | None = option(
         "FILE.tsv of pairs, such as the training text: lines that it has get their most frequent "
-        "translation in it, and no alignment"
+        "translation in it"
     )
 
 

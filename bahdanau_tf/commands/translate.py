@@ -127,7 +127,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     common.check_model(flags, also_in_onnx=True)
     read = common.check_files(flags, "input", "prefixes", "dictionary", "terms", "memory")
     if flags.memory:
-        common.refuse(flags, ["alignments", "markup", "terms"], "with --memory")
+        common.refuse(flags, ["markup", "terms"], "with --memory")
     for name in ("sampling", "mbr"):
         if flags[name].value:
             common.refuse(flags, ["terms"], f"with --{name}")
@@ -346,7 +346,9 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights, is_mean = flags.alignments or flags.markup, bool(flags.mbr)
-            memory, colon = translator.memory, translator.habits.target.colon
+            own, colon = translator.decoding, translator.habits.target.colon
+            is_searched = flags.markup or terms or own.n_best > 1 or own.sampling
+            memory = () if is_searched else translator.memory
             return translate_lines(translate, lines, prefixes, weights, is_mean, memory, colon)
         return translate(lines, prefixes)
 

@@ -30,6 +30,7 @@ from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.arrays import check_model
 from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.memory import TranslationMemory, write_memory
 
 # The largest difference of α, and of log-probabilities as a share of the largest one, of nearly all
 # words; that of others, since a trained model enlarges rounding on random words.
@@ -60,6 +61,7 @@ def export_runtime(
     card: str = "",
     habits: Habits = Habits(),
     max_source_length: int = files.LONGEST_SOURCE,
+    memory: TranslationMemory = TranslationMemory(),
 ) -> list[str]:
     """Writes a translator for `bahdanau_tf.runtime`, and compares it with the model.
 
@@ -73,6 +75,7 @@ def export_runtime(
         card: The translator's card, which is copied.
         habits: The translator's.
         max_source_length: Tokens that are read of a source, the end symbol included.
+        memory: The translator's.
 
     Returns:
         Sentences about the comparison.
@@ -102,6 +105,7 @@ def export_runtime(
         files.write_atomically(aside / files.RUNTIME, f"{json.dumps(options, indent=2)}\n".encode())
         if card:
             files.write_atomically(aside / files.CARD, card.encode())
+        write_memory(aside, memory)
         for is_small in (False, True)[: 1 + int8]:
             _write_runtime(graph, aside, is_small)
             facts.append(_compared(graph.model, aside, is_small))

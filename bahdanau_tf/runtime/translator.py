@@ -38,6 +38,7 @@ from bahdanau_tf.system.files import (
 from bahdanau_tf.system.ranges import Refusal, size
 from bahdanau_tf.translation.batches import Sentences, Work, columns_of, decoded, in_batches
 from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.memory import read_memory
 from bahdanau_tf.translation.protocol import StringTranslator
 from bahdanau_tf.translation.result import Tokens, Translation
 
@@ -116,6 +117,7 @@ class Translator(StringTranslator):
         names = ["encode", "step", *(["own", "shortlist"] if self._lexicon else [])]
         card = folder / CARD
         self.card = card.read_text("utf-8") if card.is_file() else ""
+        self.memory = read_memory(folder)
         self._threads = threads or asked_threads() or core_count()
         self._arguments = folder.absolute(), threads
         self._sessions = {name: _session(folder / f"{name}.onnx") for name in names}
@@ -135,7 +137,7 @@ class Translator(StringTranslator):
 
     def __reduce__(self) -> tuple[object, ...]:
         """A translator is pickled and copied by its folder, which must stay."""
-        own = ("decoding", "max_source_length")
+        own = ("decoding", "max_source_length", "memory")
         return type(self), self._arguments, {name: getattr(self, name) for name in own}
 
     def _check(self, folder: Path) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.lines import check_in_order
-from bahdanau_tf.system.ranges import OptionError, Refusal
+from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.translation.result import Translation
 
 S = TypeVar("S")
@@ -129,35 +128,3 @@ def _strings(name: str, column: object) -> list[str | bytes]:
         # `str(string)` would be the name of a member of an enumeration.
         strings.append(str.__str__(string))
     return strings
-
-
-def check_memory(memory: object) -> None:
-    """Raises a ValueError unless a memory is a dict of strings; looks at its first item."""
-    items = [*islice(memory.items(), 1)] if isinstance(memory, Mapping) else [(memory, None)]
-    if not all(isinstance(x, str) for item in items for x in item):
-        wanted = "a dict of lines and their translations"
-        raise OptionError("Translator", "memory", memory, wanted)
-
-
-def with_known(work: Work, known: Callable[[str], str | None]) -> Work:
-    """A function that takes translations that are `known`, and translates other lines by `work`.
-
-    Lines with a prefix are translated. Spaces at the ends of a line do not count. What is known has
-    a text and no tokens.
-    """
-
-    def translate(
-        decoding: Decoding, sentences: Sentences, prefixes: Sentences | None
-    ) -> Iterable[Translation]:
-        columns = strings("Translator.translate", columns_of(sentences, prefixes))
-        lines = columns["sentences"]
-        rows = [*zip(lines, columns.get("prefixes", [""] * len(lines)), strict=True)]
-        texts = [decoded(line) for line in lines]
-        answers = [None if row[1] else known(x.strip()) for x, row in zip(texts, rows, strict=True)]
-        new = [row for row, answer in zip(rows, answers, strict=True) if answer is None]
-        lines, starts = ([row[side] for row in new] for side in (0, 1))
-        searched = iter(work(decoding, lines, starts if any(starts) else None))
-        for text, answer in zip(texts, answers, strict=True):
-            yield next(searched) if answer is None else Translation(text, answer)
-
-    return translate

@@ -6,18 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from inspect import signature
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.system.ranges import OptionError, Refusal
-from bahdanau_tf.translation.batches import Sentences, Work, check_memory, with_known
+from bahdanau_tf.translation.batches import Sentences, Work
 from bahdanau_tf.translation.capitals import names_alone, with_readings
 from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import is_wordless
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.markup import translate_marked
+from bahdanau_tf.translation.memory import TranslationMemory, given, with_known
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 from bahdanau_tf.translation.terms import check_terms, with_terms
@@ -85,8 +85,21 @@ class StringTranslator(ABC):
     target_text: Any  # a `Text`
     habits: Habits = Habits()
     card: str = ""
-    # The translations of lines that are not searched; not used with markup, terms or attention.
-    memory: Mapping[str, str] = MappingProxyType({})
+    _memory: TranslationMemory
+
+    @property
+    def memory(self) -> TranslationMemory:
+        """The translations of lines that are not searched.
+
+        They are not used with markup, terms, attention or sampling, nor for more than one of the
+        n best. Another dict may be assigned.
+        """
+        memory: TranslationMemory = vars(self).setdefault("_memory", TranslationMemory())
+        return memory
+
+    @memory.setter
+    def memory(self, lines: Mapping[str, str]) -> None:
+        self._memory = TranslationMemory.of(lines)
 
     @property
     @abstractmethod
@@ -244,12 +257,12 @@ class StringTranslator(ABC):
             check_consensus(mbr, decoding, terms)
             work = with_consensus(work, mbr, self.target_text)
 
-        check_memory(self.memory)
-        is_free = attention is None and not (constraints or terms)
-        memory = {} if markup or terms or attention is not None else self.memory
+        is_own = decoding.n_best > 1 or decoding.sampling or attention is not None
+        memory = {} if is_own or markup or terms else self.memory
         search = self._read(work, decoding, terms, attention is not None)
-        if attention is None:
-            search = with_known(search, partial(self._known, memory, is_free))
+        if attention is None and not (constraints or terms):
+            search = with_known(search, self._known)
+        search = with_known(search, memory.get, self._given)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
@@ -276,10 +289,12 @@ class StringTranslator(ABC):
             return Translations(translate([sentences], prefixes))[0]
         return Translations(translate(sentences, prefixes))
 
-    def _known(self, memory: Mapping[str, str], is_free: bool, text: str) -> str | None:
-        """The translation of what need not be searched: of a memory, or if `is_free` a copy."""
-        if text in memory or not is_free:
-            return memory.get(text)
+    def _given(self, sources: Sequence[str], targets: Sequence[str]) -> Iterable[Translation]:
+        """Translations with texts of the memory."""
+        return given(sources, targets)
+
+    def _known(self, text: str) -> str | None:
+        """The translation of a text without words, or of names alone."""
         copies = self.habits.copies and not self.habits.is_short
         return text if copies and is_wordless(text) else names_alone(text, self.habits)
 

@@ -20,13 +20,14 @@ import numpy as np
 
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.training import no_folder, packaged
+from bahdanau_tf.options.training import PRETRAINED, no_folder, packaged
 from bahdanau_tf.system import files
 from bahdanau_tf.system.device import check_not_forked
 from bahdanau_tf.system.ranges import Refusal
 from bahdanau_tf.text import Dictionary, load_text
 from bahdanau_tf.translation.graph import TranslationGraph
 from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.memory import TranslationMemory, phrases, read_memory, write_memory
 from bahdanau_tf.translation.shortlist import Lexicon
 
 FORMAT_VERSION = 1
@@ -58,6 +59,7 @@ def write_translator(
     graph: TranslationGraph,
     habits: Habits,
     card: str = "",
+    memory: TranslationMemory = TranslationMemory(),
     int8: bool = False,
 ) -> None:
     """Writes the parts of a graph; see `Translator.save`."""
@@ -83,6 +85,7 @@ def write_translator(
             graph.lexicon.save(aside / LEXICON)
         if card:
             files.write_atomically(aside / files.CARD, card.encode())
+        write_memory(aside, memory)
         description = {
             "format_version": FORMAT_VERSION,
             "sources": len(graph.source_texts),
@@ -95,8 +98,8 @@ def write_translator(
 
 def read_translator(
     directory: str | os.PathLike[str], attempts: int = ATTEMPTS
-) -> tuple[tuple[Any, ...], Habits, str]:
-    """Reads the arguments of a `Translator`, its habits and its card; see `Translator.load`.
+) -> tuple[tuple[Any, ...], Habits, str, TranslationMemory]:
+    """Reads the arguments of a `Translator`, its habits, card and memory; see `Translator.load`.
 
     If a training replaces the folder at the same time, the new one is read.
     """
@@ -124,7 +127,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def _parts(folder: Path) -> tuple[tuple[Any, ...], Habits, str]:
+def _parts(folder: Path) -> tuple[tuple[Any, ...], Habits, str, TranslationMemory]:
     files.check_own_files("Translator.load", folder)
     sources, decoding, habits = _read_description(folder)
     is_small = (folder / CONFIG).is_file()
@@ -140,7 +143,9 @@ def _parts(folder: Path) -> tuple[tuple[Any, ...], Habits, str]:
         Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None,
     )
     card = folder / files.CARD
-    return arguments, habits, card.read_text("utf-8") if card.is_file() else ""
+    is_packaged = folder.parent == Path(str(PRETRAINED))
+    memory = phrases(*habits.languages) if is_packaged else read_memory(folder)
+    return arguments, habits, card.read_text("utf-8") if card.is_file() else "", memory
 
 
 def _write_bytes(folder: Path, model: keras.Model) -> None:

@@ -496,7 +496,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(tmp_path, model, capsys):
         ([f"--terms={os.devnull}", f"--input={source}"], "--terms needs a model with attention"),
         ([f"--terms={source}", "--sampling"], "--terms"),
         ([f"--terms={source}", "--mbr=bleu"], "--terms is not used with --mbr"),
-        ([f"--memory={source}", "--alignments"], "--alignments is not used with --memory"),
+        ([f"--memory={source}", "--markup"], "--markup is not used with --memory"),
         ([f"--memory={source}", f"--terms={source}"], "--terms is not used with --memory"),
         ([f"--memory={source}", f"--input={source}"], "line 1 has no tab"),
     ):

@@ -29,6 +29,7 @@ from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.words import true_cased as true_cased_in_graph
 from bahdanau_tf.translation.arrays import halves
 from bahdanau_tf.translation.habits import Habits
+from bahdanau_tf.translation.memory import TranslationMemory
 from bahdanau_tf.translation.saved import rounded
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -41,7 +42,8 @@ SENTENCES = ["the red cat.", "", " ", "un", "a dog é猫 sleeps", "x x x x"]
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("onnx") / "exported"
-    onnx.export_runtime(translator().graph, folder, card="# About")
+    known = TranslationMemory({"A known line.": "une"})
+    onnx.export_runtime(translator().graph, folder, card="# About", memory=known)
     return folder
 
 
@@ -64,6 +66,7 @@ def test_copies_have_the_folder_the_card_and_the_decoding(exported):
     for other in (pickle.loads(pickle.dumps(runtime)), copy.deepcopy(runtime)):
         assert (other.card, other.decoding) == ("# About", runtime.decoding)
         assert_equal(runtime.translate(["a dog"]), other.translate(["a dog"]))
+        assert other.translate("a known line").text == "une"
     assert "source Subwords of 290 ids" in repr(runtime)
 
 
