@@ -334,6 +334,7 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
 def test_contributions_of_a_model_that_copies_sum_to_the_logit():
     """With the hint H m_i in the context's."""
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a trace is of a search
     steps = trace(own, "Mr Kowalczyk lives in Boston.").steps
     assert "Boston" in "".join(step.token for step in steps)
     for step in steps:

@@ -121,6 +121,7 @@ def test_ids_and_offsets_are_those_of_tensorflow_text(tmp_path, name):
 
 def test_a_page_of_the_pretrained_model(tmp_path, capsys):
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     path = tmp_path / "page.html"
     assert cli.main(["page", "--model_dir=tatoeba-en-fr", f"--output={path}"]) == 0
     assert capsys.readouterr().out == f"{path}\n"
@@ -221,6 +222,7 @@ console.log(elements.translation.textContent);
 
 def test_a_page_of_ones_own_translates_with_the_module(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     folder = own.page(tmp_path / "app", module=True)
     types = (folder / "translator.d.mts").read_text("utf-8")
     exported = set(re.findall(r"^export function (\w+)", types, re.MULTILINE))
@@ -293,6 +295,7 @@ def check_doubts(own: Translator, texts: list[str], options: dict, folder: Path)
 
 def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     counterparts = {"March": "mars", "6": "6 six", "very": "tr\u00e8s", "Tom": "x"}
     own.habits = Habits(
         longest=9,
@@ -317,6 +320,7 @@ def test_the_doubts_of_a_page_are_those_of_python(tmp_path):
 def test_a_page_takes_the_reading_that_python_takes(tmp_path):
     """It depends on what training replaces."""
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     texts = ["Ten Tips for Better Sleep", "Hi Bill", "UMBRELLA", "Umbrella", "The Little Cat"]
     options = {"beam_size": 2, "n_best": 1, "max_length": 20}
     seen = []
@@ -333,6 +337,7 @@ def test_a_page_takes_the_reading_that_python_takes(tmp_path):
 def test_a_source_that_is_read_in_part_is_doubted(tmp_path):
     """Although the translation is finished."""
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     html = page_of(own.graph, int8=True, habits=own.habits)
     long = f"Hello {'very ' * 140}much."
     options = {"beam_size": 1, "n_best": 1, "max_length": 400}
@@ -501,6 +506,7 @@ def test_a_sentence_is_one_stop_of_the_tab_key(page, toy):
 def real(tmp_path_factory) -> tuple[Translator, str]:
     """The pretrained model and the address of its page."""
     own = Translator.from_preset("tatoeba-en-fr")
+    own.memory = {}  # a page has none
     return own, own.page(tmp_path_factory.mktemp("real") / "page.html").as_uri()
 
 
