@@ -4,9 +4,9 @@
 
 Each line is written without capitals, as a title, in quotation marks and so on, and translated.
 What was put around a line is taken off its translation, so that each row would have the BLEU of the
-first one if the model were not disturbed. The last rows have words of the translator's memory
-alone: the share that the model translates alike, but for capitals and marks at the ends, without
-that memory.
+first one if the model were not disturbed. The last rows are about
+single words of the translator's memory: how many of them the model itself, without the memory,
+translates in the same way, if capitals and marks at the ends do not count.
 """
 
 from __future__ import annotations

@@ -329,6 +329,7 @@ def _translated(
     most: int,
 ) -> Iterable[Translation]:
     """The translations of some lines, in order; at most so many characters of each are read."""
+    from bahdanau_tf.translation.memory import in_use
     from bahdanau_tf.translation.sentence_splitting import translate_lines
 
     def translate(lines: Sequence[str], prefixes: Sequence[str] | None) -> list[Translation]:
@@ -346,9 +347,8 @@ def _translated(
     def run(lines: Sequence[str], prefixes: Sequence[str] | None) -> Iterable[Translation]:
         if flags.split_sentences:
             weights, is_mean = flags.alignments or flags.markup, bool(flags.mbr)
-            own, colon = translator.decoding, translator.habits.target.colon
-            is_searched = flags.markup or terms or own.n_best > 1 or own.sampling
-            memory = () if is_searched else translator.memory
+            memory = in_use(translator.memory, translator.decoding, flags.markup, terms)
+            colon = translator.habits.target.colon
             return translate_lines(translate, lines, prefixes, weights, is_mean, memory, colon)
         return translate(lines, prefixes)
 

@@ -374,7 +374,7 @@ class SubwordTokenizer(tokenizer.Tokenizer):
             "vocab_size": vocabulary_size,
             "model_type": {"space": "word"}.get(model_type, model_type),
             "add_dummy_prefix": model_type != "char",  # a space before the text would be a piece
-            # Not for symbols between spaces: it would write the spaces as bytes, too.
+            # Symbols are separated by spaces, which byte fallback would also write as bytes.
             "byte_fallback": byte_fallback and model_type != "space",
             "input_sentence_size": max_sentences,
         }

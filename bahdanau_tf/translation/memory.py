@@ -59,8 +59,6 @@ class TranslationMemory(UserDict[str, str]):
         return isinstance(line, str) and self._found(line) is not None
 
     def __getitem__(self, line: str) -> str:
-        if line in self.data:
-            return self.data[line]
         if (found := self._found(line)) is None:
             raise KeyError(line)
         translation = self.data[found]
@@ -106,6 +104,11 @@ def _is_same(line: str, found: str) -> bool:
         return found.isupper() and line.isupper()
     is_name = found[:1].isupper() and found[-1:].isalnum()
     return line[:1].isupper() or not is_name
+
+
+def in_use(memory: Mapping[str, str], decoding: Decoding, *others: object) -> Mapping[str, str]:
+    """The memory, unless a search is asked for, or another option that does not go with it."""
+    return {} if any(others) or decoding.n_best > 1 or decoding.sampling else memory
 
 
 def write_memory(folder: Path, memory: TranslationMemory) -> None:

@@ -17,7 +17,7 @@ from bahdanau_tf.translation.consensus import check_consensus, with_consensus
 from bahdanau_tf.translation.doubts import is_wordless
 from bahdanau_tf.translation.habits import Habits
 from bahdanau_tf.translation.markup import translate_marked
-from bahdanau_tf.translation.memory import TranslationMemory, given, with_known
+from bahdanau_tf.translation.memory import TranslationMemory, given, in_use, with_known
 from bahdanau_tf.translation.result import Translation, Translations
 from bahdanau_tf.translation.sentence_splitting import translate_lines
 from bahdanau_tf.translation.terms import check_terms, with_terms
@@ -257,12 +257,12 @@ class StringTranslator(ABC):
             check_consensus(mbr, decoding, terms)
             work = with_consensus(work, mbr, self.target_text)
 
-        is_own = decoding.n_best > 1 or decoding.sampling or attention is not None
-        memory = {} if is_own or markup or terms else self.memory
+        memory = in_use(self.memory, decoding, markup, terms, attention is not None)
         search = self._read(work, decoding, terms, attention is not None)
         if attention is None and not (constraints or terms):
             search = with_known(search, self._known)
-        search = with_known(search, memory.get, self._given)
+        if memory:
+            search = with_known(search, memory.get, self._given)
 
         def run(sentences: Sentences, prefixes: Sentences | None) -> Translations:
             return Translations(search(decoding, sentences, prefixes))
